@@ -1,0 +1,45 @@
+# make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
+.PHONY: help setup demo test lint format bench lock clean
+
+VENV := .venv/bin
+export PATH := $(CURDIR)/$(VENV):$(PATH)
+
+help:
+	@echo "make demo   set up .venv, run the demo campaign, print the report's path"
+	@echo "make test   set up .venv, run every test"
+	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
+	@echo "make bench  measure what this project claims about speed"
+	@echo "make lock   resolve requirements.lock anew"
+
+setup:
+	@tools/setup.sh
+
+demo: setup
+	@snakemake
+	@echo "report: $(CURDIR)/results/report.html"
+
+test: setup
+	@pytest -n 2 --dist worksteal $(TESTS)
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check Snakefile workflow/rules
+	tools/lint_workflow.sh
+
+format: setup
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow/rules
+
+bench: setup
+	@python bench/run.py
+
+# The lock holds hashes and no download address; uv.lock and pylock.toml would.
+lock: setup
+	.tools/bin/uv pip compile --quiet --universal --generate-hashes --no-header --group dev \
+	    --upgrade pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv .tools .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis

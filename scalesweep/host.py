@@ -1,0 +1,94 @@
+"""Facts about the machine a launcher runs on, read from /proc and /sys (standard library only).
+
+What cannot be read is null, never guessed.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_GPU_FIELDS = ("name", "pci.bus_id", "clocks.sm", "clocks.mem", "memory.total", "driver_version")
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _proc_value(path: str, key: str) -> str | None:
+    for line in (_read(path) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
+
+
+def cpu_set(cpus: set[int]) -> str:
+    """A set of CPU numbers in the kernel's list form: ``0-3,7``."""
+    parts: list[str] = []
+    ordered = sorted(cpus)
+    start = 0
+    for i, cpu in enumerate(ordered):
+        if i + 1 == len(ordered) or ordered[i + 1] != cpu + 1:
+            first = ordered[start]
+            parts.append(str(cpu) if first == cpu else f"{first}-{cpu}")
+            start = i + 1
+    return ",".join(parts)
+
+
+def _gpus() -> list[dict[str, str]]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    query = [program, f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits"]
+    try:
+        text = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [line.split(", ") for line in text.splitlines() if line.strip()]
+    return [dict(zip(_GPU_FIELDS, row, strict=False)) for row in rows]
+
+
+def host_facts() -> dict[str, Any]:
+    """CPU model, cores, affinity, frequency governor, memory (bytes), kernel, GPUs."""
+    memory = _proc_value("/proc/meminfo", "MemTotal")
+    governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    return {
+        "host": platform.node(),
+        "cpu_model": _proc_value("/proc/cpuinfo", "model name"),
+        "cores": os.cpu_count(),
+        "affinity": cpu_set(os.sched_getaffinity(0)),
+        "governor": governor,
+        "memory_bytes": int(memory.split()[0]) * 1024 if memory else None,
+        "kernel": platform.release(),
+        "gpus": _gpus(),
+    }
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Commit and whether tracked files differ from it; None outside a repository."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(folder), *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True
+        ).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def oom_kills() -> int | None:
+    """Processes this kernel has killed for lack of memory since boot."""
+    for line in (_read("/proc/vmstat") or "").splitlines():
+        if line.startswith("oom_kill "):
+            return int(line.split()[1])
+    return None

@@ -1,0 +1,309 @@
+"""The launcher: start one run, watch it, and leave a record or a failure.
+
+Standard library only, the same locally and in a Slurm job. Its work is in ``attempt-<n>/`` of
+the run's folder (run file, logs, what the program writes); only a result that is whole becomes
+``samples.npz`` and, last and by rename, ``record.json``.
+"""
+
+import array
+import ast
+import contextlib
+import ctypes
+import fcntl
+import json
+import math
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scalesweep.errors import UserError
+from scalesweep.host import git_state, host_facts, oom_kills
+from scalesweep.record import FAILURE, SAMPLES, SCHEMA, write_atomic, write_record
+
+# What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT).
+EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA"}
+GRACE_S = 5.0
+LAST_LINES = 20
+_TAIL_BYTES = 65536
+_PR_SET_PDEATHSIG = 1
+_NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
+# Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
+# them must not be measured under them.
+_SNAKEMAKE_SETS = frozenset(
+    f"{library}_NUM_THREADS"
+    for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
+)
+# horovodrun exits with 1 whatever its processes exit with, but names their codes.
+_HOROVOD_EXIT = re.compile(r"exit(?:ed)? with (?:status )?code:? (\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the program ended: exit code or signal, and whether we ended it (and why)."""
+
+    exit_code: int | None
+    signal: int | None
+    ended_by_us: str | None
+    oom: bool
+
+
+class Refused(Exception):
+    """The program ended well, but its result cannot be used."""
+
+
+def launch(spec: Mapping[str, Any], root: Path) -> int:
+    """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
+
+    ``spec``: run_id, benchmark, version, params, repeat, site, folder, data, node_local, argv,
+    env, prologue, time_limit_s (see ``scalesweep.runs.run_spec``). ``root`` is the repository
+    whose git state is recorded.
+    """
+    folder = Path(spec["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with _only_one(folder, spec["run_id"]):
+        attempt = 1 + len(list(folder.glob("attempt-*")))
+        work = folder / f"attempt-{attempt}"
+        work.mkdir()
+        started = datetime.now(UTC)
+        clock = time.monotonic()
+        outcome, git = _run_program(spec, work, root)
+        wall_s = time.monotonic() - clock
+        times = {
+            "started": started.isoformat(timespec="milliseconds"),
+            "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        cause, detail = _judge(outcome, work, spec)
+        if cause is None:
+            try:
+                native = _read_native(work)
+                samples = work / SAMPLES
+                record = {
+                    **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
+                    "point": spec["params"],
+                    "site": spec["site"],
+                    "source": "measured",
+                    **times,
+                    "wall_s": wall_s,
+                    "attempt": attempt,
+                    **native,
+                    "git": git,
+                    "command": spec["argv"],
+                }
+                write_record(folder, record, samples if samples.exists() else None)
+                (folder / FAILURE).unlink(missing_ok=True)
+                print(f"{spec['run_id']}: done in {wall_s:.1f} s")
+                return 0
+            except (Refused, UserError) as error:
+                cause, detail = "BAD_RESULT", str(error)
+        failure = {
+            "schema": SCHEMA,
+            "run_id": spec["run_id"],
+            "cause": cause,
+            "detail": detail,
+            "exit_code": outcome.exit_code,
+            "signal": outcome.signal,
+            "attempt": attempt,
+            **times,
+            "last_lines": _last_lines(work),
+        }
+        write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+        print(f"{spec['run_id']}: {cause}: {detail} (logs in {work})", file=sys.stderr)
+        return 1
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path, run_id: str) -> Iterator[None]:
+    """Hold the run's lock; refuses while another launcher of this machine measures it."""
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{run_id}: is being measured by another process") from None
+        yield
+
+
+def _die_with_parent() -> None:
+    # A launcher killed with -9 must not leave its program measuring on, unseen.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _run_program(
+    spec: Mapping[str, Any], work: Path, root: Path
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """Start the program in a process group of its own and wait for it within its time limit."""
+    run_file = work / "run.json"
+    content = {key: spec[key] for key in ("run_id", "benchmark", "version", "params", "repeat")}
+    content |= {"data": spec["data"], "node_local": spec["node_local"], "out": str(work.resolve())}
+    run_file.write_text(json.dumps(content, indent=1) + "\n")
+    argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
+    if spec["prologue"]:
+        script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
+        argv = ["bash", "-e", "-c", script]
+    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    env |= {**spec["env"], "SCALESWEEP_STARTED": repr(time.time())}
+    oom_before = oom_kills()
+    with (work / "stdout.log").open("wb") as out, (work / "stderr.log").open("wb") as err:
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
+                start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 (no threads here)
+            )  # fmt: skip
+        except OSError as error:
+            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
+            return Outcome(127, None, None, False), None
+        with _stop_on_signal(process):
+            git = git_state(root)
+            ended_by_us = None
+            try:
+                process.wait(spec["time_limit_s"])
+            except subprocess.TimeoutExpired:
+                ended_by_us = "time limit"
+            _end_group(process)
+    code = process.returncode
+    oom_after = oom_kills()
+    oom = oom_before is not None and oom_after is not None and oom_after > oom_before
+    return Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom), git
+
+
+@contextlib.contextmanager
+def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code."""
+
+    def stop(number: int, _frame: Any) -> NoReturn:
+        _end_group(process)
+        # No failure.json: the run was called off, not tried in vain; it stays pending.
+        sys.exit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """End whatever is left of the program's process group: politely, then not."""
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
+        try:
+            os.killpg(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            break
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and _group_alive(process):
+            time.sleep(0.02)
+    process.wait()
+
+
+def _group_alive(process: "subprocess.Popen[bytes]") -> bool:
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Cause and detail of a failed program, or (None, "")."""
+    if outcome.ended_by_us:
+        return "TIMEOUT", f"not done after its time limit of {spec['time_limit_s']:g} s"
+    if outcome.exit_code == 0:
+        return None, ""
+    lines = _last_lines(work)
+    code = outcome.exit_code
+    if code == 1:
+        codes = [int(found) for line in lines for found in _HOROVOD_EXIT.findall(line)]
+        code = next((c for c in codes if c in EXIT_CAUSES), codes[0] if codes else code)
+    said = _said(lines)
+    if code in EXIT_CAUSES:
+        return EXIT_CAUSES[code], said or f"exit code {code}"
+    if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
+        return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
+    if outcome.signal is not None:
+        return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
+    return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
+
+
+def _said(lines: list[str]) -> str:
+    """The program's own error line, if it printed one."""
+    for line in reversed(lines):
+        text = re.sub(r"^\[\d+\]<std(?:err|out)>:\s*", "", line)
+        if text.lower().startswith(("error:", "cannot start")):
+            return text.removeprefix("error:").strip()
+    return ""
+
+
+def _last_lines(work: Path) -> list[str]:
+    """The last lines of the program's output, stdout first, then stderr."""
+    lines: list[str] = []
+    for name in ("stdout.log", "stderr.log"):
+        with (work / name).open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+        lines += [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    return lines
+
+
+def _read_native(work: Path) -> dict[str, Any]:
+    """The parts of the record that the program wrote, checked; raises Refused."""
+    path = work / "native.json"
+    try:
+        native = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise Refused("the program ended well but wrote no native.json") from None
+    except ValueError as error:
+        raise Refused(f"native.json is not JSON: {error}") from None
+    missing = [key for key in _NATIVE_KEYS if key not in native]
+    if missing:
+        raise Refused(f"native.json lacks {', '.join(missing)}")
+    for name, metric in native["metrics"].items():
+        value = metric.get("value") if isinstance(metric, dict) else metric
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Refused(f"metric {name} is not a number")
+        if not math.isfinite(value):
+            raise Refused(f"metric {name} is {value}")
+    if (work / SAMPLES).exists():
+        check_finite(work / SAMPLES)
+    result = {key: native[key] for key in _NATIVE_KEYS}
+    result["environment"] = {**native["environment"], "node": host_facts()}
+    return result
+
+
+def check_finite(samples: Path) -> None:
+    """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
+    try:
+        with zipfile.ZipFile(samples) as archive:
+            for name in archive.namelist():
+                content = archive.read(name)
+                kind, values = _npy_floats(content)
+                if kind == "<f8" and not all(map(math.isfinite, values)):
+                    raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+        raise Refused(f"{SAMPLES} cannot be read: {error}") from None
+
+
+def _npy_floats(content: bytes) -> tuple[str, "array.array[float]"]:
+    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy."""
+    if content[:6] != b"\x93NUMPY":
+        raise ValueError("not a .npy member")
+    width = 2 if content[6] == 1 else 4
+    length = int.from_bytes(content[8 : 8 + width], "little")
+    start = 8 + width
+    header = ast.literal_eval(content[start : start + length].decode("latin1"))
+    values = array.array("d")
+    if header["descr"] == "<f8":
+        values.frombytes(content[start + length :])
+    return header["descr"], values

@@ -1,0 +1,175 @@
+"""Records: what a run leaves behind, written once and checked whenever it is read.
+
+Standard library only: the launcher imports this module on compute nodes.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scalesweep.errors import UserError
+
+SCHEMA = 1
+RECORD = "record.json"
+FAILURE = "failure.json"
+SAMPLES = "samples.npz"
+
+SOURCES = ("measured", "simulated", "imported")
+
+# Key -> type(s) that a complete record has; values that may be absent are null, not missing.
+REQUIRED: dict[str, tuple[type, ...]] = {
+    "schema": (int,),
+    "run_id": (str,),
+    "benchmark": (str,),
+    "version": (int,),
+    "point": (dict,),
+    "repeat": (int,),
+    "site": (str,),
+    "source": (str,),
+    "started": (str,),
+    "ended": (str,),
+    "wall_s": (int, float, type(None)),
+    "attempt": (int,),
+    "phases": (dict,),
+    "metrics": (dict,),
+    "work": (dict,),
+    "resources": (dict,),
+    "environment": (dict,),
+    "notes": (dict,),
+    "git": (dict, type(None)),
+    "command": (list,),
+    "samples": (dict, type(None)),
+}
+
+
+class BadRecord(UserError):
+    """A record that cannot be trusted: cut, edited, of another run, or without its samples."""
+
+
+def canonical_json(value: Any) -> str:
+    """The one text form of a JSON value: sorted keys, no spaces, no NaN.
+
+    Raises ValueError for NaN and infinity, which JSON cannot hold.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def digest_of(value: Any, size: int = 16) -> str:
+    """BLAKE2b hex digest of ``size`` bytes over the canonical JSON of ``value``."""
+    return hashlib.blake2b(canonical_json(value).encode(), digest_size=size).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """BLAKE2b hex digest (16 bytes) of a file's content."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a text file so that readers see the old content or the new, never a part of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None = None) -> Path:
+    """Complete ``record`` with its checksums and put it into ``folder``; returns its path.
+
+    ``samples`` (an .npz beside or outside the folder, on the same file system) is moved in
+    first; record.json follows last, by rename, so that a record that exists is whole.
+    Raises BadRecord if a required key is missing or has the wrong type.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    complete = {**record, "schema": SCHEMA, "samples": None}
+    if samples is not None:
+        complete["samples"] = {
+            "file": SAMPLES,
+            "bytes": samples.stat().st_size,
+            "blake2b": file_digest(samples),
+        }
+    complete.pop("digest", None)
+    try:
+        complete["digest"] = digest_of(complete)
+    except ValueError as error:
+        raise BadRecord(f"{folder.name}: a value is NaN or infinite ({error})") from None
+    check_record(complete, folder.name)
+    if samples is not None:
+        samples.replace(folder / SAMPLES)
+    text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    path = folder / RECORD
+    write_atomic(path, text)
+    return path
+
+
+def check_record(record: Any, run_id: str) -> None:
+    """Raise BadRecord unless ``record`` is a complete record of ``run_id`` with a true digest."""
+    if not isinstance(record, dict):
+        raise BadRecord(f"{run_id}: the record is not a JSON object")
+    if record.get("schema") != SCHEMA:
+        raise BadRecord(f"{run_id}: record schema {record.get('schema')!r}, this version reads 1")
+    for key, types in REQUIRED.items():
+        if key not in record:
+            raise BadRecord(f"{run_id}: the record lacks '{key}'")
+        if not isinstance(record[key], types) or isinstance(record[key], bool):
+            raise BadRecord(f"{run_id}: the record's '{key}' has the wrong type")
+    if record["run_id"] != run_id:
+        raise BadRecord(f"{run_id}: the record is of run {record['run_id']}")
+    if record["source"] not in SOURCES:
+        raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")
+    rest = {key: value for key, value in record.items() if key != "digest"}
+    if record.get("digest") != digest_of(rest):
+        raise BadRecord(f"{run_id}: the record was changed after it was written (digest differs)")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read and check ``<run_id>/record.json``; raises BadRecord naming what is wrong.
+
+    The samples file is checked for presence and size here; ``verify_samples`` reads it whole.
+    """
+    run_id = path.parent.name
+    try:
+        record = json.loads(path.read_bytes())
+        check_record(record, run_id)
+    except (ValueError, RecursionError) as error:
+        # UnicodeDecodeError and JSONDecodeError are ValueErrors.
+        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+    described = record["samples"]
+    if described is not None:
+        samples = path.parent / SAMPLES
+        size = samples.stat().st_size if samples.is_file() else None
+        if size != described.get("bytes"):
+            found = "is missing" if size is None else f"has {size} bytes"
+            raise BadRecord(
+                f"{run_id}: {SAMPLES} {found}, the record says {described.get('bytes')} bytes"
+            )
+    assert isinstance(record, dict)
+    return record
+
+
+def verify_samples(path: Path, record: Mapping[str, Any]) -> Path:
+    """Path of the samples file of the record at ``path`` after comparing its checksum.
+
+    Raises BadRecord if the record has none or the content differs.
+    """
+    described = record["samples"]
+    samples = path.parent / SAMPLES
+    if described is None:
+        raise BadRecord(f"{record['run_id']}: the record has no samples")
+    if file_digest(samples) != described["blake2b"]:
+        raise BadRecord(f"{record['run_id']}: {SAMPLES} was changed (checksum differs)")
+    return samples

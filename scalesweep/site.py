@@ -1,0 +1,121 @@
+"""Sites: the machine a campaign runs on, and how a program is started there."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.errors import UserError
+from scalesweep.yamlfile import check_schema, load_yaml
+
+SITES = Path(__file__).resolve().parent.parent / "config" / "sites"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
+
+    name: str
+    nodes: int
+    cores_per_node: int
+    memory_gb_per_node: float | None
+    oversubscribe: bool
+    concurrent_runs: int
+    time_limit_minutes: float
+    python: str
+    data: str
+    node_local: str
+    stage_workers: int
+    reserve_disk_gb: float
+    prologue: tuple[str, ...]
+    env: Mapping[str, str]
+    launch: Mapping[str, tuple[str, ...]] | None
+
+    def nodes_for(self, point: Mapping[str, Any]) -> int:
+        """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
+        return -(-int(point["ranks"]) // int(point["ranks_per_node"]))
+
+    def check_point(self, point: Mapping[str, Any], where: str) -> None:
+        """Raise UserError if the site cannot hold the point's ranks."""
+        ranks, per_node = int(point["ranks"]), int(point["ranks_per_node"])
+        nodes = self.nodes_for(point)
+        if nodes > self.nodes:
+            raise UserError(
+                f"{where}: {ranks} ranks at ranks_per_node = {per_node} take {nodes} nodes, site "
+                f"{self.name} has {self.nodes}; ranks_per_node = {-(-ranks // self.nodes)} or "
+                "more would fit"
+            )
+        on_node = min(ranks, per_node)
+        if on_node > self.cores_per_node and not self.oversubscribe:
+            raise UserError(
+                f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
+                f"'oversubscribe: true' in config/sites/{self.name}.yaml to allow it"
+            )
+
+    def launcher(self, point: Mapping[str, Any]) -> list[str]:
+        """The words put before the program's own command, filled in for a point."""
+        if self.launch is None:
+            raise UserError(f"config/sites/{self.name}.yaml: has no 'launch': nothing runs there")
+        ranks = int(point["ranks"])
+        template = self.launch["single" if ranks == 1 else "multi"]
+        nodes = self.nodes_for(point)
+        per_node = -(-ranks // nodes)
+        values = {
+            "ranks": ranks,
+            "nodes": nodes,
+            "ranks_per_node": per_node,
+            "cpus_per_rank": max(1, self.cores_per_node // per_node),
+            "python": self.python,
+            "bin": str(Path(self.python).parent),
+        }
+        return [_fill(word, values, f"config/sites/{self.name}.yaml: launch") for word in template]
+
+
+def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
+    try:
+        return word.format_map(values)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"{where}: cannot fill {word!r} ({error}); allowed: "
+            + ", ".join(f"{{{name}}}" for name in values)
+        ) from None
+
+
+def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
+    """Read ``config/sites/<name>.yaml``.
+
+    ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
+    faulty file.
+    """
+    folder = folder or SITES
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(found.stem for found in folder.glob("*.yaml"))
+        raise UserError(f"{where}: no site {name!r} in {folder}; allowed: {', '.join(known)}")
+    content = load_yaml(path)
+    check_schema(content, "site", path)
+    if content["site"] != name:
+        raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
+    site = Site(
+        name=name,
+        nodes=content["nodes"],
+        cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
+        memory_gb_per_node=content.get("memory_gb_per_node"),
+        oversubscribe=content.get("oversubscribe", False),
+        concurrent_runs=content.get("concurrent_runs", 1),
+        time_limit_minutes=float(content.get("time_limit_minutes", 60)),
+        python=content.get("python") or sys.executable,
+        data=content.get("data", "data"),
+        node_local=content.get("node_local", "/tmp"),
+        stage_workers=content.get("stage_workers", 2),
+        reserve_disk_gb=float(content.get("reserve_disk_gb", 2)),
+        prologue=tuple(content.get("prologue", [])),
+        env=content.get("env", {}),
+        launch=content.get("launch"),
+    )
+    if site.launch is not None:
+        for ranks in (1, 2):
+            site.launcher({"ranks": ranks, "ranks_per_node": 2})
+    return site

@@ -1,0 +1,22 @@
+# Figures of every experiment: SVG for the report, PDF and PNG for papers and slides.
+
+
+localrules:
+    figures,
+
+
+rule figures:
+    input:
+        plan=f"{RESULTS}/plan.json",
+        tables=f"{RESULTS}/tables",
+    output:
+        directory(f"{RESULTS}/figures"),
+    log:
+        f"{RESULTS}/logs/figures.log",
+    params:
+        script=f"{SCRIPT}/figures.py",
+    message:
+        "Drawing figures"
+    shell:
+        "{params.script} --plan {input.plan:q} --tables {input.tables:q} --out {output:q}"
+        " > {log} 2>&1"

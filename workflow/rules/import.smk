@@ -1,0 +1,22 @@
+# Published results become records marked imported, and go through the same tables.
+
+
+localrules:
+    import_cosmoflow,
+
+
+# snakemake import_cosmoflow --config source=FOLDER [site=LABEL] [results=FOLDER]
+rule import_cosmoflow:
+    log:
+        f"{RESULTS}/logs/import_cosmoflow.log",
+    params:
+        script=f"{SCRIPT}/import_cosmoflow.py",
+        source=SWEEP.options.get("source", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing cosmoflow-benchmark results"
+    shell:
+        "{params.script} --source {params.source:q} --site {params.site:q}"
+        " --results {params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log}"

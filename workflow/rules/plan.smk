@@ -1,0 +1,51 @@
+# The plan: every run of the campaign and its state.
+
+
+localrules:
+    plan,
+    inventory,
+    state,
+
+
+# `snakemake plan` prints the plan at any time and runs nothing.
+rule plan:
+    log:
+        f"{RESULTS}/logs/plan.log",
+    params:
+        script=f"{SCRIPT}/plan.py",
+        campaign=SWEEP.campaign_arguments(),
+    message:
+        "Planning"
+    shell:
+        "{params.script} {params.campaign} 2>&1 | tee {log}"
+
+
+# The same as files, once everything that is pending has been done.
+rule inventory:
+    input:
+        SWEEP.inventory_input(),
+    output:
+        json=f"{RESULTS}/plan.json",
+        csv=f"{RESULTS}/plan.csv",
+    log:
+        f"{RESULTS}/logs/inventory.log",
+    params:
+        script=f"{SCRIPT}/plan.py",
+        campaign=SWEEP.campaign_arguments(),
+    message:
+        "Taking stock of {RUNS}"
+    shell:
+        "{params.script} {params.campaign} --inventory > {log} 2>&1"
+
+
+# With nothing pending, a state that no plan was made of yet starts the chain again
+# (a run imported, deleted, failed, or a campaign edited).
+rule state:
+    output:
+        touch(f"{RESULTS}/.state/{{digest}}"),
+    log:
+        f"{RESULTS}/logs/state-{{digest}}.log",
+    message:
+        "The campaign's runs have changed"
+    shell:
+        "echo {wildcards.digest} > {log}"

@@ -1,0 +1,61 @@
+# The report: one self-contained page.
+
+
+localrules:
+    page,
+    report,
+
+
+rule page:
+    input:
+        plan=f"{RESULTS}/plan.json",
+        summary=f"{RESULTS}/summary.parquet",
+        tables=f"{RESULTS}/tables",
+        figures=f"{RESULTS}/figures",
+        template=ROOT / "resources" / "report.html.j2",
+        style=ROOT / "resources" / "report.css",
+    output:
+        f"{RESULTS}/report.html",
+    log:
+        f"{RESULTS}/logs/report.log",
+    params:
+        script=f"{SCRIPT}/report.py",
+        runs=RUNS,
+    message:
+        "Writing {output}"
+    shell:
+        "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
+        " --tables {input.tables:q} --figures {input.figures:q} --runs {params.runs:q}"
+        " --out {output:q} > {log} 2>&1"
+
+
+# `snakemake report`: the report of whatever is there, while runs are pending or have failed.
+# A finished run is a file outside the DAG, so the same workflow with nothing pending makes it.
+rule report:
+    log:
+        f"{RESULTS}/logs/report-now.log",
+    params:
+        command=SWEEP.report_command(workflow.main_snakefile),
+    message:
+        "Reporting on what is there"
+    shell:
+        "{params.command} > {log} 2>&1 && echo {RESULTS}/report.html"
+
+
+onstart:
+    PROGRESS.start()
+
+
+onsuccess:
+    PROGRESS.finish()
+
+
+onerror:
+    PROGRESS.finish()
+    # Failure is data: the report shows the holes and their causes.
+    shell(
+        f"mkdir -p {RESULTS}/logs;"
+        f" {SWEEP.report_command(workflow.main_snakefile)} > {RESULTS}/logs/report-now.log 2>&1"
+        f" && echo 'report of what succeeded: {RESULTS}/report.html'"
+        f" || echo 'no report, see {RESULTS}/logs/report-now.log'"
+    )

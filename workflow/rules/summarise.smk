@@ -1,0 +1,22 @@
+# One row per finished run; runs that have not changed are not read again.
+
+
+localrules:
+    summarise,
+
+
+rule summarise:
+    input:
+        plan=f"{RESULTS}/plan.json",
+    output:
+        f"{RESULTS}/summary.parquet",
+    log:
+        f"{RESULTS}/logs/summarise.log",
+    params:
+        script=f"{SCRIPT}/summarise.py",
+        runs=RUNS,
+    message:
+        "Summarising finished runs"
+    shell:
+        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
+        " > {log} 2>&1"

@@ -1,0 +1,22 @@
+# Tables of every experiment: runs, points, scaling, threads; CSV and Parquet.
+
+
+localrules:
+    tables,
+
+
+rule tables:
+    input:
+        plan=f"{RESULTS}/plan.json",
+        summary=f"{RESULTS}/summary.parquet",
+    output:
+        directory(f"{RESULTS}/tables"),
+    log:
+        f"{RESULTS}/logs/tables.log",
+    params:
+        script=f"{SCRIPT}/tables.py",
+    message:
+        "Making tables"
+    shell:
+        "{params.script} --plan {input.plan:q} --summary {input.summary:q} --out {output:q}"
+        " > {log} 2>&1"

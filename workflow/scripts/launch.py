@@ -1,0 +1,25 @@
+"""Launch one attempt of one run."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scalesweep.cli import run_main
+from scalesweep.launch import launch
+
+
+def main() -> None:
+    """Read the run's description and launch it; exits with 1 if it failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=json.loads, required=True, help="the run, as JSON")
+    code = launch(parser.parse_args().spec, ROOT)
+    if code:
+        sys.exit(code)
+
+
+if __name__ == "__main__":
+    run_main(main)

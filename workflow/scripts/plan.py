@@ -1,0 +1,38 @@
+"""Plan a campaign: print it, or write plan.csv and plan.json."""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.campaign import load_campaign
+from scalesweep.cli import run_main
+from scalesweep.plan import build_plan, plan_text, stamp_state, write_plan
+from scalesweep.store import scan
+
+
+def main() -> None:
+    """Read the campaign and the state of its runs; write both plan files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
+    parser.add_argument("--site", help="site instead of the campaign's own")
+    parser.add_argument("--results", help="results folder instead of the campaign's own")
+    parser.add_argument(
+        "--inventory",
+        action="store_true",
+        help="write plan.json too and mark this state as the one that everything is made of",
+    )
+    args = parser.parse_args()
+    campaign = load_campaign(args.campaign, args.site, args.results)
+    states = scan(campaign.runs_folder, campaign.unique_runs())
+    plan = build_plan(campaign, states)
+    if args.inventory:
+        stamp_state(campaign, states)
+    write_plan(campaign, plan, as_json=args.inventory)
+    print(plan_text(plan), end="")
+    print(f"\nevery run: {campaign.results / 'plan.csv'}")
+
+
+if __name__ == "__main__":
+    run_main(main)
