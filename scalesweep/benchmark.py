@@ -145,6 +145,7 @@ class Benchmark:
     folder: Path
     parameters: Mapping[str, Parameter]
     divides: tuple[tuple[Expression, Expression], ...]
+    refuse: tuple[tuple[Expression, str], ...]
     work_scope: str | None
     work: Expression | None
     data: DataSet | None
@@ -164,10 +165,14 @@ class Benchmark:
             ) from None
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError unless the sizes of a complete point divide as they must.
+        """Raise UserError for values that do not go together or sizes that do not divide.
 
-        The message names the nearest numbers that would do.
+        For sizes the message names the nearest numbers that would do.
         """
+        for rule, reason in self.refuse:
+            if rule(point):
+                values = ", ".join(f"{name} = {point[name]}" for name in sorted(rule.names))
+                raise UserError(f"{where}: {values}: {reason}")
         for divisor, number in self.divides:
             by, value = divisor(point), number(point)
             if value % by:
@@ -236,6 +241,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         divides=tuple(
             (expression(rule["divisor"], "divides"), expression(rule["number"], "divides"))
             for rule in content.get("divides", [])
+        ),
+        refuse=tuple(
+            (expression(rule["when"], "refuse"), rule["reason"])
+            for rule in content.get("refuse", [])
         ),
         work_scope=work["scope"] if work else None,
         work=expression(work["samples"], "work.samples") if work else None,

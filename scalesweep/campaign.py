@@ -126,18 +126,15 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
     rules = _exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
     points: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
-    hits = [0] * len(rules)
     for combination in _grid(axes, linked):
         point = {**base, **combination}
-        for index, (rule, reason) in enumerate(rules):
-            if rule(point):
-                excluded.append((point, reason))
-                hits[index] += 1
-                break
-        else:
+        reason = next((reason for rule, reason in rules if rule(point)), None)
+        if reason is None:
             points.setdefault(canonical_json(point), point)
-    for point in _extra(benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"):
-        points.setdefault(canonical_json(point), point)
+        else:
+            excluded.append((point, reason))
+    for extra in _extra(benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"):
+        points.setdefault(canonical_json(extra), extra)
     if not points:
         raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
     for point in points.values():
@@ -145,7 +142,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         site.check_point(point, where)
 
     scaling = spec.get("scaling", "none")
-    varying = _varying(benchmark, list(points.values()), scaling)
+    varying = _varying(benchmark, list(points.values()))
     _check_scaling(benchmark, scaling, varying, list(points.values()), where)
     return Experiment(
         name=name,
@@ -192,7 +189,7 @@ def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
     values: list[Any] = []
     value = start
     # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
-    slack = (spec["step"] if "step" in spec else start) * 1e-9
+    slack = spec.get("step", start) * 1e-9
     while value <= stop + slack:
         values.append(value)
         count = len(values)
@@ -274,9 +271,7 @@ def _extra(
         yield point
 
 
-def _varying(
-    benchmark: Benchmark, points: list[Mapping[str, Any]], scaling: str
-) -> tuple[str, ...]:
+def _varying(benchmark: Benchmark, points: list[Mapping[str, Any]]) -> tuple[str, ...]:
     """Parameters with more than one value among the points, ``ranks`` first."""
     first = points[0]
     names = [
@@ -297,24 +292,20 @@ def _check_scaling(
         return
     if "ranks" not in varying:
         raise UserError(f"{where}.scaling: {scaling}, but 'ranks' takes one value only")
-    work_names = benchmark.work.names
-    series: dict[str, dict[int, Any]] = {}
+    others = [name for name in varying if name != "ranks" and name not in benchmark.work.names]
+    series: dict[str, dict[float, set[int]]] = {}
     for point in points:
-        key = canonical_json(
-            [
-                point[n]
-                for n in varying
-                if n != "ranks" and (scaling == "weak" or n not in work_names)
-            ]
-        )
+        ranks = int(point["ranks"])
         total = benchmark.total_work(point) or 0
-        work = total / point["ranks"] if scaling == "weak" else total
-        series.setdefault(key, {})[point["ranks"]] = work
+        work = total / ranks if scaling == "weak" else total
+        key = canonical_json([point[name] for name in others])
+        series.setdefault(key, {}).setdefault(work, set()).add(ranks)
+    unit = "samples per rank" if scaling == "weak" else "samples in all"
     for works in series.values():
-        if len(set(works.values())) > 1:
-            low, high = min(works), max(works)
-            unit = "samples per rank" if scaling == "weak" else "samples in all"
-            raise UserError(
-                f"{where}.scaling: {scaling} needs the same {unit} at every rank count, but it is "
-                f"{works[low]:g} at {low} ranks and {works[high]:g} at {high}"
-            )
+        for work, ranks_seen in works.items():
+            if len(ranks_seen) == 1 and len(works) > 1:
+                amounts = ", ".join(f"{w:g} at {min(r)} ranks" for w, r in sorted(works.items()))
+                raise UserError(
+                    f"{where}.scaling: {scaling} needs the same {unit} at several rank counts, "
+                    f"but {work:g} stands at {min(ranks_seen)} ranks only ({amounts})"
+                )

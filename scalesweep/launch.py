@@ -40,8 +40,7 @@ _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes"
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
 _SNAKEMAKE_SETS = frozenset(
-    f"{library}_NUM_THREADS"
-    for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
+    f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
 )
 # horovodrun exits with 1 whatever its processes exit with, but names their codes.
 _HOROVOD_EXIT = re.compile(r"exit(?:ed)? with (?:status )?code:? (\d+)", re.IGNORECASE)
@@ -226,7 +225,7 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     if code == 1:
         codes = [int(found) for line in lines for found in _HOROVOD_EXIT.findall(line)]
         code = next((c for c in codes if c in EXIT_CAUSES), codes[0] if codes else code)
-    said = _said(lines)
+    said = _said(lines, spec["benchmark"])
     if code in EXIT_CAUSES:
         return EXIT_CAUSES[code], said or f"exit code {code}"
     if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
@@ -236,12 +235,16 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
 
 
-def _said(lines: list[str]) -> str:
-    """The program's own error line, if it printed one."""
+def _said(lines: list[str], benchmark: str) -> str:
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
     for line in reversed(lines):
+        # horovodrun puts the rank in front: [1]<stderr>:
         text = re.sub(r"^\[\d+\]<std(?:err|out)>:\s*", "", line)
-        if text.lower().startswith(("error:", "cannot start")):
-            return text.removeprefix("error:").strip()
+        start, _, rest = text.partition(": ")
+        if rest and start in ("error", benchmark):
+            return rest.strip()
+        if text.startswith("cannot start"):
+            return text
     return ""
 
 

@@ -138,11 +138,21 @@ class Workflow:
 
     def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
-        words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--nolock"]
-        words += ["--cores", "1", "--quiet", "all", "--configfile", str(self.campaign.file)]
-        words += ["--config", "pending=ignore", f"site={self.campaign.site.name}"]
-        words += [f"results={self.results}", "--", "all"]
-        return shlex.join(words)
+        campaign = self.campaign
+        return shlex.join(
+            report_command(snakefile, campaign.file, campaign.site.name, self.results)
+        )
+
+
+def report_command(snakefile: str, campaign: Path, site: str, results: str) -> list[str]:
+    """Command that builds a campaign's report from what exists and runs nothing.
+
+    It takes no lock and calls no hook: a Snakemake that holds the lock calls it from its hook.
+    """
+    words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--nolock"]
+    words += ["--no-hooks", "--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
+    words += ["--config", "pending=ignore", f"site={site}", f"results={results}", "--", "all"]
+    return words
 
 
 def _json(value: Any) -> str:

@@ -1,0 +1,78 @@
+"""What tests share: a copy of the project with a toy benchmark, and a way to call Snakemake."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
+
+
+@dataclass
+class Project:
+    """A copy of the project in a folder of its own."""
+
+    path: Path
+
+    def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Call Snakemake there as a user would."""
+        home = self.path / "home"
+        home.mkdir(exist_ok=True)
+        return subprocess.run(
+            [sys.executable, "-m", "snakemake", *words],
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "HOME": str(home), "PYTHONPATH": ""},
+            timeout=300,
+        )
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file below the project."""
+        path = self.path / name
+        path.write_text(text)
+        return path
+
+    def records(self) -> dict[str, int]:
+        """Run id -> modification time in ns of every record there is."""
+        found = self.path.glob("results/runs/*/*/record.json")
+        return {path.parent.name: path.stat().st_mtime_ns for path in found}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy of the project with the benchmark ``toy`` and a site ``toy``."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / part)
+    shutil.copytree(ROOT / "tests" / "toy", folder / "workflow" / "benchmarks" / "toy")
+    (folder / "config" / "sites" / "toy.yaml").write_text(
+        "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\n"
+        "launch: {single: [], multi: []}\n"
+    )
+    return Project(folder)
+
+
+@pytest.fixture
+def write_yaml(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a YAML file and return its path."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "file.yaml"
+        path.write_text(text)
+        return path
+
+    return write

@@ -1,0 +1,43 @@
+"""The toy benchmark's program."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+run = json.loads(Path(sys.argv[2]).read_text())
+out, params = Path(run["out"]), run["params"]
+ranks, behaviour = params["ranks"], params["behaviour"]
+print("toy says hello")
+if behaviour == "exit3":
+    print("error: the toy is broken", file=sys.stderr)
+    sys.exit(3)
+if behaviour == "missing_data":
+    print("error: no such data", file=sys.stderr)
+    sys.exit(66)
+if behaviour == "hang":
+    time.sleep(600)
+if behaviour == "killed":
+    os.kill(os.getpid(), signal.SIGSEGV)
+if behaviour == "silent":
+    sys.exit(0)
+value = float("nan") if behaviour == "nan" else 1.0 + 0.01 * run["repeat"]
+times = np.full((3, ranks), value)
+np.savez(out / "samples.npz", local_times=times, global_times=times * 1.01)
+native = {
+    "phases": {"timed": 3.0},
+    "metrics": {},
+    "work": {"samples_per_epoch": params["size"] * ranks, "bytes_per_epoch": 1000 * ranks},
+    "resources": {"hosts": ["here"] * ranks, "slurm_nodes": [None] * ranks},
+    "environment": {
+        "ranks": [{"host": "here", "affinity": "0", "pid": os.getpid()}] * ranks,
+        "versions": {"python": sys.version.split()[0]},
+        "variables": {k: v for k, v in os.environ.items() if k.startswith(("TOY_", "OMP_"))},
+    },
+    "notes": {},
+}
+(out / "native.json").write_text(json.dumps(native))

@@ -1,0 +1,40 @@
+"""Unit tests see the toy benchmark and a toy site instead of the shipped ones."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import scalesweep.benchmark
+import scalesweep.site
+from scalesweep.campaign import Campaign, load_campaign
+
+TOY = Path(__file__).resolve().parents[1] / "toy"
+SITE = (
+    "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\nlaunch: {single: [], multi: []}\n"
+)
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders with only the toy benchmark and the toy site; returns their parent."""
+    shutil.copytree(TOY, tmp_path / "benchmarks" / "toy")
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites" / "toy.yaml").write_text(SITE)
+    monkeypatch.setattr(scalesweep.benchmark, "BENCHMARKS", tmp_path / "benchmarks")
+    monkeypatch.setattr(scalesweep.site, "SITES", tmp_path / "sites")
+    return tmp_path
+
+
+@pytest.fixture
+def campaign_of(toy: Path) -> Callable[[str], Campaign]:
+    """Load a campaign whose one experiment ``e`` has the given body (YAML, unindented)."""
+
+    def load(body: str, head: str = "campaign: test\nsite: toy\n") -> Campaign:
+        path = toy / "campaign.yaml"
+        indented = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
+        path.write_text(f"{head}experiments:\n  e:\n    benchmark: toy\n{indented}")
+        return load_campaign(path)
+
+    return load

@@ -1,0 +1,158 @@
+"""Campaign files: what they expand to, and how mistakes are told."""
+
+from collections.abc import Callable
+
+import pytest
+
+from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.errors import UserError
+
+Load = Callable[..., Campaign]
+
+
+def sizes(campaign: Campaign) -> list[int]:
+    return [point["size"] for point in campaign.experiments[0].points]
+
+
+def test_axes_make_a_product_in_file_order(campaign_of: Load) -> None:
+    campaign = campaign_of("axes:\n  ranks: [1, 2]\n  size: [5, 3]\n")
+    experiment = campaign.experiments[0]
+    assert [(p["ranks"], p["size"]) for p in experiment.points] == [(1, 5), (1, 3), (2, 5), (2, 3)]
+    assert experiment.axes == ("ranks", "size")
+
+
+@pytest.mark.parametrize(
+    ("axis", "values"),
+    [
+        ("{from: 1, to: 1024, factor: 2}", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
+        ("{from: 1, to: 10, step: 3}", [1, 4, 7, 10]),
+        ("{from: 1, to: 6, factor: 2}", [1, 2, 4]),
+        ("7", [7]),
+        ("[3, 1]", [3, 1]),
+        ("[4.0]", [4]),
+    ],
+)
+def test_axis_forms(campaign_of: Load, axis: str, values: list[int]) -> None:
+    body = f"axes: {{size: {axis}}}\nexclude: ['size > 1000']" if "1024" in axis else ""
+    if "1024" in axis:
+        with pytest.raises(UserError, match="from 1 to 1000"):
+            campaign_of(body)
+        body = f"axes: {{size: {axis.replace('1024', '1000')}}}"
+    assert sizes(campaign_of(body or f"axes: {{size: {axis}}}")) == values
+
+
+def test_fractional_range_keeps_its_last_value(campaign_of: Load) -> None:
+    campaign = campaign_of("axes: {rate: {from: 0.1, to: 0.3, step: 0.1}}")
+    assert [p["rate"] for p in campaign.experiments[0].points] == [0.1, 0.2, 0.3]
+
+
+def test_linked_entries_are_zipped_with_the_axes(campaign_of: Load) -> None:
+    body = "axes: {rate: [1, 2]}\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]"
+    points = campaign_of(body).experiments[0].points
+    assert [(p["ranks"], p["size"], p["rate"]) for p in points] == [
+        (1, 8, 1.0), (1, 8, 2.0), (2, 4, 1.0), (2, 4, 2.0),
+    ]  # fmt: skip
+
+
+def test_exclude_counts_and_keeps_reasons(campaign_of: Load) -> None:
+    body = (
+        "axes: {size: [1, 2, 3, 4], ranks: [1, 2]}\n"
+        "exclude: ['size == 1', {when: 'ranks > 1 and size in [3, 4]', reason: too large}]"
+    )
+    experiment = campaign_of(body).experiments[0]
+    assert [reason for _, reason in experiment.excluded] == ["size == 1"] * 2 + ["too large"] * 2
+    assert len(experiment.points) == 4
+
+
+def test_extra_points_stand_beside_the_grid_once(campaign_of: Load) -> None:
+    assert sizes(campaign_of("axes: {size: [1, 2]}\nextra: [{size: 9}, {size: 2}]")) == [1, 2, 9]
+
+
+def test_repeats_are_interleaved_over_points(campaign_of: Load) -> None:
+    runs = campaign_of("axes: {size: [1, 2]}\nrepeats: 2").experiments[0].runs
+    assert [(run.point["size"], run.repeat) for run in runs] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert len({run.run_id for run in runs}) == 4
+
+
+def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) -> None:
+    path = toy / "two.yaml"
+    path.write_text(
+        "campaign: two\nsite: toy\nexperiments:\n"
+        "  a: {benchmark: toy, axes: {size: [1, 2]}}\n"
+        "  b: {benchmark: toy, axes: {size: [2, 3]}}\n"
+    )
+    campaign = load_campaign(path)
+    assert len(campaign.unique_runs()) == 3
+
+
+def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
+    body = (
+        "scaling: strong\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}, {ranks: 4, size: 2}]"
+    )
+    assert campaign_of(body).experiments[0].axes == ("ranks", "size")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("axis: {size: [1]}", "experiments.e: unknown key 'axis'; allowed: axes, benchmark"),
+        ("repeats: many", "experiments.e.repeats: 'many' is not integer"),
+        ("axes: {sizes: [1]}", "no parameter 'sizes'; allowed: behaviour"),
+        ("axes: {size: [0]}", "size = 0 is not integer from 1 to 1000"),
+        ("axes: {size: ['4']}", "size = '4' is not integer"),
+        ("axes: {size: [true]}", "size = True is not integer"),
+        ("axes: {size: [4, 4.0]}", "4 stands here twice"),
+        ("axes: {size: {from: 4, to: 1, factor: 2}}", "to = 1 is less than from = 4"),
+        ("axes: {size: {from: 4, to: 8}}", "a list of values, one value, or {from, to, factor}"),
+        ("axes: {behaviour: [bad]}", "behaviour = 'bad' is not one of good, exit3"),
+        ("fixed: {size: .nan}", "size = nan"),
+        ("axes: {size: [1]}\nfixed: {size: 2}", "'size' is set in axes and in fixed"),
+        ("exclude: ['sise > 3']", "names 'sise', which is no parameter; allowed"),
+        ("exclude: ['1 > 3']", "names no parameter"),
+        ("exclude: ['__import__(1)']", "uses Call; allowed"),
+        ("exclude: ['size >']", "is not an expression"),
+        ("axes: {size: [1, 2]}\nexclude: ['size > 0']", "no point is left: 2 excluded"),
+        ("axes: {size: [1, 2], rate: [1, 2]}\nextra: [{size: 3}]", "must set 'rate'"),
+        ("linked: [{size: 1}, {ranks: 1}]", "all entries must set the same parameters"),
+        ("axes: {size: [501]}", "is not a multiple of 2 = 2; 500 or 502 would be"),
+        ("axes: {ranks: [64]}", "64 ranks at ranks_per_node = 8 take 8 nodes, site toy has 4"),
+        ("fixed: {rate: 200, size: 200}", "rate = 200.0, size = 200: too much of both"),
+        ("scaling: weak", "'ranks' takes one value only"),
+        ("scaling: strong\naxes: {ranks: [1, 2]}", "the same samples in all"),
+        (
+            "scaling: weak\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]",
+            "the same samples per rank",
+        ),
+        ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
+    ],
+)
+def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, told: str) -> None:
+    with pytest.raises(UserError) as error:
+        campaign_of(body)
+    message = str(error.value)
+    assert told in message
+    assert "\n" not in message and "campaign.yaml" in message
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("campaign: test\nsite: mars\n", "site: no site 'mars'"),
+        ("campaign: ../x\nsite: toy\n", "campaign: '../x' is not allowed: letters"),
+        ("campaign: test\nsite: ../toy\n", "site: '../toy' is not allowed"),
+        ("site: toy\n", "'campaign' is a required property"),
+        ("campaign: test\nsite: toy\nsites: x\n", "unknown key 'sites'; allowed: campaign"),
+        ("campaign: test\nsite: toy\nsite: toy\n", "campaign.yaml:3: not valid YAML: key 'site'"),
+    ],
+)
+def test_mistakes_in_the_head(campaign_of: Load, head: str, told: str) -> None:
+    with pytest.raises(UserError) as error:
+        campaign_of("repeats: 1", head)
+    assert told in str(error.value)
+
+
+def test_unknown_benchmark_names_the_known_ones(toy) -> None:
+    path = toy / "campaign.yaml"
+    path.write_text("campaign: t\nsite: toy\nexperiments: {e: {benchmark: nope}}\n")
+    with pytest.raises(UserError, match=r"experiments\.e\.benchmark: no benchmark 'nope'.*toy"):
+        load_campaign(path)

@@ -1,0 +1,143 @@
+"""Records are written whole or not at all, and what cannot be trusted is never counted."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.record import BadRecord, read_record, verify_samples, write_record
+from scalesweep.store import scan
+
+RUN = "toy-r1-0123456789ab"
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {
+        "run_id": RUN, "benchmark": "toy", "version": 1, "point": {"ranks": 1}, "repeat": 0,
+        "site": "toy", "source": "measured", "started": "2026-01-01T00:00:00+00:00",
+        "ended": "2026-01-01T00:00:01+00:00", "wall_s": 1.0, "attempt": 1, "phases": {},
+        "metrics": {}, "work": {}, "resources": {}, "environment": {}, "notes": {}, "git": None,
+        "command": [], **changes,
+    }  # fmt: skip
+
+
+def write(runs: Path, **changes: Any) -> Path:
+    samples = runs / "samples.tmp"
+    runs.mkdir(exist_ok=True)
+    with samples.open("wb") as file:
+        np.savez(file, local_times=np.arange(6.0).reshape(3, 2))
+    return write_record(runs / changes.get("run_id", RUN), record(**changes), samples)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "runs")
+    found = read_record(path)
+    assert found["point"] == {"ranks": 1}
+    assert np.load(verify_samples(path, found))["local_times"].shape == (3, 2)
+    assert sorted(p.name for p in path.parent.iterdir()) == ["record.json", "samples.npz"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"wall_s": float("nan")}, "NaN"),
+        ({"source": "guessed"}, "allowed: measured, simulated, imported"),
+        ({"point": None}, "'point' has the wrong type"),
+        ({"repeat": True}, "'repeat' has the wrong type"),
+    ],
+)
+def test_a_wrong_record_is_not_written(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadRecord, match=told):
+        write(tmp_path / "runs", **change)
+    assert not list(tmp_path.glob("runs/*/record.json"))
+
+
+def _edit(path: Path) -> None:
+    path.write_text(path.read_text().replace('"wall_s": 1.0', '"wall_s": 0.5'))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def _other(path: Path) -> None:
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "run_id": "toy-r1-ffffffffffff"}))
+
+
+def _no_samples(path: Path) -> None:
+    (path.parent / "samples.npz").unlink()
+
+
+def _short_samples(path: Path) -> None:
+    samples = path.parent / "samples.npz"
+    samples.write_bytes(samples.read_bytes()[:-1])
+
+
+def _not_json(path: Path) -> None:
+    path.write_bytes(b"\xff\x00" * 50)
+
+
+def _nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
+DAMAGE = [_edit, _cut, _other, _no_samples, _short_samples, _not_json, _nested]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_named_and_set_aside(tmp_path: Path, damage: Any) -> None:
+    runs = tmp_path / "runs"
+    path = write(runs)
+    assert scan(runs, [RUN])[RUN].status == "done"
+    damage(path)
+    os.utime(path, ns=(1, 1))  # a touched file is read again
+    with pytest.raises(BadRecord, match=RUN):
+        read_record(path)
+    state = scan(runs, [RUN])[RUN]
+    assert (state.status, state.cause) == ("failed", "BAD_RECORD")
+    assert path.exists()
+    state = scan(runs, [RUN], quarantine=True)[RUN]
+    assert (state.status, state.cause) == ("failed", "BAD_RECORD")
+    assert not path.exists() and (path.parent / "record.json.broken").exists()
+
+
+def test_changed_samples_are_noticed(tmp_path: Path) -> None:
+    path = write(tmp_path / "runs")
+    samples = path.parent / "samples.npz"
+    content = bytearray(samples.read_bytes())
+    content[len(content) // 2] ^= 1
+    samples.write_bytes(bytes(content))
+    with pytest.raises(BadRecord, match="checksum differs"):
+        verify_samples(path, read_record(path))
+
+
+def test_unchanged_records_are_not_read_again(tmp_path: Path, monkeypatch: Any) -> None:
+    runs = tmp_path / "runs"
+    write(runs)
+    before = scan(runs, [RUN])
+    monkeypatch.setattr("scalesweep.store.read_record", lambda path: pytest.fail("read again"))
+    assert scan(runs, [RUN]) == before
+    assert before[RUN].wall_s == 1.0
+
+
+def test_states_of_unfinished_runs(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    (runs / "b").mkdir(parents=True)
+    (runs / "b" / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "detail": "60 s"}))
+    (runs / "c").mkdir()
+    (runs / "c" / "failure.json").write_text("{")
+    states = scan(runs, ["a", "b", "c"])
+    assert [states[r].status for r in "abc"] == ["new", "failed", "failed"]
+    assert [states[r].cause for r in "abc"] == ["", "TIMEOUT", "UNKNOWN"]
+
+
+def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write(runs)
+    for content in ("{", "[]", ""):
+        (runs / ".index.json").write_text(content)
+        assert scan(runs, [RUN])[RUN].status == "done"

@@ -1,0 +1,91 @@
+"""YAML reading: strict, safe, bounded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.errors import UserError
+from scalesweep.expressions import Expression
+from scalesweep.yamlfile import load_yaml
+
+Write = Callable[[str], Path]
+
+
+def test_scalars_follow_yaml_1_2(write_yaml: Write) -> None:
+    path = write_yaml("[off, no, yes, true, 1e-3, 1:30, 0x, 12, -1.5, null, ~]")
+    expected = ["off", "no", "yes", True, 0.001, "1:30", "0x", 12, -1.5, None, None]
+    assert load_yaml(path) == expected
+
+
+def test_merge_keys_work(write_yaml: Write) -> None:
+    assert load_yaml(write_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\n"))["b"] == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\na: 2", ":2: not valid YAML: key 'a' stands here twice"),
+        ("a: [1", "not valid YAML"),
+        ("a: &a [*a]", "aliases expand"),
+        ("!!python/object/apply:os.system ['true']", "not valid YAML"),
+        ("a: !!binary 'x", "not valid YAML"),
+        ("\x00", "not valid YAML"),
+    ],
+)
+def test_refused(write_yaml: Write, text: str, told: str) -> None:
+    with pytest.raises(UserError, match=r".") as error:
+        load_yaml(write_yaml(text))
+    assert told in str(error.value)
+
+
+def test_alias_bomb_is_refused(write_yaml: Write) -> None:
+    lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 10)]
+    with pytest.raises(UserError, match="aliases expand"):
+        load_yaml(write_yaml("\n".join(lines)))
+
+
+def test_missing_and_not_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        load_yaml(tmp_path / "none.yaml")
+    path = tmp_path / "bytes.yaml"
+    path.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_yaml(path)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(alphabet="ab:-[]{}&*<>!|'\"#\n\t 01.%@`~?,"))
+def test_any_text_loads_or_is_refused(write_yaml: Write, text: str) -> None:
+    try:
+        load_yaml(write_yaml(text))
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+@settings(max_examples=500)
+@given(st.text(alphabet="ab()[]<>=!+-*/%. 019'\",:_andorif\n"))
+def test_any_expression_is_checked_or_refused(text: str) -> None:
+    try:
+        Expression(text, "test")({"a": 1, "b": 2.5})
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "text", ["a ** 9", "a.b", "a()", "[x for x in a]", "lambda: a", "f'{a}'", "a := 1", "a << 9"]
+)
+def test_expressions_that_could_do_harm_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="allowed|not an expression"):
+        Expression(text, "test")
+
+
+def test_expression_values() -> None:
+    point = {"ranks": 512, "batch_size": 1, "shape": [4, 5], "shard": True}
+    assert Expression("ranks > 256 and batch_size == 1", "t")(point) is True
+    assert Expression("ranks // 2 if shard else 1", "t")(point) == 256
+    assert Expression("shape[0] * shape[1]", "t")(point) == 20
+    assert Expression("shard == true", "t")(point) is True

@@ -1,0 +1,201 @@
+"""The workflow through Snakemake itself, with a benchmark that is done in milliseconds."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+CAMPAIGN = """
+campaign: toys
+site: toy
+experiments:
+  scaling:
+    benchmark: toy
+    scaling: weak
+    axes: {ranks: [1, 2]}
+    repeats: 2
+"""
+FAILING = CAMPAIGN + "  broken:\n    benchmark: toy\n    axes: {behaviour: [good, exit3, nan]}\n"
+
+
+def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
+    return {run_id for run_id, time in after.items() if before.get(run_id) != time}
+
+
+@pytest.fixture
+def finished(project: Project) -> Project:
+    project.write("c.yaml", CAMPAIGN)
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert len(project.records()) == 4
+    return project
+
+
+def test_a_finished_campaign_has_nothing_to_do(finished: Project) -> None:
+    report = finished.path / "results" / "report.html"
+    assert "toys" in report.read_text()
+    before = finished.records()
+    again = finished.snakemake("--configfile", "c.yaml")
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert finished.records() == before
+
+
+def test_cosmetic_edits_run_nothing(finished: Project) -> None:
+    before = finished.records()
+    finished.write("c.yaml", "# a comment\n" + CAMPAIGN.replace("scaling:\n", "renamed:\n", 1))
+    program = finished.path / "workflow" / "benchmarks" / "toy" / "main.py"
+    program.write_text(program.read_text() + "\n# a comment\n")
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert finished.records() == before
+    assert "renamed" in (finished.path / "results" / "report.html").read_text()
+
+
+def test_a_deleted_record_runs_again_alone(finished: Project) -> None:
+    before = finished.records()
+    lost = sorted(before)[0]
+    (finished.path / "results" / "runs" / "toy" / lost / "record.json").unlink()
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert changed(before, finished.records()) == {lost}
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "samples"])
+def test_a_broken_record_runs_again_alone(finished: Project, damage: str) -> None:
+    before = finished.records()
+    folder = finished.path / "results" / "runs" / "toy" / sorted(before)[1]
+    record = folder / "record.json"
+    if damage == "cut":
+        record.write_text(record.read_text()[:200])
+    elif damage == "edited":
+        record.write_text(record.read_text().replace('"repeat": ', '"repeat": 1'))
+    else:
+        (folder / "samples.npz").write_bytes(b"PK")
+    plan = finished.snakemake("plan", "--configfile", "c.yaml")
+    assert f"failed: {folder.name}: BAD_RECORD" in plan.stdout
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert changed(before, finished.records()) == {folder.name}
+    assert (folder / "record.json.broken").exists()
+
+
+def test_new_points_and_repeats_run_alone(finished: Project) -> None:
+    before = finished.records()
+    finished.write("c.yaml", CAMPAIGN.replace("[1, 2]", "[1, 2, 4]").replace("ts: 2", "ts: 3"))
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    after = finished.records()
+    assert len(after) == 9 and not changed(before, {k: after[k] for k in before})
+
+
+def test_the_new_axis_at_its_default_runs_only_the_new_value(finished: Project) -> None:
+    before = finished.records()
+    finished.write("c.yaml", CAMPAIGN.replace("[1, 2]}", "[1, 2], rate: [1, 2]}"))
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert len(changed(before, finished.records())) == 4
+
+
+def test_failure_is_data(project: Project) -> None:
+    project.write("c.yaml", FAILING)
+    first = project.snakemake("--configfile", "c.yaml")
+    assert first.returncode != 0
+    before = project.records()
+    # The good point of `broken` is the 1-rank point of `scaling`: one run serves both.
+    assert len(before) == 4
+    assert "failed: " in first.stderr and "NON_ZERO_EXIT: exit code 3" in first.stderr
+    report = (project.path / "results" / "report.html").read_text()
+    assert "NON_ZERO_EXIT" in report and "BAD_RESULT" in report
+    with (project.path / "results" / "plan.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(r["cause"] for r in rows if r["status"] == "failed") == [
+        "BAD_RESULT", "NON_ZERO_EXIT",
+    ]  # fmt: skip
+
+    program = project.path / "workflow" / "benchmarks" / "toy" / "main.py"
+    program.write_text(program.read_text().replace("sys.exit(3)", "pass"))
+    second = project.snakemake("--configfile", "c.yaml")
+    assert second.returncode != 0  # NaN is still NaN
+    assert len(changed(before, project.records())) == 1
+    attempts = project.path.glob("results/runs/toy/*/attempt-2")
+    assert len(list(attempts)) == 2  # the two that had failed, nothing else
+    report = (project.path / "results" / "report.html").read_text()
+    assert "NON_ZERO_EXIT" not in report and "BAD_RESULT" in report
+
+
+def test_report_on_what_is_there(finished: Project) -> None:
+    finished.write("c.yaml", CAMPAIGN.replace("[1, 2]", "[1, 2, 4]"))
+    before = finished.records()
+    done = finished.snakemake("report", "--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert finished.records() == before
+    plan = json.loads((finished.path / "results" / "plan.json").read_text())
+    statuses = [run["status"] for run in plan["experiments"][0]["runs"]]
+    assert sorted(set(statuses)) == ["done", "new"] and statuses.count("new") == 2
+
+
+def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
+    moved = finished.path / "elsewhere" / "results"
+    moved.parent.mkdir()
+    (finished.path / "results").rename(moved)
+    done = finished.snakemake("--configfile", "c.yaml", "--config", f"results={moved}")
+    assert done.returncode == 0, done.stderr
+    assert not (finished.path / "results" / "runs").exists()
+
+
+def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
+    listed = finished.snakemake(
+        "--configfile", "c.yaml", "--config", "check=full", "-n", "--forcerun", "run"
+    )
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.count("Running toy-r") == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--config", "stie=x"], "--config stie: unknown; allowed: site, results"),
+        (["--config", "check=half"], "--config check=half: allowed: check=full"),
+        (["--config", "site=mars"], "c.yaml: site: no site 'mars'"),
+    ],
+)
+def test_mistakes_on_the_command_line(project: Project, words: list[str], told: str) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    done = project.snakemake("--configfile", "c.yaml", *words)
+    assert done.returncode != 0
+    assert f"error: {told}" in done.stderr or f"error: {project.path}" in done.stderr
+    assert told.split(": ")[-1] in done.stderr and "Traceback" not in done.stderr
+    assert not Path(project.path, "results").exists()
+
+
+def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2]", "rank: [1, 2]"))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert lines == [
+        "error: c.yaml: experiments.scaling.axes.rank: benchmark toy has no parameter 'rank'; "
+        "allowed: behaviour, ranks, ranks_per_node, rate, size, threads"
+    ]
+    assert "Traceback" not in done.stderr
+    assert not Path(project.path, "results").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml",
+        "campaigns/cosmoflow_io.yaml",
+        "campaigns/thread_pools.yaml",
+        "campaigns/cosmoflow_io_small.yaml",
+        "campaigns/thread_pools_small.yaml",
+    ],
+)
+def test_every_shipped_campaign_plans(project: Project, name: str) -> None:
+    done = project.snakemake("plan", "--configfile", f"config/{name}")
+    assert done.returncode == 0, done.stderr
+    assert "0 done, 0 failed" in done.stdout
