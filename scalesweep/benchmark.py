@@ -190,6 +190,11 @@ class Benchmark:
         samples = int(self.work(point))
         return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
 
+    @property
+    def work_parameters(self) -> frozenset[str]:
+        """The parameters that decide how much a rank has to do."""
+        return self.work.names if self.work else frozenset()
+
     def run_id(self, point: Mapping[str, Any], repeat: int) -> str:
         """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
 

@@ -14,6 +14,10 @@ from scalesweep.record import digest_of, write_atomic
 from scalesweep.store import DONE, FAILED, NEW, RunState
 
 STATES_FOLDER = ".state"
+PLAN_COLUMNS = (
+    *("experiment", "scaling", "run_id", "benchmark", "site", "repeat"),
+    *("status", "cause", "reason"),
+)
 
 
 def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
@@ -104,6 +108,7 @@ def build_plan(campaign: Campaign, states: Mapping[str, RunState]) -> dict[str, 
                 "version": experiment.benchmark.version,
                 "scaling": experiment.scaling,
                 "axes": list(experiment.axes),
+                "work": sorted(experiment.benchmark.work_parameters),
                 "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
                 "parameters": {
                     name: {"unit": p.unit, "doc": p.doc, "default": p.default}
@@ -154,8 +159,7 @@ def plan_csv(plan: Mapping[str, Any]) -> str:
         names += [name for name in experiment["parameters"] if name not in names]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    columns = "experiment scaling run_id benchmark site repeat status cause reason".split()
-    writer.writerow(columns + names)
+    writer.writerow([*PLAN_COLUMNS, *names])
     for experiment in plan["experiments"]:
         head = [experiment["name"], experiment["scaling"]]
         tail = [experiment["benchmark"], plan["site"]]

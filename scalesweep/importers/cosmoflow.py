@@ -1,0 +1,259 @@
+"""Results of the original data benchmark of cosmoflow-benchmark, read as they were left.
+
+A result folder holds ``config.pkl`` (a nested dict) and ``data_benchmark_history.csv`` (one row
+per epoch; the times of all ranks as printed arrays). Nothing is repaired: what does not add up
+is refused with its reason while the other folders are read.
+"""
+
+import csv
+import io
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.errors import UserError
+from scalesweep.importers.plainpickle import MAX_BYTES, load_plain
+
+CONFIG = "config.pkl"
+HISTORY = "data_benchmark_history.csv"
+TIMES = ("local_times", "global_times")
+MAX_HISTORY_BYTES = 64 << 20
+
+_FOLDER = re.compile(r"gpu-n(\d+)-inter(\d+)-intra(\d+)")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_EPOCH = re.compile(r"\d{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class CosmoflowRun:
+    """One result folder: the point in terms of our benchmark data_loading, and its times.
+
+    ``samples_per_epoch`` counts training and validation over all ranks; ``local_times`` and
+    ``global_times`` are [epoch, rank] in seconds.
+    """
+
+    folder: Path
+    point: dict[str, Any]
+    samples_per_epoch: int
+    local_times: NDArray[np.float64]
+    global_times: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file (or folder) that was not imported, and why."""
+
+    file: Path
+    reason: str
+
+
+def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
+    """Every result folder at or below ``path``, in the order of their paths, and the refusals.
+
+    Links to folders are not followed. Raises UserError if there is no such folder or no result
+    in it.
+    """
+    if not path.is_dir():
+        raise UserError(f"{path}: no such folder")
+    runs: list[CosmoflowRun] = []
+    refusals: list[Refusal] = []
+
+    def unreadable(error: OSError) -> None:
+        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
+
+    for root, folders, files in os.walk(path, onerror=unreadable):
+        folders.sort()
+        if CONFIG in files or HISTORY in files:
+            try:
+                runs.append(read_folder(Path(root)))
+            except _Refused as error:
+                refusals.append(Refusal(error.file, str(error)))
+    if not runs and not refusals:
+        raise UserError(f"{path}: holds no folder with {CONFIG} and {HISTORY}")
+    return runs, refusals
+
+
+class _Refused(UserError):
+    """Why one file cannot be imported."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(reason)
+        self.file = file
+
+
+def read_folder(folder: Path) -> CosmoflowRun:
+    """Read one result folder; raises UserError with the reason if it cannot be trusted."""
+    config_file, history_file = folder / CONFIG, folder / HISTORY
+    content = _read(config_file, MAX_BYTES)
+    try:
+        config = load_plain(content, CONFIG)
+    except UserError as error:
+        raise _Refused(config_file, str(error)) from None
+    point, samples = _point(config, config_file)
+    _check_folder_name(folder, point)
+    text = _read(history_file, MAX_HISTORY_BYTES)
+    local, total = _history(text, history_file, point["epochs"], point["ranks"])
+    return CosmoflowRun(folder, point, samples, local, total)
+
+
+def _read(file: Path, limit: int) -> bytes:
+    try:
+        if not file.is_file():
+            raise _Refused(file, "no such file" if not file.exists() else "not a regular file")
+        if (size := file.stat().st_size) > limit:
+            raise _Refused(file, f"{size} bytes, at most {limit} are read")
+        return file.read_bytes()
+    except OSError as error:
+        raise _Refused(file, error.strerror or "cannot be read") from None
+
+
+def _point(config: Any, file: Path) -> tuple[dict[str, Any], int]:
+    """Parameters of data_loading and the samples per epoch, from a configuration.
+
+    n_train and n_valid count over all ranks if the data set is sharded, else per rank
+    (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb: get_num_samples).
+    """
+    if not isinstance(config, dict):
+        raise _Refused(file, f"a {type(config).__name__}, not a dict")
+    data, device = _section(config, "data", file), _section(config, "device", file)
+    ranks = _count(config, "n_ranks", 1, file)
+    train, valid = _count(data, "n_train", 0, file), _count(data, "n_valid", 0, file)
+    shard = data.get("shard")
+    if not isinstance(shard, bool):
+        raise _Refused(file, "data.shard must be true or false")
+    if train + valid == 0:
+        raise _Refused(file, "n_train and n_valid are both 0")
+    if shard and (train % ranks or valid % ranks):
+        raise _Refused(
+            file, f"n_train {train} and n_valid {valid} do not divide evenly among {ranks} ranks"
+        )
+    parts = ranks if shard else 1
+    point = {
+        "ranks": ranks,
+        "samples_per_rank": train // parts,
+        "validation_samples_per_rank": valid // parts,
+        "batch_size": _count(data, "batch_size", 1, file),
+        "epochs": _count(data, "n_epochs", 1, file),
+        "shard": shard,
+        "inter_threads": _count(device, "inter_threads", 0, file),
+        "intra_threads": _count(device, "intra_threads", 0, file),
+        "ranks_per_node": 1,
+    }
+    return point, (train + valid) * (1 if shard else ranks)
+
+
+def _section(config: Mapping[Any, Any], name: str, file: Path) -> Mapping[Any, Any]:
+    section = config.get(name)
+    if not isinstance(section, dict):
+        raise _Refused(file, f"has no dict '{name}'")
+    return section
+
+
+def _count(section: Mapping[Any, Any], name: str, least: int, file: Path) -> int:
+    value = section.get(name)
+    # An upper bound, so that no message or array is made of an absurd number.
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**30:
+        raise _Refused(file, f"'{name}' must be a whole number from {least} on")
+    return value
+
+
+def _check_folder_name(folder: Path, point: Mapping[str, Any]) -> None:
+    """Where the folder's name states ranks and threads, the configuration must say the same."""
+    if found := _FOLDER.fullmatch(folder.name):
+        for text, name in zip(
+            found.groups(), ("ranks", "inter_threads", "intra_threads"), strict=True
+        ):
+            if text.lstrip("0") != str(point[name]).lstrip("0"):
+                raise _Refused(
+                    folder / CONFIG, f"{name} is {point[name]}, the folder's name says {text[:20]}"
+                )
+
+
+def _history(
+    content: bytes, file: Path, epochs: int, ranks: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Local and global times [epoch, rank] in seconds."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _Refused(file, "not UTF-8 text") from None
+    found: dict[int, dict[str, list[float]]] = {}
+    for epoch_text, *cells in _rows(text, file):
+        if not _EPOCH.fullmatch(epoch_text.strip()):
+            raise _Refused(file, f"epoch {epoch_text.strip()[:20]!a} is not a whole number")
+        epoch = int(epoch_text)
+        if epoch in found:
+            raise _Refused(file, f"epoch {epoch} is there twice")
+        found[epoch] = {
+            name: _cell(cell, file, f"epoch {epoch}, {name}", ranks)
+            for name, cell in zip(TIMES, cells, strict=True)
+        }
+    missing = next((epoch for epoch in range(epochs) if epoch not in found), None)
+    if missing is not None:
+        raise _Refused(file, f"epoch {missing} of {epochs} is missing")
+    if len(found) > epochs:
+        raise _Refused(file, f"epoch {max(found)}, but the configuration has {epochs} epochs")
+    local, total = (
+        np.array([found[epoch][name] for epoch in range(epochs)], np.float64) for name in TIMES
+    )
+    return local, total
+
+
+def _rows(text: str, file: Path) -> list[list[str]]:
+    """Epoch, local and global times of every row, as text."""
+    wanted = ("epoch", *TIMES)
+    header = text.split("\n", 1)[0]
+    for separator in ",;":
+        names = [name.strip().strip('"') for name in header.split(separator)]
+        if set(wanted) <= set(names):
+            break
+    else:
+        raise _Refused(file, f"the first line does not name {', '.join(wanted)}")
+    if any(names.count(name) > 1 for name in wanted):
+        raise _Refused(file, "a column is named twice")
+    places = [names.index(name) for name in wanted]
+    rows = []
+    # The module's default is too little for the cells of some ten thousand ranks.
+    before = csv.field_size_limit(MAX_HISTORY_BYTES)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        for number, row in enumerate(reader):
+            if number and row:
+                if len(row) != len(names):
+                    raise _Refused(
+                        file, f"line {reader.line_num}: {len(row)} fields, not {len(names)}"
+                    )
+                rows.append([row[place] for place in places])
+    except csv.Error as error:
+        raise _Refused(file, f"not CSV ({error})") from None
+    finally:
+        csv.field_size_limit(before)
+    return rows
+
+
+def _cell(cell: str, file: Path, where: str, ranks: int) -> list[float]:
+    """Seconds of every rank from a printed array, ``[a b c]`` or ``[a, b, c]``."""
+    text = cell.strip()
+    if "..." in text:
+        # NumPy prints arrays of more than 1000 values so: most ranks are lost.
+        raise _Refused(file, f"{where}: holds '...', the times of some ranks were never written")
+    if not (len(text) >= 2 and text[0] == "[" and text[-1] == "]"):
+        raise _Refused(file, f"{where}: not a printed array")
+    body = text[1:-1]
+    words = [word.strip() for word in body.split(",")] if "," in body else body.split()
+    values = []
+    for word in words:
+        value = float(word) if _NUMBER.fullmatch(word) else math.nan
+        if not 0 < value < math.inf:
+            raise _Refused(file, f"{where}: {word[:30]!a} is not a positive number of seconds")
+        values.append(value)
+    if len(values) != ranks:
+        raise _Refused(file, f"{where}: {len(values)} values, the configuration has {ranks} ranks")
+    return values

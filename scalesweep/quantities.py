@@ -1,0 +1,155 @@
+"""What the numbers mean: label, unit, direction, scope and formula of every quantity.
+
+Summary, tables, figures and report all name quantities through this module. A quantity stands
+in columns ``<metric>_<stat>_<phase>``, or ``<metric>_<phase>`` where it is one value.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a number means; n is the number of samples per epoch over all ranks."""
+
+    name: str
+    label: str
+    unit: str  # "1" for ratios
+    better: str  # higher | lower
+    scope: str  # rank | total
+    formula: str
+    derived: bool = False  # made from other quantities over several points, in the tables
+
+    @property
+    def axis_label(self) -> str:
+        """Label with the unit, as on an axis."""
+        return self.label if self.unit == "1" else f"{self.label} [{self.unit}]"
+
+
+RATE = "samples/s"
+
+# The one place where the meaning of a quantity is written.
+# Formulas as in cosmoflow-benchmark, notebooks/DataBenchmark.ipynb.
+_ALL = (
+    Quantity("local_time", "Epoch time per rank", "s", "lower", "rank", "local_times"),
+    Quantity("total_time", "Epoch time", "s", "lower", "total", "global_times"),
+    Quantity(
+        "local_throughput", "Throughput per rank", RATE, "higher", "rank",
+        "n / (ranks * local_times)",
+    ),
+    Quantity(
+        "total_throughput", "Total throughput", RATE, "higher", "total", "n / global_times"
+    ),
+    Quantity(
+        "read_rate", "Read rate", "bytes/s", "higher", "total", "bytes_per_epoch / global_times"
+    ),
+    Quantity(
+        "local_ideal", "Ideal throughput per rank", RATE, "higher", "rank",
+        "base local_throughput", True,
+    ),
+    Quantity(
+        "total_ideal", "Ideal total throughput", RATE, "higher", "total",
+        "ranks / base ranks * base total_throughput", True,
+    ),
+    Quantity(
+        "local_eff", "Efficiency per rank", "1", "higher", "rank",
+        "local_throughput / local_ideal", True,
+    ),
+    Quantity(
+        "total_eff", "Efficiency", "1", "higher", "total", "total_throughput / total_ideal", True
+    ),
+    Quantity(
+        "total_speedup", "Speedup", "1", "higher", "total",
+        "total_throughput / base total_throughput", True,
+    ),
+)  # fmt: skip
+QUANTITIES: dict[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
+EPOCH_METRICS = tuple(name for name, quantity in QUANTITIES.items() if not quantity.derived)
+EPOCH_PHASES = ("init", "later")
+PHASES = {"init": "initial epoch", "later": "later epochs", "run": "whole run"}
+STATS = ("mean", "median", "std", "low", "high", "cv")
+
+_COLUMN = re.compile(rf"(.+?)(?:_({'|'.join(STATS)}))?_({'|'.join(PHASES)})")
+
+
+class Column(NamedTuple):
+    """A quantity column's parts; ``stat`` is empty where the column is the value itself."""
+
+    metric: str
+    stat: str
+    phase: str
+
+
+def column(metric: str, stat: str, phase: str) -> str:
+    """Name of a quantity's column: ``<metric>_<stat>_<phase>``, without an empty stat."""
+    return "_".join(part for part in (metric, stat, phase) if part)
+
+
+def split_column(name: str) -> Column | None:
+    """Parts of a quantity's column name, or None if it does not look like one.
+
+    ``total_eff_low_init`` is (total_eff, low, init); ``total_eff_init`` is (total_eff, "", init).
+    """
+    found = _COLUMN.fullmatch(name)
+    return Column(found[1], found[2] or "", found[3]) if found else None
+
+
+def plain_quantity(name: str, described: Mapping[str, str]) -> Quantity:
+    """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``."""
+    label = name.replace("_", " ")
+    return Quantity(
+        name,
+        label[:1].upper() + label[1:],
+        described["unit"],
+        described["better"],
+        described["scope"],
+        "as reported by the run",
+    )
+
+
+def quantities_of(summary: pd.DataFrame, benchmark: str) -> dict[str, Quantity]:
+    """Every quantity a run of ``benchmark`` may have: those of the epochs, then its plain ones."""
+    plain = summary.attrs.get("metrics", {}).get(benchmark, {})
+    epochs = {name: QUANTITIES[name] for name in EPOCH_METRICS}
+    return epochs | {
+        name: plain_quantity(name, described)
+        for name, described in plain.items()
+        if name not in epochs
+    }
+
+
+_SCALED = re.compile(r"(.+)_(ideal|eff|speedup)")
+
+
+def units_of(
+    columns: Iterable[str], quantities: Mapping[str, Quantity]
+) -> dict[str, dict[str, str]]:
+    """Meaning of every quantity column of a table: {column: {label, unit, better, scope}}.
+
+    ``quantities`` are those of the table's benchmark (``quantities_of``).
+    """
+    result = {}
+    for name in columns:
+        parts = split_column(name)
+        if parts is None:
+            continue
+        quantity = quantities.get(parts.metric) or QUANTITIES.get(parts.metric)
+        scaled = _SCALED.fullmatch(parts.metric)
+        if quantity is None and scaled and (base := quantities.get(scaled[1])):
+            # Scaling columns of a plain metric mean what those of the total throughput mean.
+            model = QUANTITIES[f"total_{scaled[2]}"]
+            unit = base.unit if scaled[2] == "ideal" else model.unit
+            label = f"{model.label}: {base.label}"
+            quantity = Quantity(parts.metric, label, unit, "higher", base.scope, model.formula)
+        if quantity is not None:
+            result[name] = {
+                "label": quantity.label,
+                "unit": "1" if parts.stat == "cv" else quantity.unit,
+                "better": quantity.better,
+                "scope": quantity.scope,
+            }
+    return result

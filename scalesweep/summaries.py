@@ -1,0 +1,366 @@
+"""Summaries: one row per finished run, and what each of its quantities means.
+
+A row is identity, parameters and quantities (docs/architecture.md, summary.parquet). Quantities
+stand in columns ``<metric>_<stat>_<phase>``:
+
+* times per epoch and rank give the metrics of ``QUANTITIES`` for the phases ``init`` (epoch 0)
+  and ``later`` (epochs > 0), with stat ``mean`` and ``std``;
+* a plain metric of a record (``metrics: {name: {value, unit, better, scope}}``) becomes
+  ``<name>_mean_run``: one number for the whole run, so it has no spread of its own. A value
+  that is null, NaN or infinite is missing. Its unit, direction and scope travel in the frame's
+  ``attrs["metrics"][benchmark][name]``, which Parquet keeps.
+
+``warnings`` holds text where a cross-check failed (warm-up longer than the one epoch that is
+kept apart) and is missing otherwise. Columns that begin with ``_`` are bookkeeping.
+"""
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from scalesweep.errors import UserError
+from scalesweep.quantities import (
+    EPOCH_METRICS,
+    EPOCH_PHASES,
+    QUANTITIES,
+    column,
+)
+from scalesweep.record import canonical_json
+from scalesweep.stats import epoch_stats, steady_state
+from scalesweep.tablefiles import write_parquet
+
+# Raised when a column changes its meaning: rows of other versions are computed again.
+SUMMARY_VERSION = 1
+
+
+IDENTITY = (
+    "run_id",
+    "benchmark",
+    "version",
+    "site",
+    "source",
+    "repeat",
+    "started",
+    "wall_s",
+    "hosts",
+    "samples",
+    "bytes",
+    "warnings",
+)
+INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
+BOOKKEEPING = ("_record", "_mtime_ns", "_size", "_point", "_metrics")
+
+EPOCH_COLUMNS = tuple(
+    column(metric, stat, phase)
+    for metric in EPOCH_METRICS
+    for phase in EPOCH_PHASES
+    for stat in ("mean", "std")
+)
+
+_METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+class _Row(NamedTuple):
+    identity: dict[str, Any]
+    point: Mapping[str, Any]
+    epochs: dict[str, float]
+    plain: dict[str, float]
+    meanings: dict[str, dict[str, str]]
+
+
+def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Summary row of one run.
+
+    ``record`` as in docs/architecture.md; ``samples`` may hold ``local_times`` and
+    ``global_times`` [epoch, rank] in seconds. Returns identity, parameters and quantities as
+    {column: value}; a missing number is NaN.
+    Raises UserError naming the run if times are not [epoch, rank] with one column per rank of
+    the point, or are not finite and positive, or the record contradicts itself.
+    """
+    row = _summarise(record, samples)
+    parameters = {name: _plain(value) for name, value in row.point.items()}
+    return {**row.identity, **parameters, **row.epochs, **row.plain}
+
+
+def _summarise(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> _Row:
+    run_id = str(record.get("run_id"))
+    try:
+        point = record["point"]
+        work = record.get("work") or {}
+        identity = {name: record[name] for name in IDENTITY[:8]}
+        identity["hosts"] = _host_count(record.get("resources") or {})
+        identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
+        identity["bytes"] = _count(work.get("bytes_per_epoch"), "work.bytes_per_epoch")
+        times = {
+            name: _times(name, samples[name], point)
+            for name in ("local_times", "global_times")
+            if name in samples
+        }
+        if len({array.shape for array in times.values()}) > 1:
+            raise UserError("local_times and global_times have different shapes")
+        epochs = _epoch_quantities(times, identity["samples"], identity["bytes"])
+        plain, meanings = _plain_metrics(record.get("metrics") or {})
+        for name in point:
+            if name in IDENTITY or name in epochs or name in plain or name.startswith("_"):
+                raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
+    except KeyError as error:
+        raise UserError(f"{run_id}: the record lacks {error}") from None
+    except UserError as error:
+        raise UserError(f"{run_id}: {error}") from None
+    identity["warnings"] = _warmup_warning(times)
+    return _Row(identity, point, epochs, plain, meanings)
+
+
+def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
+    """``array`` as float64 after checking that it is [epoch, rank], finite and positive."""
+    ranks = point["ranks"]
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
+        raise UserError(f"{name} is {array.dtype} of shape {array.shape}, not times[epoch, rank]")
+    if array.shape[1] != ranks:
+        raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
+    values = array.astype(np.float64, copy=False)
+    # One pass for the usual case; NaN fails the comparison too.
+    if not (values.min() > 0 and values.max() < math.inf):
+        epoch, rank = np.argwhere(~((values > 0) & (values < math.inf)))[0]
+        found = values[epoch, rank]
+        raise UserError(f"{name} of epoch {epoch}, rank {rank} is {found}, not a positive time")
+    return values
+
+
+def _epoch_quantities(
+    times: Mapping[str, NDArray[np.float64]], samples: int | None, size: int | None
+) -> dict[str, float]:
+    values: dict[str, NDArray[np.float64]] = {}
+    if (local := times.get("local_times")) is not None:
+        values["local_time"] = local
+        if samples is not None:
+            values["local_throughput"] = samples / (local.shape[1] * local)
+    if (total := times.get("global_times")) is not None:
+        values["total_time"] = total
+        if samples is not None:
+            values["total_throughput"] = samples / total
+        if size is not None:
+            values["read_rate"] = size / total
+    result = {}
+    for metric in EPOCH_METRICS:
+        found = values.get(metric)
+        for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
+            mean, std = (math.nan, math.nan) if found is None else epoch_stats(found[epochs])
+            result[column(metric, "mean", phase)] = mean
+            result[column(metric, "std", phase)] = std
+    return result
+
+
+def _warmup_warning(times: Mapping[str, NDArray[np.float64]]) -> str | None:
+    """What the steady-state test says against keeping exactly the first epoch apart."""
+    array = times.get("global_times", times.get("local_times"))
+    if array is None or array.shape[0] < 2:
+        return None
+    return steady_state(array, declared=1).message.replace("values", "epochs") or None
+
+
+def _plain_metrics(
+    metrics: Mapping[str, Any],
+) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    values, meanings = {}, {}
+    for name, metric in metrics.items():
+        value = metric["value"]
+        meaning = {key: metric[key] for key in ("unit", "better", "scope")}
+        if not _METRIC_NAME.fullmatch(name):
+            raise UserError(f"metric '{name}': names are letters, digits and _ . -")
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise UserError(f"metric '{name}' is not a number")
+        if meaning["better"] not in ("higher", "lower") or meaning["scope"] not in (
+            "rank",
+            "total",
+        ):
+            raise UserError(f"metric '{name}': better is higher or lower, scope rank or total")
+        if name in QUANTITIES:
+            known = QUANTITIES[name]
+            if (known.unit, known.better, known.scope) != tuple(meaning.values()):
+                raise UserError(f"metric '{name}' has another meaning than scalesweep's own")
+        number = math.nan if value is None else float(value)
+        values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
+        meanings[name] = meaning
+    return values, meanings
+
+
+def _count(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise UserError(f"{name} is {value!r}, not a positive number")
+    return int(value)
+
+
+def _host_count(resources: Mapping[str, Any]) -> int | None:
+    """Distinct machines; the names Slurm gave count before host names, which may be shared."""
+    nodes = resources.get("slurm_nodes") or []
+    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
+    return len(set(hosts)) or None
+
+
+def _plain(value: Any) -> Any:
+    return canonical_json(value) if isinstance(value, list | dict) else value
+
+
+def typed_values(values: Sequence[Any], empty: type = str) -> Any:
+    """A column of one type: bool, int, float or text, with None as missing.
+
+    Lists, and values of several types, become compact JSON text, each of them. ``empty`` is
+    the type where all are missing.
+    """
+    kinds = {type(value) for value in values if value is not None} or {empty}
+    complete = None not in values
+    if kinds == {bool}:
+        return np.array(values, bool) if complete else pd.array(list(values), dtype="boolean")
+    if kinds == {int} and all(v is None or -(2**63) <= v < 2**63 for v in values):
+        return np.array(values, np.int64) if complete else pd.array(list(values), dtype="Int64")
+    if kinds <= {int, float}:
+        return np.array([math.nan if v is None else v for v in values], np.float64)
+    if kinds - {str}:
+        values = [None if v is None else canonical_json(v) for v in values]
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
+
+
+def build_summary(records: Sequence[Path], previous: Path | None = None) -> pd.DataFrame:
+    """Summary of the runs whose ``record.json`` files are given, in their order.
+
+    Rows of records whose path, modification time and size are those of a row in ``previous``
+    (a summary written by ``write_summary``) are taken from there and neither record nor samples
+    are read. Others are read once; a digest guards samples, the records themselves are checked
+    by whoever found them (``scalesweep.store``).
+    Raises UserError naming every run (the first three, then a count) that cannot be summarised.
+    """
+    known = _Previous(previous)
+    rows: list[_Row] = []
+    keys: list[tuple[str, int, int]] = []
+    bad: list[str] = []
+    for path in records:
+        try:
+            status = path.stat()
+            key = (str(path), status.st_mtime_ns, status.st_size)
+            row = known.row(key)
+            rows.append(_read_run(path) if row is None else row)
+            keys.append(key)
+        except UserError as error:
+            bad.append(str(error))
+        except OSError as error:
+            bad.append(f"{path.parent.name}: {error.strerror}: {error.filename}")
+    if bad:
+        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise UserError("; ".join(bad[:3]) + more)
+    return _frame(rows, keys)
+
+
+def _read_run(path: Path) -> _Row:
+    """Row of the run at ``path``; one read per file."""
+    run_id = path.parent.name
+    try:
+        record = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{run_id}: the record is not whole JSON ({error})") from None
+    if not isinstance(record, dict) or record.get("run_id") != run_id:
+        raise UserError(f"{run_id}: {path} is not the record of this run")
+    described = record.get("samples")
+    if described is None:
+        return _summarise(record, {})
+    content = (path.parent / described["file"]).read_bytes()
+    expected = described["blake2b"]
+    if hashlib.blake2b(content, digest_size=len(expected) // 2).hexdigest() != expected:
+        raise UserError(f"{run_id}: {described['file']} was changed (checksum differs)")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as samples:
+            return _summarise(record, samples)
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise UserError(f"{run_id}: {described['file']} cannot be read ({error})") from None
+
+
+class _Previous:
+    """Rows of an earlier summary, by the record they were made from."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._index: dict[tuple[str, int, int], int] = {}
+        self._columns: dict[str, list[Any]] = {}
+        try:
+            frame = None if path is None else pd.read_parquet(path)
+        except (OSError, ValueError, pa.ArrowException):
+            # Only a cache: one that is not there or not whole costs time, never the result.
+            return
+        if frame is None or frame.attrs.get("summary_version") != SUMMARY_VERSION:
+            return
+        self._columns = {
+            str(name): [None if value is pd.NA else value for value in frame[name].tolist()]
+            for name in frame.columns
+        }
+        keys = zip(*(self._columns[name] for name in BOOKKEEPING[:3]), strict=True)
+        self._index = {key: index for index, key in enumerate(keys)}
+
+    def row(self, key: tuple[str, int, int]) -> _Row | None:
+        """The row made from the record with this path, mtime and size; None if it changed."""
+        index = self._index.get(key)
+        if index is None:
+            return None
+        columns = self._columns
+        meanings = json.loads(columns["_metrics"][index])
+        plain = [column(name, "mean", "run") for name in meanings]
+        return _Row(
+            {name: columns[name][index] for name in IDENTITY},
+            json.loads(columns["_point"][index]),
+            {name: columns[name][index] for name in EPOCH_COLUMNS},
+            {name: columns[name][index] for name in plain},
+            meanings,
+        )
+
+
+def _frame(rows: Sequence[_Row], keys: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
+    """Rows as a frame: identity, parameters by name, quantities, bookkeeping."""
+    data: dict[str, Any] = {}
+    for name in IDENTITY:
+        values = [row.identity[name] for row in rows]
+        data[name] = typed_values(values, int if name in INTEGERS else str)
+    for name in sorted({n for row in rows for n in row.point}, key=lambda n: (n != "ranks", n)):
+        data[name] = typed_values([row.point.get(name) for row in rows])
+    for name in EPOCH_COLUMNS:
+        data[name] = np.array([row.epochs[name] for row in rows], np.float64)
+    for name in sorted({name for row in rows for name in row.plain}):
+        data[name] = np.array([row.plain.get(name, math.nan) for row in rows], np.float64)
+    for position, name in enumerate(BOOKKEEPING[:3]):
+        data[name] = typed_values([key[position] for key in keys])
+    data["_point"] = typed_values([canonical_json(row.point) for row in rows])
+    data["_metrics"] = typed_values([canonical_json(row.meanings) for row in rows])
+    frame = pd.DataFrame(data)
+    frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": _meanings(rows)}
+    return frame
+
+
+def _meanings(rows: Sequence[_Row]) -> dict[str, dict[str, dict[str, str]]]:
+    """benchmark -> plain metric -> unit, better, scope; refuses two meanings of one name."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    first: dict[tuple[str, str], str] = {}
+    for row in rows:
+        benchmark, run_id = row.identity["benchmark"], row.identity["run_id"]
+        known = found.setdefault(benchmark, {})
+        for name, meaning in row.meanings.items():
+            other = first.setdefault((benchmark, name), run_id)
+            if known.setdefault(name, meaning) != meaning:
+                raise UserError(f"{run_id}: metric '{name}' means something else than in {other}")
+    return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
+
+
+def write_summary(frame: pd.DataFrame, path: Path) -> None:
+    """Write a summary as Parquet, by rename, with the meanings in ``attrs``."""
+    write_parquet(frame, path, {})

@@ -1,0 +1,73 @@
+"""Writing summaries and tables: Parquet with units in its schema, CSV in full precision."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scalesweep.errors import UserError
+
+TABLES = ("runs", "points", "scaling", "threads")
+SUFFIXES = (".csv", ".parquet")
+
+
+def _write_by_rename(path: Path, write: Callable[[Path], object]) -> None:
+    """Readers see the old file or the new, never a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[str, str]]) -> None:
+    """Write ``frame`` as Parquet, by rename, keeping its ``attrs`` (pandas reads them back).
+
+    ``fields`` maps columns to text kept as metadata of that column in the file's schema.
+    """
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    schema = pa.schema(
+        [field.with_metadata(dict(fields.get(field.name, {}))) for field in table.schema]
+    )
+    attrs = json.dumps(frame.attrs).encode()
+    metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
+    table = table.cast(schema.with_metadata(metadata))
+    _write_by_rename(path, lambda target: pq.write_table(table, target, compression="zstd"))
+
+
+def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> None:
+    """Write ``{experiment: {table: frame}}`` to ``out/<experiment>/<table>.csv`` and ``.parquet``.
+
+    CSV numbers have all their digits; Parquet columns carry label, unit, better and scope as
+    metadata. Tables that are no longer there, and those of experiments that are gone, are
+    removed; other files in ``out`` are left alone.
+    """
+    for experiment in tables:
+        if not re.fullmatch(r"[\w.-]+", experiment) or experiment.startswith("."):
+            raise UserError(f"experiment {experiment!r} cannot name a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for experiment, frames in tables.items():
+        for name, frame in frames.items():
+            stem = out / experiment / name
+            write_parquet(frame, stem.with_suffix(".parquet"), frame.attrs.get("units", {}))
+            _write_csv(frame, stem.with_suffix(".csv"))
+    for folder in out.iterdir():
+        if not folder.is_dir() or folder.is_symlink():
+            continue
+        for name in TABLES:
+            if name not in tables.get(folder.name, {}):
+                for suffix in SUFFIXES:
+                    (folder / name).with_suffix(suffix).unlink(missing_ok=True)
+        if folder.name not in tables and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+    _write_by_rename(path, lambda target: frame.to_csv(target, index=False))

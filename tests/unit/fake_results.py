@@ -1,0 +1,271 @@
+"""A results folder with made-up, reproducible runs (marked simulated) for figure and report tests.
+
+Times follow a simple machine: reading slows down beyond 64 ranks, later epochs come from memory,
+and the closing barrier costs time that grows with the ranks.
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.record import digest_of, file_digest
+from scalesweep.summaries import build_summary, write_summary
+from scalesweep.tablefiles import write_tables
+from scalesweep.tables import make_tables
+
+Point = dict[str, Any]
+SITE = "daint-like"
+
+
+@dataclass
+class Fake:
+    """An experiment to make up; ``fate`` gives each run done, new, or a cause of failure."""
+
+    name: str
+    axes: Mapping[str, Sequence[Any]]
+    scaling: str = "none"
+    linked: Mapping[str, Callable[[Point], Any]] = field(default_factory=dict)
+    repeats: int = 3
+    epochs: int = 5
+    noise: float = 0.01
+    speed: Callable[[Point], float] = lambda point: 1.0
+    fate: Callable[[Point, int], str] = lambda point, repeat: "done"
+    excluded: Callable[[Point], str] = lambda point: ""
+    source: str = "simulated"
+    metrics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    description: str = ""
+    environment: Callable[[Point, int], Mapping[str, Any]] = lambda point, repeat: {}
+
+
+def io_rate(ranks: int) -> float:
+    """Share of the ideal rate of reading that a rank still gets."""
+    return 1 / (1 + (ranks / 1024) ** 1.2)
+
+
+def demo() -> list[Fake]:
+    return [
+        Fake(
+            "io_weak_scaling",
+            {"ranks": [2**i for i in range(11)]},
+            "weak",
+            repeats=3,
+            fate=lambda p, r: "NODE_FAIL" if p["ranks"] == 512 else
+            "TIMEOUT" if (p["ranks"], r) == (1024, 2) else "done",
+            environment=lambda p, r: {"tensorflow": "2.17.0"} if p["ranks"] == 32 else {},
+            description="Reading CosmoFlow samples, one rank per node.",
+        ),
+        Fake(
+            "thread_pools",
+            {"inter_threads": [0, 1, 2, 3, 4], "intra_threads": [0, 6, 12, 24, 36, 48]},
+            speed=lambda p: (1.0 if p["intra_threads"] in (12, 24) else 0.7)
+            * (0.6 if p["inter_threads"] == 1 else 1 + 0.02 * p["inter_threads"]),
+            fate=lambda p, r: {(4, 48): "OUT_OF_MEMORY", (3, 36): "new"}.get(
+                (p["inter_threads"], p["intra_threads"]), "done"
+            ),
+            excluded=lambda p: "one thread cannot feed 48" if p["inter_threads"] == 1
+            and p["intra_threads"] == 48 else "",
+        ),
+        Fake(
+            "batch_sizes",
+            {"ranks": [1, 2, 4, 8, 16], "batch_size": [1, 2, 4]},
+            "strong",
+            repeats=2,
+            speed=lambda p: 0.6 + 0.1 * p["batch_size"],
+        ),
+        Fake(
+            "models",
+            {"model": ["alexnet", "resnet50", "vgg16", "inception3"]},
+            linked={
+                "image_size": lambda p: {"alexnet": 227, "inception3": 299}.get(p["model"], 224)
+            },
+            speed=lambda p: {"alexnet": 4.0, "vgg16": 0.6, "inception3": 0.8}.get(p["model"], 1.0),
+            repeats=6,
+            noise=0.03,
+        ),
+        Fake(
+            "parallel_reads",
+            {"parallel_reads": [1, 2, 4, 8, 16]},
+            speed=lambda p: min(p["parallel_reads"], 6) / 6,
+            repeats=1,
+        ),
+        Fake(
+            "allreduce",
+            {"message_bytes": [2**i for i in range(10, 26, 3)]},
+            metrics={"bus_bandwidth": ("bytes/s", "higher")},
+            epochs=0,
+        ),
+        Fake("not_started", {"ranks": [1, 2, 4]}, "weak", fate=lambda p, r: "new"),
+    ]  # fmt: skip
+
+
+def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) -> None:
+    generator = np.random.default_rng(list(run_id.encode()))
+    ranks = int(point["ranks"])
+    arrays: dict[str, Any] = {}
+    samples = 320 * ranks if fake.scaling != "strong" else 4096
+    metrics = {}
+    if fake.epochs:
+        base = samples / ranks / 25 / fake.speed(point)
+        spread = 1 + fake.noise * generator.standard_normal((fake.epochs, ranks))
+        run = 1 + fake.noise * generator.standard_normal()
+        local = base * run * np.abs(spread)
+        local[0] *= 3 / io_rate(ranks)
+        barrier = 0.015 * base * math.log2(ranks + 1)
+        arrays = {
+            "local_times": local,
+            "global_times": np.repeat(local.max(axis=1)[:, None], ranks, 1) + barrier,
+        }
+    for name, (unit, better) in fake.metrics.items():
+        size = float(next(iter(point.values())))
+        value = 5e9 * size / (size + 2e5) * (1 + fake.noise * generator.standard_normal())
+        metrics[name] = {"value": value, "unit": unit, "better": better, "scope": "total"}
+    folder.mkdir(parents=True)
+    described = None
+    if arrays:
+        np.savez(folder / "samples.npz", **arrays)
+        path = folder / "samples.npz"
+        described = {
+            "file": path.name,
+            "bytes": path.stat().st_size,
+            "blake2b": file_digest(path),
+        }
+    hosts = [f"nid{i:05d}" for i in range(ranks)]
+    versions = {"python": "3.11.2", "tensorflow": "2.18.1", "horovod": "0.28.1", "numpy": "2.0.2"}
+    record = {
+        "schema": 1,
+        "run_id": run_id,
+        "benchmark": "data_loading",
+        "version": 1,
+        "point": point,
+        "repeat": repeat,
+        "site": SITE,
+        "source": fake.source,
+        "started": f"2026-03-0{1 + repeat % 9}T08:00:00.000+00:00",
+        "ended": f"2026-03-0{1 + repeat % 9}T08:10:00.000+00:00",
+        "wall_s": 600.0,
+        "attempt": 1,
+        "phases": {"import": 3.1, "init": 0.4, "timed": 500.0},
+        "metrics": metrics,
+        "work": {"samples_per_epoch": samples, "bytes_per_epoch": None},
+        "resources": {"hosts": hosts, "slurm_nodes": hosts},
+        "environment": {
+            "ranks": [
+                {"host": h, "affinity": "0-11", "pid": 4000 + i, "omp_num_threads": None}
+                for i, h in enumerate(hosts)
+            ],
+            "versions": {**versions, **fake.environment(point, repeat)},
+            "variables": {
+                "HOROVOD_FUSION_THRESHOLD": "67108864",
+                "SLURM_JOB_ID": str(1000 + repeat),
+            },
+            "node": {
+                "host": hosts[0],
+                "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz",
+                "cores": 24,
+                "affinity": "0-23",
+                "governor": "performance",
+                "memory_bytes": 64 * 2**30,
+                "kernel": "5.14.21",
+                "gpus": [],
+            },
+        },
+        "notes": {},
+        "git": {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": repeat == 1},
+        "command": ["python", "main.py"],
+        "samples": described,
+    }
+    record["digest"] = digest_of(record)
+    (folder / "record.json").write_text(json.dumps(record))
+
+
+def _failure(run_id: str, cause: str, folder: Path, lines: Sequence[str]) -> None:
+    (folder / "attempt-1").mkdir(parents=True)
+    (folder / "attempt-1" / "stderr.log").write_text("\n".join(lines))
+    content = {"schema": 1, "run_id": run_id, "cause": cause, "detail": f"made up: {cause}"}
+    content |= {"exit_code": 1, "signal": None, "attempt": 1, "last_lines": list(lines)}
+    content |= {"started": "2026-03-01T08:00:00+00:00", "ended": "2026-03-01T08:09:00+00:00"}
+    (folder / "failure.json").write_text(json.dumps(content))
+
+
+def make_results(
+    root: Path, fakes: Sequence[Fake] | None = None, campaign: str = "cosmoflow_io", **words: Any
+) -> Path:
+    """Write records, plan, summary and tables below ``root``; returns ``root``.
+
+    ``words``: ``lines`` (last lines of failures), ``description`` of the campaign.
+    """
+    runs_folder = root / "runs" / SITE
+    experiments = []
+    records: dict[str, Path] = {}
+    for fake in demo() if fakes is None else fakes:
+        experiments.append(_experiment(fake, runs_folder, records, words.get("lines")))
+    plan = {
+        "campaign": campaign,
+        "description": words.get("description", "Data loading at scale."),
+        "file": "config/config.yaml",
+        "site": SITE,
+        "results": str(root),
+        "created": "2026-03-10T12:00:00+00:00",
+        "experiments": experiments,
+    }
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "plan.json").write_text(json.dumps(plan))
+    summary = build_summary(list(records.values()))
+    write_summary(summary, root / "summary.parquet")
+    write_tables(make_tables(summary, plan), root / "tables")
+    return root
+
+
+def _experiment(
+    fake: Fake, runs_folder: Path, records: dict[str, Path], lines: Sequence[str] | None
+) -> dict[str, Any]:
+    runs, excluded = [], []
+    points = 0
+    for values in itertools.product(*fake.axes.values()):
+        point: Point = dict(zip(fake.axes, values, strict=True))
+        point |= {name: rule(point) for name, rule in fake.linked.items()}
+        point.setdefault("ranks", 1)
+        point["epochs"] = fake.epochs
+        if reason := fake.excluded(point):
+            excluded.append({"point": point, "reason": reason})
+            continue
+        points += 1
+        for repeat in range(fake.repeats):
+            run_id = f"data_loading-r{point['ranks']}-{digest_of([fake.name, point, repeat], 6)}"
+            fate = fake.fate(point, repeat)
+            status = fate if fate in ("done", "new") else "failed"
+            folder = runs_folder / run_id
+            if status == "done":
+                if not folder.exists():
+                    _record(fake, run_id, point, repeat, folder)
+                records[run_id] = folder / "record.json"
+            elif status == "failed":
+                _failure(run_id, fate, folder, lines or ["starting", f"error: {fate}"])
+            cause = fate if status == "failed" else ""
+            detail = f"made up: {fate}" if cause else ""
+            runs.append(
+                {
+                    "run_id": run_id, "repeat": repeat, "point": point, "status": status,
+                    "cause": cause, "detail": detail, "reused": False,
+                }
+            )  # fmt: skip
+    names = [*fake.axes, *fake.linked]
+    axes = [n for n in names if len({json.dumps(run["point"][n]) for run in runs}) > 1]
+    axes.sort(key=lambda name: name != "ranks")
+    first = runs[0]["point"]
+    return {
+        "name": fake.name, "description": fake.description, "benchmark": "data_loading",
+        "summary": "Reads a data set.", "version": 1, "scaling": fake.scaling, "axes": axes,
+        "fixed": {k: v for k, v in first.items() if k not in axes},
+        "parameters": {
+            n: {"unit": "threads" if "threads" in n else None, "doc": f"{n}.", "default": None}
+            for n in first
+        },
+        "runs": runs, "excluded": excluded, "points": points,
+    }  # fmt: skip

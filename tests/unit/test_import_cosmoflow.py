@@ -1,0 +1,275 @@
+"""Importing cosmoflow-benchmark results: what is read, what is refused, what never runs."""
+
+import csv
+import io
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.errors import UserError
+from scalesweep.importers.cosmoflow import Refusal, read_folder, read_tree
+
+DATA = {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False,
+        "name": "cosmo", "augment": None, "x": [1, (2.5, "a")]}  # fmt: skip
+DEVICE = {"inter_threads": 2, "intra_threads": 12}
+# Public numbers; source in test_summaries.
+LOCAL = [[156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],
+         [7.4706745, 7.60186], [6.2428102, 6.2542]]  # fmt: skip
+GLOBAL = [[156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
+          [7.6232605, 7.6234684], [6.2680063, 6.268879]]  # fmt: skip
+
+
+def config(ranks: int = 2, **data: Any) -> dict[str, Any]:
+    return {"data": {**DATA, **data}, "device": dict(DEVICE), "n_ranks": ranks}
+
+
+def history(local: Any = LOCAL, total: Any = GLOBAL) -> str:
+    lines = ["epoch,local_times,global_times"]
+    for epoch, (a, b) in enumerate(zip(local, total, strict=True)):
+        lines.append(f'{epoch},"{list(a)}","{list(b)}"')
+    return "\n".join(lines) + "\n"
+
+
+def write(
+    root: Path, content: Any = None, text: str | bytes | None = None, name: str = "gpu-n2"
+) -> Path:
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    pickled = content if isinstance(content, bytes) else pickle.dumps(content or config())
+    (folder / "config.pkl").write_bytes(pickled)
+    text = history() if text is None else text
+    (folder / "data_benchmark_history.csv").write_bytes(
+        text if isinstance(text, bytes) else text.encode()
+    )
+    return folder
+
+
+def refusal(root: Path, *words: Any, **names: Any) -> Refusal:
+    write(root, *words, **names)
+    runs, refusals = read_tree(root)
+    assert not runs
+    (found,) = refusals
+    return found
+
+
+def test_a_result_folder(tmp_path: Path) -> None:
+    write(tmp_path, name="results/deep/gpu-n2-inter2-intra12")
+    ((run,), refusals) = read_tree(tmp_path)
+    assert refusals == []
+    assert run.folder.name == "gpu-n2-inter2-intra12"
+    assert run.point == {
+        "ranks": 2, "samples_per_rank": 256, "validation_samples_per_rank": 64, "batch_size": 4,
+        "epochs": 5, "shard": False, "inter_threads": 2, "intra_threads": 12, "ranks_per_node": 1,
+    }  # fmt: skip
+    assert run.samples_per_epoch == 640
+    np.testing.assert_array_equal(run.local_times, LOCAL)
+    np.testing.assert_array_equal(run.global_times, GLOBAL)
+
+
+def test_totals_are_shared_out_when_sharded(tmp_path: Path) -> None:
+    run = read_folder(write(tmp_path, config(n_train=512, n_valid=128, shard=True)))
+    assert (run.point["samples_per_rank"], run.point["validation_samples_per_rank"]) == (256, 64)
+    assert run.samples_per_epoch == 640
+
+
+def test_the_layout_of_the_public_history(tmp_path: Path) -> None:
+    lines = [";Unnamed: 0;epoch;local_times;global_times"]
+    for epoch in range(5):
+        lines.append(f"{epoch};{epoch};{epoch};{LOCAL[epoch]};{GLOBAL[epoch]}")
+    run = read_folder(write(tmp_path, text="\n".join(lines)))
+    np.testing.assert_array_equal(run.global_times, GLOBAL)
+
+
+def test_numpy_cells_wrapped_with_bom_and_crlf_in_any_order(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).uniform(5, 7, (5, 1000))
+    order = [3, 0, 4, 1, 2]
+    with np.printoptions(threshold=10_000, floatmode="unique"):
+        rows = [f'{epoch},"{values[epoch]}","{values[epoch] + 1}"' for epoch in order]
+    text = "\r\n".join(["epoch,local_times,global_times", *rows, ""]).replace("\n ", "\r\n ")
+    assert text.count("\n") > 1000
+    run = read_folder(write(tmp_path, config(1000), b"\xef\xbb\xbf" + text.encode()))
+    np.testing.assert_array_equal(run.local_times, values)
+    assert run.local_times.shape == (5, 1000)
+
+
+def test_cells_longer_than_the_csv_module_allows_by_default(tmp_path: Path) -> None:
+    values = np.full((5, 30_000), 6.5).tolist()
+    before = csv.field_size_limit()
+    run = read_folder(write(tmp_path, config(30_000), history(values, values)))
+    assert run.local_times.shape == (5, 30_000)
+    assert csv.field_size_limit() == before
+
+
+def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
+    with np.printoptions(threshold=1000):
+        cell = str(np.full(1024, 6.5))
+    assert "..." in cell
+    rows = [f'{epoch},"{cell}","{cell}"' for epoch in range(5)]
+    found = refusal(
+        tmp_path, config(1024), "\n".join(["epoch,local_times,global_times", *rows]), name="x"
+    )
+    assert found.file.name == "data_benchmark_history.csv"
+    assert found.reason.startswith("epoch 0, local_times: holds '...'")
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("[6.27]", "1 values, the configuration has 2 ranks"),
+        ("[6.27 6.28 6.29]", "3 values"),
+        ("[6.27 x]", "'x' is not a positive number"),
+        ("[6.27 -1.0]", "'-1.0'"),
+        ("[6.27 nan]", "'nan'"),
+        ("[6.27 inf]", "'inf'"),
+        ("[6.27 1e999]", "'1e999'"),
+        ("[6.27 0.0]", "'0.0'"),
+        ("[6.27,,6.28]", "''"),
+        ("[6.27, 6.28,]", "''"),
+        ("[6.27 6.28, 6.29]", "'6.27 6.28'"),
+        ("[6_0 6.28]", "'6_0'"),
+        ("[\u0665 6.28]", "is not a positive number"),
+        ("[]", "0 values"),
+        ("6.27 6.28", "not a printed array"),
+        ("[", "not a printed array"),
+        ("", "not a printed array"),
+    ],
+)
+def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str) -> None:
+    text = history().replace(str(GLOBAL[3]), cell)
+    found = refusal(tmp_path, text=text)
+    assert found.file.name == "data_benchmark_history.csv"
+    assert found.reason.startswith("epoch 3, global_times: ")
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the first line does not name epoch, local_times, global_times"),
+        ("epoch,local_times\n", "the first line does not name"),
+        ("epoch,local_times,global_times\n", "epoch 0 of 5 is missing"),
+        ("epoch,epoch,local_times,global_times\n", "named twice"),
+        (history(LOCAL[:4], GLOBAL[:4]), "epoch 4 of 5 is missing"),
+        (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "has 5 epochs"),
+        (history().replace("\n4,", "\n3,"), "epoch 3 is there twice"),
+        (history().replace("\n4,", "\nfour,"), "epoch 'four' is not a whole number"),
+        (history().replace("\n4,", "\n4.5,"), "epoch '4.5'"),
+        (history().replace("\n4,", "\n4,4,"), "line 6: 4 fields, not 3"),
+        (history() + '5,"[', "not CSV"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+    ],
+)
+def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
+    assert reason in refusal(tmp_path, text=text).reason
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([1], "a list, not a dict"),
+        ({"data": DATA, "n_ranks": 2}, "no dict 'device'"),
+        ({**config(), "n_ranks": 0}, "'n_ranks' must be a whole number from 1 on"),
+        ({**config(), "n_ranks": True}, "'n_ranks'"),
+        ({**config(), "n_ranks": 10**30}, "'n_ranks'"),
+        (config(n_train="256"), "'n_train'"),
+        (config(n_train=-1), "'n_train'"),
+        (config(n_train=0, n_valid=0), "both 0"),
+        (config(shard=1), "data.shard"),
+        (config(shard=True, n_train=255), "do not divide evenly among 2 ranks"),
+        (config(n_epochs=None), "'n_epochs'"),
+    ],
+)
+def test_bad_configurations(tmp_path: Path, content: Any, reason: str) -> None:
+    found = refusal(tmp_path, content)
+    assert found.file.name == "config.pkl"
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gpu-n4-inter2-intra12", "ranks is 2, the folder's name says 4"),
+        ("gpu-n2-inter0-intra12", "inter_threads is 2, the folder's name says 0"),
+        ("gpu-n2-inter2-intra6", "intra_threads is 12, the folder's name says 6"),
+    ],
+)
+def test_a_folder_name_that_says_otherwise(tmp_path: Path, name: str, reason: str) -> None:
+    assert reason in refusal(tmp_path, name=name).reason
+
+
+def test_bad_folders_do_not_keep_good_ones_out(tmp_path: Path) -> None:
+    write(tmp_path, name="a")
+    write(tmp_path, b"", name="b")
+    write(tmp_path, name="c")
+    (tmp_path / "a" / "config.pkl").rename(tmp_path / "a" / "other.pkl")
+    (tmp_path / "d").mkdir()
+    shutil.copy(tmp_path / "b" / "config.pkl", tmp_path / "d")
+    (tmp_path / "e" / "config.pkl").mkdir(parents=True)
+    shutil.copy(tmp_path / "c" / "data_benchmark_history.csv", tmp_path / "e")
+    runs, refusals = read_tree(tmp_path)
+    assert [run.folder.name for run in runs] == ["c"]
+    assert [(r.file.parent.name, r.reason) for r in refusals if r.file.parent.name != "b"] == [
+        ("a", "no such file"),
+        ("d", refusals[1].reason),
+        ("e", "not a regular file"),
+    ]
+
+
+def test_nothing_to_import(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such folder"):
+        read_tree(tmp_path / "no")
+    with pytest.raises(UserError, match="holds no folder with"):
+        read_tree(tmp_path)
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (folder / "config.pkl").unlink()
+    os.mkfifo(folder / "config.pkl")
+    assert read_tree(tmp_path)[1][0].reason == "not a regular file"
+
+
+class _Attack:
+    """Pickles as a call of mkdir."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.target),)
+
+
+def test_a_configuration_that_would_run_code(tmp_path: Path) -> None:
+    found = refusal(tmp_path / "tree", pickle.dumps({"data": _Attack(tmp_path / "executed")}))
+    assert found.file.name == "config.pkl"
+    assert found.reason == "config.pkl: refused, it holds the class or function 'posix.mkdir'"
+    assert not (tmp_path / "executed").exists()
+
+
+@given(
+    st.text(alphabet='[]0123456789.,;"\n\r e+-nainf\0x', max_size=80),
+    st.sampled_from(["local_times", "global_times", "anywhere"]),
+    st.sampled_from([",", ";"]),
+)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_history_raises_anything_but_a_refusal(
+    tmp_path: Path, noise: str, place: str, separator: str
+) -> None:
+    cells = {"local_times": "[1.0, 2.0]", "global_times": "[1.5, 2.5]", place: noise}
+    text = io.StringIO()
+    text.write(f"epoch{separator}local_times{separator}global_times\n")
+    local, total = cells["local_times"], cells["global_times"]
+    text.write(f'0{separator}"{local}"{separator}"{total}"\n')
+    text.write(noise if place == "anywhere" else "")
+    runs, refusals = read_tree(write(tmp_path, config(n_epochs=1), text.getvalue()).parent)
+    assert len(runs) + len(refusals) == 1
+    for run in runs:
+        assert run.local_times.shape == run.global_times.shape == (1, 2)
+        assert (run.local_times > 0).all() and np.isfinite(run.global_times).all()

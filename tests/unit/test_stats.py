@@ -1,0 +1,193 @@
+"""Statistics: against naive arithmetic, and by simulation where a promise is about chance."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalesweep import stats
+from scalesweep.errors import UserError
+
+positive = st.floats(1e-3, 1e6)
+
+
+def test_epoch_stats_equal_a_naive_loop_over_1024_ranks() -> None:
+    values = np.random.default_rng(1).uniform(5, 9, (4, 1024))
+    total, count = 0.0, 0
+    for row in values:
+        for value in row:
+            total += value
+            count += 1
+    mean = total / count
+    squares = sum((value - mean) ** 2 for row in values for value in row)
+    found = stats.epoch_stats(values)
+    assert found == pytest.approx((mean, math.sqrt(squares / count)), rel=1e-12)
+
+
+def test_nothing_gives_nothing() -> None:
+    assert np.isnan(stats.epoch_stats(np.empty((0, 4)))).all()
+    assert math.isnan(stats.pooled_std([], []))
+    assert math.isnan(stats.coefficient_of_variation([3.0]))
+    assert math.isnan(stats.coefficient_of_variation([-1.0, 1.0]))
+    assert stats.mean_interval([]) == stats.MISSING
+    assert stats.mean_interval([5.0]) == stats.MISSING
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_missing_values_are_never_averaged(bad: float) -> None:
+    for function in (stats.epoch_stats, stats.mean_interval, stats.coefficient_of_variation):
+        with pytest.raises(ValueError, match="missing"):
+            function([1.0, bad])
+
+
+@given(st.lists(st.lists(positive, min_size=1, max_size=6), min_size=1, max_size=5))
+def test_pooled_std_is_that_of_the_union(groups: list[list[float]]) -> None:
+    pooled = stats.pooled_std(
+        [np.mean(g) for g in groups], [np.std(g) for g in groups], [len(g) for g in groups]
+    )
+    union = np.concatenate([np.array(g) for g in groups])
+    assert pooled == pytest.approx(union.std(), rel=1e-6, abs=1e-6 * union.max())
+
+
+def test_t_interval_of_known_numbers() -> None:
+    # 95 % quantile of t with 2 degrees of freedom: 4.302653 (any table).
+    values = np.array([9.0, 10.0, 11.0])
+    half = 4.302653 * np.log(values).std(ddof=1) / math.sqrt(3)
+    found = stats.mean_interval(values)
+    assert found.method == "t-log"
+    assert (found.low, found.high) == pytest.approx(
+        (10 * math.exp(-half), 10 * math.exp(half)), 1e-6
+    )
+    linear = stats.mean_interval([-1.0, 0.0, 1.0])
+    assert linear.method == "t"
+    assert linear.high == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert linear.low == -linear.high
+
+
+@given(st.lists(positive, min_size=2, max_size=30))
+def test_interval_holds_the_mean_and_is_positive(values: list[float]) -> None:
+    found = stats.mean_interval(values)
+    slack = 1e-9 * max(values)
+    assert found.method == ("bootstrap" if len(values) >= stats.BOOTSTRAP_FROM else "t-log")
+    # A bootstrap percentile of data as skewed as can be may pass the mean by, never by far.
+    assert 0 <= found.low <= max(values) + slack
+    if found.method == "t-log":
+        assert found.low <= np.mean(values) + slack
+        assert found.high >= np.mean(values) - slack
+
+
+def test_bootstrap_is_seeded_and_scales_with_its_data() -> None:
+    values = np.random.default_rng(5).normal(100, 3, 24)
+    first, again = stats.mean_interval(values), stats.mean_interval(values)
+    assert first == again
+    twice = stats.mean_interval(2 * values)
+    assert (twice.low, twice.high) == pytest.approx((2 * first.low, 2 * first.high), rel=1e-12)
+    assert stats.mean_interval([4.0] * 21).low == pytest.approx(4.0)
+
+
+def _coverage(n: int, runs: int, seed: int) -> float:
+    generator = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(runs):
+        found = stats.mean_interval(generator.normal(100, 5, n))
+        hits += found.low <= 100 <= found.high
+    return hits / runs
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 19])
+def test_t_intervals_cover_what_they_promise(n: int) -> None:
+    assert 0.935 <= _coverage(n, 4000, n) <= 0.97
+
+
+def test_bootstrap_intervals_cover_nearly_what_they_promise() -> None:
+    # Percentile intervals are known to be short for few values: the lower edge says how short.
+    assert _coverage(20, 1000, 20) > 0.90
+    assert _coverage(40, 1000, 40) > 0.92
+
+
+# Welch's degrees of freedom are estimates: with 2 values on a side they fall short of 95 %.
+@pytest.mark.parametrize(
+    ("many", "base", "least"), [(3, 3, 0.93), (5, 2, 0.88), (3, 8, 0.93), (12, 12, 0.93), (24, 24, 0.91)]
+)
+def test_ratio_intervals_cover_what_they_promise(many: int, base: int, least: float) -> None:
+    generator = np.random.default_rng(many)
+    hits = 0
+    for _ in range(1500):
+        found = stats.ratio_interval(
+            generator.normal(350, 10, many), generator.normal(100, 4, base), 0.25
+        )
+        hits += found.low <= 0.875 <= found.high
+    assert hits / 1500 > least
+
+
+def test_ratio_interval_of_known_numbers() -> None:
+    top, bottom = np.array([19.0, 20.0, 21.0]), np.array([9.0, 10.0, 11.0])
+    a, b = np.log(top).var(ddof=1) / 3, np.log(bottom).var(ddof=1) / 3
+    degrees = (a + b) ** 2 / (a**2 / 2 + b**2 / 2)
+    half = stats._t_quantile(degrees) * math.sqrt(a + b)
+    found = stats.ratio_interval(top, bottom)
+    assert (found.low, found.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
+    assert stats.ratio_interval([2.0, 2.0], [1.0, 1.0]) == stats.Interval(2.0, 2.0, "t-log")
+    tiny = stats.ratio_interval([1.0, 1.0 + 1e-15], [1.0, 1.0])
+    assert tiny.low <= 1 + 1e-12 and tiny.high >= 1 - 1e-12
+
+
+def test_ratio_without_spread_or_sign_is_missing() -> None:
+    assert stats.ratio_interval([1.0], [1.0, 2.0]) == stats.MISSING
+    assert stats.ratio_interval([1.0, 2.0], [3.0]) == stats.MISSING
+    assert stats.ratio_interval([1.0, 2.0], [0.0, 2.0]) == stats.MISSING
+
+
+def test_outliers_are_named_with_a_reason() -> None:
+    names = [f"run{i}" for i in range(6)]
+    (found,) = stats.outliers([10.0, 10.1, 9.9, 10.05, 14.0, 9.95], names)
+    assert found.name == "run4"
+    assert "14" in found.reason and "above" in found.reason
+    assert stats.outliers([10.0, 10.1, 9.9, 50.0], names[:4]) == []
+    assert stats.outliers([7.0] * 6, names) == []
+    (mostly_equal,) = stats.outliers([7.0] * 8 + [3.0], [str(i) for i in range(9)])
+    assert (mostly_equal.name, "below" in mostly_equal.reason) == ("8", True)
+    with pytest.raises(ValueError, match="names"):
+        stats.outliers([1.0], names)
+
+
+def test_steady_state_agrees_with_the_published_history() -> None:
+    # Global times of the 2-rank history (source: see test_summaries).
+    series = [[156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
+              [7.6232605, 7.6234684], [6.2680063, 6.268879]]  # fmt: skip
+    assert stats.steady_state(series, declared=1).agrees
+    short = stats.steady_state(series, declared=0)
+    assert (short.detected, short.agrees) == (1, False)
+    assert "steady only from 1" in short.message
+
+
+def test_steady_state_of_steps() -> None:
+    noise = np.random.default_rng(3).normal(1, 0.03, 200)
+    warm = noise + np.where(np.arange(200) < 12, 2.0, 0.0)
+    assert stats.steady_state(warm, 12).detected == 12
+    assert stats.steady_state(warm, 20).agrees
+    assert not stats.steady_state(warm, 10).agrees
+    drift = noise + np.linspace(0, 1, 200)
+    found = stats.steady_state(drift, 5)
+    assert found.drifting and "drift" in found.message
+    spike = noise.copy()
+    spike[120] = 30.0
+    assert stats.steady_state(spike, 0).agrees
+
+
+def test_steady_state_rarely_cries_wolf() -> None:
+    generator = np.random.default_rng(8)
+    alarms = sum(
+        not stats.steady_state(generator.normal(1, 0.1, 100), 1).agrees for _ in range(500)
+    )
+    assert alarms < 10
+
+
+def test_a_warm_up_that_leaves_nothing_is_an_error() -> None:
+    with pytest.raises(UserError, match="leaves nothing of 5"):
+        stats.steady_state([1.0] * 5, 5)
+    with pytest.raises(ValueError, match="negative"):
+        stats.steady_state([1.0], -1)
+    assert stats.steady_state([3.0, 1.0], 1).detected is None

@@ -1,0 +1,277 @@
+"""Summaries: the published numbers, refusals, and the incremental summary file."""
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep import summaries
+from scalesweep.errors import UserError
+from scalesweep.quantities import QUANTITIES, column, quantities_of, split_column
+from scalesweep.record import write_record
+
+# Times in seconds of five epochs on 2 ranks of Piz Daint, printed by cosmoflow-benchmark,
+# notebooks/DataBenchmark.ipynb at b93a54a.
+LOCAL = [[156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],
+         [7.4706745, 7.60186], [6.2428102, 6.2542]]  # fmt: skip
+GLOBAL = [[156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
+          [7.6232605, 7.6234684], [6.2680063, 6.268879]]  # fmt: skip
+
+
+def make_record(run_id: str = "data_loading-r2-0", **changes: Any) -> dict[str, Any]:
+    record = {
+        "run_id": run_id, "benchmark": "data_loading", "version": 1,
+        "point": {"ranks": 2, "batch_size": 4, "shard": True}, "repeat": 0, "site": "daint",
+        "source": "measured", "started": "2020-08-06T15:25:54Z", "ended": "2020-08-06T15:40:00Z",
+        "wall_s": 200.5, "attempt": 1, "phases": {}, "metrics": {},
+        "work": {"samples_per_epoch": 640, "bytes_per_epoch": None},
+        "resources": {"hosts": ["a", "b"], "slurm_nodes": [None, None]}, "environment": {},
+        "notes": {}, "git": None, "command": [],
+    }  # fmt: skip
+    return {**record, **changes}
+
+
+def times(local: Any = LOCAL, total: Any = GLOBAL) -> dict[str, Any]:
+    return {"local_times": np.array(local), "global_times": np.array(total)}
+
+
+def write_run(root: Path, run_id: str, arrays: dict[str, Any], **changes: Any) -> Path:
+    root.mkdir(exist_ok=True)
+    np.savez(root / "samples.npz", **arrays)
+    return write_record(root / run_id, make_record(run_id, **changes), root / "samples.npz")
+
+
+def test_published_numbers_of_two_ranks() -> None:
+    row = summaries.summarise_run(make_record(), times())
+    expected = {
+        "total_time_{}_init": (156.493430, 0.021490),
+        "local_throughput_{}_init": (2.086113, 0.040744),
+        "total_throughput_{}_init": (4.089629, 0.000562),
+        "total_time_{}_later": (6.636029, 0.571867),
+        "local_throughput_{}_later": (48.843115, 3.702922),
+        "total_throughput_{}_later": (97.100322, 7.626039),
+    }
+    for name, (mean, std) in expected.items():
+        assert row[name.format("mean")] == pytest.approx(mean, abs=5.1e-7), name
+        assert row[name.format("std")] == pytest.approx(std, abs=5.1e-7), name
+    assert row["samples"] == 640
+    assert row["hosts"] == 2
+    assert row["bytes"] is None
+    assert math.isnan(row["read_rate_mean_init"])
+    assert row["warnings"] is None
+
+
+def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
+    generator = np.random.default_rng(0)
+    local = generator.uniform(4, 6, (5, 1024))
+    total = local + generator.uniform(0, 1, (5, 1024))
+    work = {"samples_per_epoch": 327_680, "bytes_per_epoch": 5_497_558_138_880}
+    record = make_record(point={"ranks": 1024}, work=work)
+    row = summaries.summarise_run(record, times(local, total))
+    rates = []
+    for epoch in range(1, 5):
+        for rank in range(1024):
+            rates.append(327_680 / (1024 * local[epoch][rank]))
+    mean = math.fsum(rates) / len(rates)
+    std = math.sqrt(math.fsum((rate - mean) ** 2 for rate in rates) / len(rates))
+    assert row["local_throughput_mean_later"] == pytest.approx(mean, rel=1e-12)
+    assert row["local_throughput_std_later"] == pytest.approx(std, rel=1e-9)
+    read = [5_497_558_138_880 / total[0][rank] for rank in range(1024)]
+    assert row["read_rate_mean_init"] == pytest.approx(math.fsum(read) / 1024, rel=1e-12)
+
+
+def test_a_single_epoch_has_no_later() -> None:
+    row = summaries.summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
+    assert row["total_time_mean_init"] == pytest.approx(156.49343)
+    assert all(math.isnan(row[name]) for name in row if name.endswith("_later"))
+
+
+def test_slow_second_epoch_is_a_warning() -> None:
+    total = np.full((12, 2), 6.0)
+    total[0], total[1] = 150.0, 60.0
+    row = summaries.summarise_run(make_record(), times(total, total))
+    assert row["warnings"] == "warm-up declared: 1, but epochs are steady only from 2 on"
+
+
+def _broken(epoch: int, rank: int, value: float) -> list[list[float]]:
+    rows = [list(row) for row in GLOBAL]
+    rows[epoch][rank] = value
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("local", "total", "match"),
+    [
+        (LOCAL, _broken(3, 1, 0.0), "epoch 3, rank 1 is 0.0"),
+        (LOCAL, _broken(0, 0, -1.0), "not a positive time"),
+        (LOCAL, _broken(2, 0, math.nan), "epoch 2, rank 0 is nan"),
+        (LOCAL, _broken(2, 0, math.inf), "is inf"),
+        (np.ones((5, 3)), GLOBAL, "holds 3 ranks, the point has 2"),
+        (np.ones(2), GLOBAL, "shape"),
+        (np.ones((0, 2)), GLOBAL, "shape"),
+        (np.array([["a", "b"]]), GLOBAL, "shape"),
+        (LOCAL[:4], GLOBAL, "different shapes"),
+    ],
+)
+def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> None:
+    with pytest.raises(UserError, match=match) as caught:
+        summaries.summarise_run(make_record(), times(local, total))
+    assert "data_loading-r2-0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"work": {"samples_per_epoch": 0}}, "samples_per_epoch"),
+        ({"point": {}}, "lacks 'ranks'"),
+        ({"point": {"ranks": 2, "samples": 3}}, "parameter cannot be named 'samples'"),
+        ({"metrics": {"x y": {"value": 1.0, "unit": "s", "better": "lower", "scope": "rank"}}},
+         "metric 'x y'"),
+        ({"metrics": {"x": {"value": "1", "unit": "s", "better": "lower", "scope": "rank"}}},
+         "not a number"),
+        ({"metrics": {"x": {"value": 1, "unit": "s", "better": "less", "scope": "rank"}}},
+         "better is"),
+        ({"metrics": {"x": {"value": 1}}}, "lacks 'unit'"),
+        ({"metrics": {"total_time": {"value": 1, "unit": "ms", "better": "lower",
+                                     "scope": "total"}}}, "another meaning"),
+    ],
+)  # fmt: skip
+def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
+    with pytest.raises(UserError, match=match):
+        summaries.summarise_run(make_record(**changes), times())
+
+
+def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
+    return {"value": value, "unit": unit, "better": "higher", "scope": "total"}
+
+
+def test_plain_metrics_need_no_times() -> None:
+    row = summaries.summarise_run(
+        make_record(metrics={"images": _metric(52.5), "lost": _metric(None)}), {}
+    )
+    assert row["images_mean_run"] == 52.5
+    assert math.isnan(row["lost_mean_run"])
+    assert math.isnan(row["total_time_mean_init"])
+
+
+def test_slurm_nodes_count_before_host_names() -> None:
+    resources = {"hosts": ["m", "m"], "slurm_nodes": ["node1", "node2"]}
+    assert summaries.summarise_run(make_record(resources=resources), {})["hosts"] == 2
+
+
+def test_column_names_split_as_they_were_composed() -> None:
+    for metric in (*QUANTITIES, "images.per_gpu", "loss_mean"):
+        for stat in ("mean", "low", ""):
+            if metric == "loss_mean" and not stat:
+                continue
+            for phase in ("init", "later", "run"):
+                assert split_column(column(metric, stat, phase)) == (metric, stat, phase)
+    assert split_column("batch_size") is None
+
+
+def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
+    first = write_run(tmp_path, "a", times(), metrics={"images": _metric(1.5)})
+    point = {"ranks": 2, "batch_size": 4, "layers": [1, 2], "mode": "x"}
+    second = write_run(tmp_path, "b", times(), point=point, benchmark="other")
+    frame = summaries.build_summary([first, second])
+    assert frame["run_id"].tolist() == ["a", "b"]
+    assert frame["batch_size"].dtype == np.int64
+    assert frame["layers"].tolist() == [None, "[1,2]"]
+    assert frame["mode"].tolist() == [None, "x"]
+    assert frame["shard"].isna().tolist() == [False, True]
+    assert quantities_of(frame, "data_loading")["images"].unit == "images/s"
+    assert "images" not in quantities_of(frame, "other")
+    out = tmp_path / "summary.parquet"
+    summaries.write_summary(frame, out)
+    again = pd.read_parquet(out)
+    assert again.attrs == frame.attrs
+    pd.testing.assert_frame_equal(again, frame, check_dtype=False)
+    assert again["total_time_mean_later"].tolist() == frame["total_time_mean_later"].tolist()
+
+
+def test_unchanged_records_are_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = {"images": _metric(1.5)}
+    point = {"ranks": 2, "mixed": "auto", "items": [1], "none": None}
+    paths = [write_run(tmp_path, "a", times(), metrics=metrics, point=point, wall_s=None)]
+    paths.append(write_run(tmp_path, "b", times(), point={**point, "mixed": 3}))
+    out = tmp_path / "summary.parquet"
+    frame = summaries.build_summary(paths)
+    summaries.write_summary(frame, out)
+    paths.append(write_run(tmp_path, "c", times(), point=point))
+    read: list[str] = []
+    original = summaries._read_run
+    monkeypatch.setattr(
+        summaries, "_read_run", lambda path: read.append(path.parent.name) or original(path)
+    )
+    warm = summaries.build_summary(paths, out)
+    assert read == ["c"]
+    pd.testing.assert_frame_equal(warm, summaries.build_summary(paths))
+    assert warm.attrs["metrics"]["data_loading"]["images"]["unit"] == "images/s"
+    read.clear()
+    os.utime(paths[0], ns=(1, 1))
+    summaries.build_summary(paths[::-1], out)
+    assert read == ["c", "a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 no", None])
+def test_a_damaged_previous_summary_only_costs_time(tmp_path: Path, content: bytes | None) -> None:
+    path = write_run(tmp_path, "a", times())
+    out = tmp_path / "summary.parquet"
+    if content is not None:
+        out.write_bytes(content)
+    assert len(summaries.build_summary([path], out)) == 1
+    pd.DataFrame({"x": [1]}).to_parquet(out)
+    assert len(summaries.build_summary([path], out)) == 1
+
+
+def test_summary_of_nothing(tmp_path: Path) -> None:
+    frame = summaries.build_summary([])
+    summaries.write_summary(frame, tmp_path / "summary.parquet")
+    again = pd.read_parquet(tmp_path / "summary.parquet")
+    assert len(again) == 0
+    assert list(again.columns) == list(frame.columns)
+    assert "total_time_mean_init" in again
+
+
+def test_bad_records_are_all_named(tmp_path: Path) -> None:
+    good = write_run(tmp_path, "good", times())
+    cut = write_run(tmp_path, "cut", times())
+    cut.write_bytes(cut.read_bytes()[:100])
+    changed = write_run(tmp_path, "changed", times())
+    samples = changed.parent / "samples.npz"
+    content = bytearray(samples.read_bytes())
+    content[300] ^= 1
+    samples.write_bytes(content)
+    zero = write_run(tmp_path, "zero", times(np.zeros((5, 2))))
+    gone = tmp_path / "gone" / "record.json"
+    alien = write_run(tmp_path, "alien", times())
+    alien.write_text(json.dumps(make_record("somebody")))
+    with pytest.raises(UserError) as caught:
+        summaries.build_summary([good, cut, changed, zero, gone, alien])
+    message = str(caught.value)
+    assert "cut: the record is not whole JSON" in message
+    assert "changed: samples.npz was changed" in message
+    assert "zero: local_times of epoch 0" in message
+    assert message.endswith("; and 2 more")
+
+
+def test_pickled_samples_are_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path, "a", {"local_times": np.array([[None, {}]])})
+    with pytest.raises(UserError, match=r"a: samples\.npz cannot be read"):
+        summaries.build_summary([path])
+
+
+def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
+    paths = [
+        write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit)})
+        for name, unit in (("a", "MB/s"), ("b", "GB/s"))
+    ]
+    with pytest.raises(UserError, match="b: metric 'speed' means something else than in a"):
+        summaries.build_summary(paths)

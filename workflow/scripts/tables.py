@@ -1,0 +1,36 @@
+"""Make the tables of every experiment from the summary: CSV and Parquet."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.cli import run_main
+from scalesweep.errors import UserError
+from scalesweep.study import read_plan
+from scalesweep.tablefiles import write_tables
+from scalesweep.tables import make_tables
+
+
+def main() -> None:
+    """Read plan and summary; write the tables and remove those of experiments that are gone."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
+    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
+    args = parser.parse_args()
+    plan = read_plan(args.plan)
+    try:
+        summary = pd.read_parquet(args.summary)
+    except ValueError as error:  # pyarrow's own errors are ValueErrors too
+        raise UserError(f"{args.summary}: not a summary ({error})") from None
+    tables = make_tables(summary, plan)
+    write_tables(tables, args.out)
+    print(f"{sum(map(len, tables.values()))} tables in {args.out}")
+
+
+if __name__ == "__main__":
+    run_main(main)
