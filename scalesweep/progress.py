@@ -75,14 +75,14 @@ class Progress(threading.Thread):
             text += f", about {duration(elapsed / finished * left)} left"
         return text
 
-    def finish(self) -> None:
-        """Stop watching; print the final count and what failed, if anything ran."""
+    def finish(self) -> bool:
+        """Stop watching; print the final count and what failed. True if any run has ended."""
         self._over.set()
         if self.is_alive():
             self.join()
         self._look()
         if not self._finished and not self._failed:
-            return
+            return False
         print(self._line(), file=sys.stderr)
         states = scan(self._folder, sorted(self._failed)[:SHOWN_FAILURES])
         for run_id, state in states.items():
@@ -91,3 +91,4 @@ class Progress(threading.Thread):
             print(f"failed: {len(self._failed) - SHOWN_FAILURES} more", file=sys.stderr)
         if self._failed:
             print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
+        return True

@@ -63,12 +63,25 @@ class Workflow:
     def inventory_input(self) -> list[str]:
         """What the plan and all behind it wait for.
 
-        The pending records, or, with none pending, the stamp of the state on disk: it is there
-        if plan, tables and report are of this very state, and nothing has to be made again.
+        The pending records, or, with none pending, the stamp of the state on disk, which is
+        newer than the plan if the plan is of another state.
         """
         if self.pending:
             return self.pending_records()
         return [str(state_file(self.campaign, state_digest(self.campaign, self.states)))]
+
+    def stamp_new_state(self) -> None:
+        """Leave a stamp if no plan was made of the state on disk (a run imported, deleted or
+        failed, a campaign edited): it makes Snakemake build everything behind it anew.
+
+        Done while parsing, because Snakemake takes a missing input of an existing file for
+        something it may skip, and only a newer one for a reason.
+        """
+        if not self.pending:
+            stamp = Path(self.inventory_input()[0])
+            if not stamp.exists():
+                stamp.parent.mkdir(parents=True, exist_ok=True)
+                stamp.touch()
 
     def threads_per_run(self, cores: int) -> int:
         """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
@@ -200,6 +213,7 @@ def prepare(
         )
     if main:
         workflow.drop_stale_markers()
+        workflow.stamp_new_state()
     return workflow
 
 

@@ -33,6 +33,7 @@ class Project:
             text=True,
             env={**os.environ, "HOME": str(home), "PYTHONPATH": ""},
             timeout=300,
+            check=False,
         )
 
     def write(self, name: str, text: str) -> Path:
@@ -47,10 +48,8 @@ class Project:
         return {path.parent.name: path.stat().st_mtime_ns for path in found}
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """A copy of the project with the benchmark ``toy`` and a site ``toy``."""
-    folder = tmp_path / "project"
+def make_project(folder: Path) -> Project:
+    """Copy the project, with the benchmark ``toy`` and a site ``toy``, into a new folder."""
     folder.mkdir()
     for part in PARTS:
         source = ROOT / part
@@ -64,6 +63,12 @@ def project(tmp_path: Path) -> Project:
         "launch: {single: [], multi: []}\n"
     )
     return Project(folder)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy of the project with the toy benchmark; nothing has run there."""
+    return make_project(tmp_path / "project")
 
 
 @pytest.fixture

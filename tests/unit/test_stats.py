@@ -109,7 +109,8 @@ def test_bootstrap_intervals_cover_nearly_what_they_promise() -> None:
 
 # Welch's degrees of freedom are estimates: with 2 values on a side they fall short of 95 %.
 @pytest.mark.parametrize(
-    ("many", "base", "least"), [(3, 3, 0.93), (5, 2, 0.88), (3, 8, 0.93), (12, 12, 0.93), (24, 24, 0.91)]
+    ("many", "base", "least"),
+    [(3, 3, 0.93), (5, 2, 0.88), (3, 8, 0.93), (12, 12, 0.93), (24, 24, 0.91)],
 )
 def test_ratio_intervals_cover_what_they_promise(many: int, base: int, least: float) -> None:
     generator = np.random.default_rng(many)

@@ -18,5 +18,5 @@ rule import_cosmoflow:
     message:
         "Importing cosmoflow-benchmark results"
     shell:
-        "{params.script} --source {params.source:q} --site {params.site:q}"
-        " --results {params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log}"
+        "{params.script} --source={params.source:q} --site={params.site:q}"
+        " --results={params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log}"

@@ -4,7 +4,6 @@
 localrules:
     plan,
     inventory,
-    state,
 
 
 # `snakemake plan` prints the plan at any time and runs nothing.
@@ -36,16 +35,3 @@ rule inventory:
         "Taking stock of {RUNS}"
     shell:
         "{params.script} {params.campaign} --inventory > {log} 2>&1"
-
-
-# With nothing pending, a state that no plan was made of yet starts the chain again
-# (a run imported, deleted, failed, or a campaign edited).
-rule state:
-    output:
-        touch(f"{RESULTS}/.state/{{digest}}"),
-    log:
-        f"{RESULTS}/logs/state-{{digest}}.log",
-    message:
-        "The campaign's runs have changed"
-    shell:
-        "echo {wildcards.digest} > {log}"

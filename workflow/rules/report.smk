@@ -51,11 +51,12 @@ onsuccess:
 
 
 onerror:
-    PROGRESS.finish()
-    # Failure is data: the report shows the holes and their causes.
-    shell(
-        f"mkdir -p {RESULTS}/logs;"
-        f" {SWEEP.report_command(workflow.main_snakefile)} > {RESULTS}/logs/report-now.log 2>&1"
-        f" && echo 'report of what succeeded: {RESULTS}/report.html'"
-        f" || echo 'no report, see {RESULTS}/logs/report-now.log'"
-    )
+    if PROGRESS.finish():
+        # Failure is data: the report shows the holes and their causes.
+        shell(
+            f"mkdir -p {RESULTS}/logs;"
+            f" {SWEEP.report_command(workflow.main_snakefile)}"
+            f" > {RESULTS}/logs/report-now.log 2>&1"
+            f" && echo 'report of what succeeded: {RESULTS}/report.html'"
+            f" || echo 'no report, see {RESULTS}/logs/report-now.log'"
+        )

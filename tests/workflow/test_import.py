@@ -1,0 +1,106 @@
+"""Published results through the workflow: imported, labelled, in the same tables."""
+
+import csv
+import json
+import pickle
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import Project
+
+# Piz Daint, 2 ranks: cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at b93a54a.
+LOCAL = [
+    [156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],
+    [7.4706745, 7.60186], [6.2428102, 6.2542],
+]  # fmt: skip
+TOTAL = [
+    [156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
+    [7.6232605, 7.6234684], [6.2680063, 6.268879],
+]  # fmt: skip
+
+
+def write_result(
+    folder: Path, ranks: int, local: list[list[float]], total: list[list[float]]
+) -> None:
+    folder.mkdir(parents=True)
+    config = {
+        "data": {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False},
+        "device": {"inter_threads": 2, "intra_threads": 12},
+        "n_ranks": ranks,
+    }
+    (folder / "config.pkl").write_bytes(pickle.dumps(config))
+    with (folder / "data_benchmark_history.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["epoch", "local_times", "global_times"])
+        for epoch, times in enumerate(zip(local, total, strict=True)):
+            cells = ["[" + "\n ".join(map(str, ranks_times)) + "]" for ranks_times in times]
+            writer.writerow([epoch, *cells])
+
+
+def run_import(project: Project, source: Path) -> "subprocess.CompletedProcess[str]":
+    return project.snakemake("import_cosmoflow", "--config", f"source={source}")
+
+
+def test_published_results_become_tables(project: Project, tmp_path: Path) -> None:
+    source = tmp_path / "published results"
+    write_result(source / "gpu-n2-inter2-intra12", 2, LOCAL, TOTAL)
+    one = [[150.2], [6.45], [6.5], [6.4], [6.6]]
+    write_result(source / "gpu-n1-inter2-intra12", 1, one, one)
+    done = run_import(project, source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = project.path / "results" / "imported"
+    with (results / "tables" / "io_scaling" / "scaling.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if row["ranks"] == "2")
+    expected = {
+        "total_time_mean_init": 156.493430, "total_time_std_init": 0.021490,
+        "local_throughput_mean_init": 2.086113, "local_throughput_std_init": 0.040744,
+        "total_throughput_mean_init": 4.089629, "total_throughput_std_init": 0.000562,
+        "total_time_mean_later": 6.636029, "total_time_std_later": 0.571867,
+        "local_throughput_mean_later": 48.843115, "local_throughput_std_later": 3.702922,
+        "total_throughput_mean_later": 97.100322, "total_throughput_std_later": 7.626039,
+        "samples": 640,
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert round(float(row[name]), 6) == value, name
+    assert row["source"] == "imported"
+    assert "imported" in (results / "report.html").read_text()
+    record = json.loads(next(results.glob("runs/imported/*-r2-*/record.json")).read_text())
+    assert record["source"] == "imported" and record["wall_s"] is None
+
+    before = {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
+    assert run_import(project, source).returncode == 0  # a second time changes nothing
+    assert before == {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
+
+
+def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(
+    project: Project, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    write_result(source / "gpu-n2-inter2-intra12", 2, LOCAL, TOTAL)
+    write_result(source / "gpu-n4-inter2-intra12", 4, np.ones((5, 4)).tolist(), TOTAL)
+    cut = source / "another time" / "gpu-n2-inter2-intra12"
+    write_result(cut, 2, LOCAL, TOTAL)
+    history = cut / "data_benchmark_history.csv"
+    history.write_text(history.read_text().replace("7.4706745\n 7.60186", "7.47 ... 7.6"))
+    done = run_import(project, source)
+    assert done.returncode != 0
+    assert "imported: 1 runs, refused: 2" in done.stdout
+    refused = [line for line in done.stdout.splitlines() if line.startswith("refused:")]
+    assert any("..." in line and str(history) in line for line in refused)
+    assert (project.path / "results" / "imported" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ([], "name the folder: --config source=FOLDER"),
+        (["source=/no/such/folder"], "error: /no/such/folder: no such folder"),
+    ],
+)
+def test_mistakes(project: Project, config: list[str], told: str) -> None:
+    words = ["--config", *config] if config else []
+    done = project.snakemake("import_cosmoflow", *words)
+    assert done.returncode != 0 and told in done.stdout and "Traceback" not in done.stdout

@@ -1,0 +1,129 @@
+"""The README's commands in a fresh clone with an empty home, and what the demo promises."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+UV_CACHE = os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
+
+
+class Clone:
+    """A fresh clone of what is committed, used through bash as a reader of the README would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "scalesweep"
+        self.home = folder / "home"
+        self.home.mkdir()
+        subprocess.run(["git", "clone", "-q", ROOT, self.path], check=True)
+
+    def bash(self, script: str) -> str:
+        """Run commands as they stand; returns what they print."""
+        # uv's cache is the machine's: the Horovod built for this very test run is taken from there.
+        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "UV_CACHE_DIR": UV_CACHE}
+        venv = str(ROOT / ".venv")
+        env["PATH"] = ":".join(p for p in env["PATH"].split(":") if not p.startswith(venv))
+        done = subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=self.path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return done.stdout + done.stderr
+
+    def records(self) -> set[str]:
+        return {p.parent.name for p in self.path.glob("results/runs/local/*/record.json")}
+
+
+def readme_commands() -> list[str]:
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    # `make test` is what is running right now.
+    return [line for line in lines if not line.startswith("make test")]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """A clone in which every command of the README has been run."""
+    clone = Clone(tmp_path_factory.mktemp("clone"))
+    commands = readme_commands()
+    assert any("make demo" in line for line in commands)
+    said = clone.bash("\n".join(commands))
+    report = clone.path / "results" / "report.html"
+    assert f"report: {report}" in said and report.is_file()
+    assert "campaign cosmoflow_io on site piz_daint: 33 runs" in said
+    return clone
+
+
+def test_the_demo_is_measured_whole(demo: Clone) -> None:
+    plan = json.loads((demo.path / "results" / "plan.json").read_text())
+    statuses = [run["status"] for e in plan["experiments"] for run in e["runs"]]
+    assert statuses == ["done"] * 21
+    text = (demo.path / "results" / "report.html").read_text()
+    assert "io_weak_scaling" in text and "thread_pools" in text
+    for name in ("scaling", "points", "runs"):
+        table = demo.path / "results" / "tables" / "io_weak_scaling" / name
+        assert table.with_suffix(".csv").is_file() and table.with_suffix(".parquet").is_file()
+
+
+def test_a_second_set_up_does_nothing(demo: Clone) -> None:
+    assert "setup:" not in demo.bash("make setup")
+
+
+def test_one_deleted_record_is_one_job(demo: Clone) -> None:
+    before = demo.records()
+    lost = sorted(before)[0]
+    folder = demo.path / "results" / "runs" / "local" / lost
+    (folder / "record.json").unlink()
+    attempts = len(list(demo.path.glob("results/runs/local/*/attempt-*")))
+    said = demo.bash("source .venv/bin/activate; snakemake")
+    assert re.search(r"^run +1$", said, re.MULTILINE)
+    assert demo.records() == before
+    assert len(list(demo.path.glob("results/runs/local/*/attempt-*"))) == attempts + 1
+
+
+def test_four_ranks_run_only_the_new_points(demo: Clone) -> None:
+    before = demo.records()
+    config = demo.path / "config" / "config.yaml"
+    text = config.read_text()
+    assert "ranks: [1, 2]" in text
+    config.write_text(text.replace("ranks: [1, 2]", "ranks: [1, 2, 4]", 1))
+    said = demo.bash("source .venv/bin/activate; snakemake")
+    assert re.search(r"^run +6$", said, re.MULTILINE)
+    new = demo.records() - before
+    assert len(new) == 6 and all(run_id.startswith("data_loading-r4-") for run_id in new)
+    record = json.loads(
+        (demo.path / "results" / "runs" / "local" / min(new) / "record.json").read_text()
+    )
+    assert len(record["environment"]["ranks"]) == 4
+
+
+def test_a_missing_tool_is_named_with_its_package(demo: Clone, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "python3", "cat", "cksum", "cmp", "dirname", "gcc", "g++", "make"):
+        (tools / name).symlink_to(shlex.quote(shutil.which(name) or name))
+    shutil.copytree(demo.path / "tools", tmp_path / "tools")
+    for name in ("requirements.lock", "pyproject.toml"):
+        shutil.copy(demo.path / name, tmp_path / name)
+    done = subprocess.run(
+        [tmp_path / "tools" / "setup.sh"],
+        env={"PATH": str(tools), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: cmake is missing: apt-get install cmake\n"
