@@ -34,7 +34,9 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@python bench/run.py
+	@mkdir -p results/bench
+	@for name in data_loading workflow; do \
+	    python bench/$$name.py --json results/bench/$$name.json || exit 1; done
 
 # The lock holds hashes and no download address; uv.lock and pylock.toml would.
 lock: setup

@@ -42,8 +42,6 @@ _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes"
 _SNAKEMAKE_SETS = frozenset(
     f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
 )
-# horovodrun exits with 1 whatever its processes exit with, but names their codes.
-_HOROVOD_EXIT = re.compile(r"exit(?:ed)? with (?:status )?code:? (\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -220,12 +218,9 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
         return "TIMEOUT", f"not done after its time limit of {spec['time_limit_s']:g} s"
     if outcome.exit_code == 0:
         return None, ""
-    lines = _last_lines(work)
-    code = outcome.exit_code
-    if code == 1:
-        codes = [int(found) for line in lines for found in _HOROVOD_EXIT.findall(line)]
-        code = next((c for c in codes if c in EXIT_CAUSES), codes[0] if codes else code)
-    said = _said(lines, spec["benchmark"])
+    code, said = _native_error(work)
+    code = code or outcome.exit_code
+    said = said or _said(_last_lines(work), spec["benchmark"])
     if code in EXIT_CAUSES:
         return EXIT_CAUSES[code], said or f"exit code {code}"
     if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
@@ -233,6 +228,18 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     if outcome.signal is not None:
         return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
     return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
+
+
+def _native_error(work: Path) -> tuple[int | None, str]:
+    """Exit code and message that the program left in native_error.json, or (None, "").
+
+    horovodrun exits with 1 whatever its processes exit with.
+    """
+    try:
+        error = json.loads((work / "native_error.json").read_bytes())
+        return int(error["exit_code"]), " ".join(str(error["message"]).split())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, ""
 
 
 def _said(lines: list[str], benchmark: str) -> str:

@@ -99,6 +99,7 @@ def _write(
             "imported_from": str(run.folder),
             "importer": "cosmoflow-benchmark",
             "history_blake2b": source,
+            "parameters": "what the source does not state stands at the benchmark's default",
             "dates": "started and ended are the time the history file was last modified",
         },
         "git": None,

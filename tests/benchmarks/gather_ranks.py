@@ -1,0 +1,36 @@
+"""Helper of test_harness: gather from two ranks in many small pieces; rank 0 prints JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
+
+import numpy as np
+from harness import ranks
+from harness.program import ProgramError
+
+ranks.start(2)
+ranks.GATHER_BYTES = 5 * 8 * 2  # five values of each rank at a time
+mine = np.arange(12.0).reshape(4, 3) + 100 * ranks.rank()
+whole = ranks.gather(mine)
+none = ranks.gather(np.empty(0))
+texts = ranks.gather_json({"rank": ranks.rank(), "text": "x" * (3 + 5 * ranks.rank())})
+ok = [ranks.barrier(True), ranks.barrier(ranks.rank() == 0)]
+try:
+    ranks.raise_together((65, "it broke") if ranks.rank() == 1 else None)
+except ProgramError as error:
+    raised = [error.code, str(error)]
+if ranks.rank() == 0:
+    report = {
+        "whole": whole.tolist(),
+        "empty": list(none.shape),
+        "texts": texts,
+        "ok": ok,
+        "raised": raised,
+    }
+    Path(sys.argv[1]).write_text(json.dumps(report))
+else:
+    assert whole is None
+    assert raised == [65, ""]
+ranks.stop()

@@ -1,0 +1,256 @@
+"""The data-loading benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data_loading"
+sys.path.insert(0, str(FOLDER))
+
+import dataset
+import main as program
+
+SHAPE = [32, 32, 32, 4]
+DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
+DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+SMALL = {
+    "sample_shape": SHAPE,
+    "samples_per_rank": 16,
+    "validation_samples_per_rank": 4,
+    "epochs": 3,
+}
+
+
+def stage(out, train, valid, **params):
+    identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
+    words = [sys.executable, FOLDER / "stage.py", "--out", out, "--train", train, "--valid", valid]
+    words += ["--params", json.dumps(identity | {"sample_shape": SHAPE} | params)]
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data set for two ranks of SMALL."""
+    folder = tmp_path_factory.mktemp("data") / "set"
+    stage(folder, 32, 8)
+    return folder
+
+
+def start(tmp_path, data, launcher=(), **params):
+    """Run the program; return the finished process and its output folder."""
+    out = tmp_path / "out"
+    content = {
+        "run_id": "data_loading-test",
+        "benchmark": "data_loading",
+        "version": 1,
+        "params": DEFAULTS | SMALL | params,
+        "repeat": 0,
+        "data": str(data),
+        "out": str(out),
+        "node_local": str(tmp_path / "local"),
+    }
+    run_file = tmp_path / "run.json"
+    run_file.write_text(json.dumps(content))
+    words = [*launcher, sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
+    return done, out
+
+
+def read(out):
+    with np.load(out / "samples.npz") as arrays:
+        samples = dict(arrays)
+    return json.loads((out / "native.json").read_text()), samples
+
+
+def sums(ranks):
+    """Sums over log(x + 1) and y of all samples of `ranks` ranks, from the generator."""
+    fmt = dataset.Format(tuple(SHAPE))
+    sum_x = sum_y = 0.0
+    for split, count in (("train", 16 * ranks), ("valid", 4 * ranks)):
+        for index in range(count):
+            for x, y in dataset.samples(fmt, split, index):
+                sum_x += np.log1p(x.astype(float)).sum()
+                sum_y += y.astype(float).sum()
+    return sum_x, sum_y
+
+
+@pytest.mark.slow
+def test_one_rank(tmp_path, data):
+    done, out = start(tmp_path, data, drop_page_cache=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    native, samples = read(out)
+    assert set(native["phases"]) == {
+        *("import", "init", "data_staging", "warmup", "timed", "teardown")
+    }
+    assert native["work"] == {
+        "samples_per_epoch": 20,
+        "bytes_per_epoch": 20 * dataset.Format(tuple(SHAPE)).file_bytes,
+    }
+    assert {array.shape for array in samples.values()} == {(3, 1)}
+    assert (samples["global_times"] >= samples["local_times"]).all()
+    np.testing.assert_array_equal(
+        samples["span_wait"], samples["global_times"] - samples["local_times"]
+    )
+    assert native["phases"]["timed"] >= samples["global_times"].sum()
+    sum_x, sum_y = sums(1)
+    assert native["notes"]["touched"]["sum_x"] == pytest.approx(sum_x, rel=1e-5)
+    assert native["notes"]["touched"]["sum_y"] == pytest.approx(sum_y, abs=1e-5)
+    # Each epoch read its own files, all of them and no others, while it was timed.
+    reads = native["notes"]["reads"]
+    assert reads["timed_bytes_over_file_bytes"] == pytest.approx([1] * 3, rel=0.01)
+    assert reads["largest_untimed_bytes"] < 65536
+    cache = native["notes"]["page_cache"]
+    assert cache["dropped"]
+    if cache["verified"]:
+        assert cache["worked"] == (cache["resident_after_max"] <= 0.01)
+
+
+@pytest.mark.slow
+def test_two_ranks_gather_every_rank(tmp_path, data):
+    horovodrun = [str(Path(sys.executable).with_name("horovodrun")), "--gloo", "-np", "2"]
+    done, out = start(tmp_path, data, horovodrun, ranks=2, ranks_per_node=2, shuffle="before_shard")
+    assert done.returncode == 0, done.stderr
+    native, samples = read(out)
+    assert samples["local_times"].shape == (3, 2)
+    assert native["work"]["samples_per_epoch"] == 40
+    assert len(native["resources"]["hosts"]) == 2
+    assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
+    # All ranks leave the closing barrier together, so their epochs end alike.
+    spread = np.ptp(samples["global_times"], axis=1)
+    assert (spread < 0.5 * samples["global_times"].max(axis=1) + 0.05).all()
+    assert native["notes"]["touched"]["sum_y"] == pytest.approx(sums(2)[1], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_cache_and_node_local_copy(tmp_path, data):
+    done, out = start(
+        tmp_path, data, cache="memory", stage_to_node_local=True, validation_samples_per_rank=0
+    )
+    assert done.returncode == 0, done.stderr
+    native, samples = read(out)
+    assert native["work"]["samples_per_epoch"] == 16
+    first, *later = native["notes"]["reads"]["timed_bytes_over_file_bytes"]
+    assert first == pytest.approx(1, rel=0.01)
+    assert max(later) < 0.01
+    assert list((tmp_path / "local").iterdir()) == []
+    assert np.isfinite(samples["local_times"]).all()
+
+
+@pytest.mark.slow
+def test_compressed_data(tmp_path):
+    stage(tmp_path / "set", 8, 2, samples_per_file=2, compression="GZIP")
+    changes = {"samples_per_file": 2, "compression": "GZIP", "batch_size": 2, "epochs": 1}
+    done, out = start(tmp_path, tmp_path / "set", **changes, shuffle="after_shard")
+    assert done.returncode == 0, done.stderr
+    native, samples = read(out)
+    assert samples["local_times"].shape == (1, 1)
+    size = sum(path.stat().st_size for path in (tmp_path / "set").rglob("*.tfrecord"))
+    assert native["work"]["bytes_per_epoch"] == size
+    assert size < 0.5 * 20 * dataset.Format(tuple(SHAPE)).file_bytes
+
+
+@pytest.mark.slow
+def test_missing_data_is_66_and_one_line(tmp_path, data):
+    done, out = start(tmp_path, data, samples_per_rank=64)
+    assert done.returncode == 66
+    assert done.stderr.count("\n") == 1
+    assert "32 of 64 train files" in done.stderr
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 66
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["cut short", "empty", "a sample too many"])
+def test_broken_data_is_65_and_one_line(tmp_path, data, damage):
+    broken = tmp_path / "set"
+    for split, count in (("train", 16), ("valid", 4)):
+        (broken / split).mkdir(parents=True)
+        for index in range(count):
+            path = Path(dataset.file_path(broken, split, index))
+            path.write_bytes(Path(dataset.file_path(data, split, index)).read_bytes())
+    whole = path.read_bytes()
+    path.write_bytes({"cut short": whole[:1000], "empty": b""}.get(damage, whole + whole))
+    done, out = start(tmp_path, broken, epochs=1)
+    assert done.returncode == 65, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+def test_nothing_is_read_ahead(data):
+    script = Path(__file__).with_name("read_ahead.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(data)], capture_output=True, text=True, check=True
+    )
+    report = json.loads(done.stdout)
+
+    def reads_ahead(reads):
+        inside = np.array(reads["inside"]) / report["bytes"]
+        between = np.array(reads["between"]) / report["bytes"]
+        return bool((abs(inside - 1) > 0.02).any() or (between[1:] > 0.02).any())
+
+    assert not reads_ahead(report["right"])
+    assert reads_ahead(report["wrong"])  # else this test could not fail
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"batch_size": 5}, ["samples_per_rank 16", "batch_size 5", "15 or 20", "4 or 8"]),
+        ({"validation_samples_per_rank": 6}, ["validation_samples_per_rank 6", "4 or 8"]),
+        ({"samples_per_file": 3}, ["samples_per_file 3"]),
+        ({"cache": "memory", "shuffle": "after_shard"}, ["shuffle must be off"]),
+        ({"stage_to_node_local": True, "shuffle": "before_shard"}, ["stage_to_node_local"]),
+    ],
+)
+def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
+    done, _ = start(tmp_path, tmp_path, **params)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize("shuffle", ["off", "before_shard", "after_shard"])
+def test_ranks_share_all_files_and_none_twice(shuffle):
+    params = DEFAULTS | SMALL | {"ranks": 4, "shuffle": shuffle}
+    for epoch in range(2):
+        blocks = [program.files_of_rank(params, rank, epoch)["train"] for rank in range(4)]
+        assert sorted(np.concatenate(blocks)) == list(range(64))
+        assert {len(block) for block in blocks} == {16}
+    own = [program.files_of_rank(params, 1, epoch)["train"] for epoch in range(2)]
+    assert (list(own[0]) == list(own[1])) == (shuffle == "off")
+    assert (set(own[0]) == set(own[1])) == (shuffle != "before_shard")
+
+
+def test_without_shards_every_rank_reads_the_same():
+    params = DEFAULTS | SMALL | {"ranks": 3, "shard": False}
+    chosen = [program.files_of_rank(params, rank, 0) for rank in range(3)]
+    for each in chosen:
+        np.testing.assert_array_equal(each["train"], np.arange(16))
+        np.testing.assert_array_equal(each["valid"], np.arange(4))
+
+
+@pytest.mark.parametrize("shard", [True, False])
+def test_declared_files_are_those_the_program_reads(shard):
+    params = DEFAULTS | SMALL | {"ranks": 3, "shard": shard, "samples_per_file": 2}
+    declared = {
+        split: eval(expression, {"__builtins__": {}}, params)
+        for split, expression in DECLARED["data"]["files"].items()
+    }
+    assert declared == program.files_in_data_set(params)
+
+
+@pytest.mark.parametrize("shape", [SHAPE, [1, 1, 1, 1], [128, 128, 128, 4]])
+def test_declared_bytes_per_file_are_an_upper_bound(shape):
+    params = DEFAULTS | {"sample_shape": shape, "samples_per_file": 3}
+    declared = eval(DECLARED["data"]["bytes_per_file"], {"__builtins__": {}}, params)
+    exact = dataset.Format(tuple(shape), 3).file_bytes
+    assert exact <= declared <= exact + 3 * 128

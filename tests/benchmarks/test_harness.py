@@ -1,0 +1,200 @@
+"""The parts of the harness that need no TensorFlow."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+from harness import epochs, facts, page_cache, phases, program, result
+
+
+def test_harness_starts_no_tensorflow():
+    names = {name.partition(".")[0] for name in sys.modules}
+    assert "horovod" not in names
+
+
+@pytest.mark.parametrize(
+    ("divisor", "number", "words"),
+    [
+        (4, 10, ["number 8 or 12", "divisor 2 or 5"]),
+        (4, 3, ["number 4", "divisor 3"]),
+        (6, 20, ["number 18 or 24", "divisor 5 or 10"]),
+    ],
+)
+def test_divisibility_names_numbers_that_would_do(divisor, number, words):
+    with pytest.raises(program.ProgramError) as caught:
+        program.require_divides({"divisor": divisor, "number": number}, "divisor", "number")
+    assert caught.value.code == 2
+    for text in words:
+        assert text in str(caught.value)
+
+
+def test_divisibility_that_holds():
+    program.require_divides({"divisor": 4, "number": 8}, "divisor", "number")
+    program.require_divides({"divisor": 4, "number": 0}, "divisor", "number")
+
+
+@pytest.mark.parametrize(
+    ("content", "word"), [(None, "No such file"), ("{", "run file"), ("{}", "no run_id")]
+)
+def test_unusable_run_file_is_one_line(tmp_path, content, word):
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(program.ProgramError, match=word) as caught:
+        program.read_run(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_number_ranges():
+    assert facts.number_ranges({0, 1, 2, 3, 7}) == "0-3,7"
+    assert facts.number_ranges({5}) == "5"
+    assert facts.number_ranges(set()) == ""
+
+
+def test_variables_keep_no_secret(monkeypatch):
+    monkeypatch.setenv("SLURM_JWT", "x")
+    monkeypatch.setenv("HOROVOD_SECRET_KEY", "x")
+    monkeypatch.setenv("TF_VAR_password", "x")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    kept = facts.variables()
+    assert kept["SLURM_JOB_ID"] == "7"
+    assert not {"SLURM_JWT", "HOROVOD_SECRET_KEY", "TF_VAR_password"} & set(kept)
+
+
+def test_since_start(monkeypatch):
+    monkeypatch.delenv("SCALESWEEP_STARTED", raising=False)
+    assert 0 < phases.since_start() < 3600
+    monkeypatch.setenv("SCALESWEEP_STARTED", str(time.time() - 5))
+    assert phases.since_start() == pytest.approx(5, abs=0.5)
+    monkeypatch.setenv("SCALESWEEP_STARTED", str(time.time() + 500))  # another host's clock
+    assert 0 <= phases.since_start() < 3600
+
+
+def test_phases_add_up_and_survive_errors():
+    timer = phases.Phases()
+    for _ in range(2):
+        with pytest.raises(KeyError), timer("a"):
+            time.sleep(0.01)
+            raise KeyError
+    assert 0.02 <= timer.seconds["a"] < 1
+
+
+def test_epochs_order_of_events_and_times():
+    events = []
+
+    def barrier(ok):
+        events.append("barrier")
+        time.sleep(0.02)
+        return ok
+
+    def work(prepared):
+        events.append(prepared)
+        time.sleep(0.01)
+        return True
+
+    times = epochs.time_epochs(2, lambda epoch: f"work {epoch}", work, barrier)
+    assert events == ["barrier", "work 0", "barrier", "barrier", "work 1", "barrier"]
+    for local, total in zip(times.local, times.total, strict=True):
+        assert local >= 0.01
+        assert total >= local + 0.02
+    # The opening barrier is not part of the time (the better epoch, as the machine may be busy).
+    assert min(times.local) < 0.028
+
+
+def test_epochs_stop_together_after_a_failure():
+    calls = []
+    times = epochs.time_epochs(5, calls.append, lambda _: len(calls) < 2, lambda ok: ok)
+    assert calls == [0, 1]
+    assert len(times.total) == 1
+
+
+def test_epochs_see_reading_ahead(tmp_path):
+    """Bytes read outside the timed part are counted as such."""
+    path = tmp_path / "data"
+    path.write_bytes(bytes(1 << 20))
+
+    def read(_):
+        path.read_bytes()
+        return True
+
+    right = epochs.time_epochs(3, lambda _: None, read, lambda ok: ok)
+    wrong = epochs.time_epochs(3, read, lambda _: True, lambda ok: ok)
+    assert min(right.read_inside) >= 1 << 20
+    assert max(right.read_between) < 1 << 16
+    assert max(wrong.read_inside) < 1 << 16
+    assert min(wrong.read_between) >= 1 << 20
+
+
+def write(out, **changes):
+    facts_of_rank = facts.rank_facts(0, 0)
+    values = {
+        "phases": {"timed": 1.0},
+        "work": {"samples_per_epoch": 4, "bytes_per_epoch": 8},
+        "ranks": [facts_of_rank],
+        "versions": facts.versions(),
+        "variables": {},
+        "samples": {"local_times": np.array([[1 / 3]])},
+    }
+    result.write_result(out, **values | changes)
+
+
+def test_result_keeps_full_precision_and_leaves_no_temporary(tmp_path):
+    write(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["native.json", "samples.npz"]
+    assert np.load(tmp_path / "samples.npz")["local_times"][0, 0] == 1 / 3
+    native = json.loads((tmp_path / "native.json").read_text())
+    assert native["environment"]["ranks"][0]["affinity"] == facts.number_ranges(
+        os.sched_getaffinity(0)
+    )
+    assert native["environment"]["versions"]["numpy"] == np.__version__
+
+
+def test_result_refuses_numbers_that_json_cannot_hold(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write(tmp_path, notes={"sum": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_page_cache_residency_and_drop(tmp_path):
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path in paths:
+        Path(path).write_bytes(bytes(1 << 20))
+    assert page_cache.resident_bytes(paths[0]) == (1 << 20, 1 << 20)
+    assert page_cache.drop([*paths, str(tmp_path / "absent")]) == 1
+    after = page_cache.resident_fraction(paths)
+    if after is None or after > 0.01:
+        pytest.skip("this file system does not drop pages")
+    Path(paths[0]).read_bytes()
+    assert page_cache.resident_fraction(paths) == 0.5
+    assert page_cache.resident_fraction(["/nowhere"]) is None
+
+
+@pytest.mark.slow
+def test_two_ranks_gather_in_pieces_and_fail_together(tmp_path):
+    horovodrun = Path(sys.executable).with_name("horovodrun")
+    script = Path(__file__).with_name("gather_ranks.py")
+    words = [horovodrun, "--gloo", "-np", "2", sys.executable, script, tmp_path / "report"]
+    subprocess.run([str(word) for word in words], check=True, capture_output=True, timeout=240)
+    report = json.loads((tmp_path / "report").read_text())
+    first = np.arange(12.0).reshape(4, 3)
+    np.testing.assert_array_equal(report["whole"], np.stack([first, first + 100], axis=-1))
+    assert report["empty"] == [0, 2]
+    assert [(each["rank"], len(each["text"])) for each in report["texts"]] == [(0, 3), (1, 8)]
+    assert report["ok"] == [True, False]
+    assert report["raised"] == [65, "it broke"]
+
+
+def test_page_cache_summary():
+    assert page_cache.summary([1.0, 0.5], [0.0, 0.004])["worked"] is True
+    assert page_cache.summary([1.0, 1.0], [0.0, 0.2])["worked"] is False
+    unknown = page_cache.summary([None, 1.0], [None, 0.0])
+    assert (unknown["worked"], unknown["verified"]) == (None, False)

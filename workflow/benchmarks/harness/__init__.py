@@ -1,0 +1,12 @@
+"""What every benchmark program needs: ranks, timing of epochs, facts about the run, its result.
+
+Runs on compute nodes with the site's own Python, NumPy, TensorFlow and Horovod, so nothing else is
+imported here. Only `ranks` imports TensorFlow and Horovod; a program imports it after it has
+checked its parameters, so that a wrong parameter is told in milliseconds.
+"""
+
+import os
+
+# Before TensorFlow's first import: the tf.keras that Horovod 0.28 knows, and no start-up chatter.
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

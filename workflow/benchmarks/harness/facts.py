@@ -1,0 +1,81 @@
+"""Facts about a rank and the software it runs on."""
+
+import os
+import platform
+import re
+import socket
+import sys
+from importlib import metadata
+from typing import Any
+
+_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM)_")
+# Terraform shares the prefix TF_.
+_LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
+
+
+def number_ranges(numbers: set[int]) -> str:
+    """Write a set of integers as sorted ranges: {0, 1, 2, 7} is ``0-2,7``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
+
+
+def rank_facts(inter_threads: int, intra_threads: int) -> dict[str, Any]:
+    """Return host, node, CPU affinity mask and thread settings of this rank.
+
+    `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
+    host. Thread counts of 0 are TensorFlow's choice.
+    """
+    return {
+        "host": socket.gethostname(),
+        "slurm_node": os.environ.get("SLURMD_NODENAME"),
+        "affinity": number_ranges(os.sched_getaffinity(0)),
+        "pid": os.getpid(),
+        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+        "inter_threads": inter_threads,
+        "intra_threads": intra_threads,
+    }
+
+
+def _mpi_version() -> str | None:
+    for name in ("OMPI_VERSION", "CRAY_MPICH_VERSION", "MPICH_VERSION", "I_MPI_VERSION"):
+        if name in os.environ:
+            return f"{name.removesuffix('_VERSION')} {os.environ[name]}"
+    return None
+
+
+def _installed(*names: str) -> str | None:
+    """Version of the first of these distributions that is loaded or installed."""
+    for name in names:
+        module = sys.modules.get(name)
+        if version := getattr(module, "__version__", None):
+            return str(version)
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of Python and the frameworks; None for what is not there."""
+    return {
+        "python": platform.python_version(),
+        "tensorflow": _installed("tensorflow", "tensorflow-cpu"),
+        "horovod": _installed("horovod"),
+        "numpy": _installed("numpy"),
+        "mpi": _mpi_version(),
+    }
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables that steer the frameworks; none that may hold a secret."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if _KEPT.match(name) and not _LEFT_OUT.search(name)
+    }

@@ -1,0 +1,96 @@
+"""How much of some files the page cache holds, and asking the kernel to forget them."""
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long),
+)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+def resident_bytes(path: str) -> tuple[int, int]:
+    """Return (bytes in the page cache, size) of a file, in whole pages but for the last.
+
+    Maps the file without touching it and asks mincore. Raises OSError when that is not possible,
+    PermissionError when the kernel would not tell: it says "resident" for every page of a file that
+    the caller neither owns nor may write.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size
+        if size == 0:
+            return 0, 0
+        if status.st_uid != os.geteuid() and not os.access(path, os.W_OK):
+            raise PermissionError(f"residency of {path} is told to its owner only")
+        address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+        if address == _MAP_FAILED:
+            raise OSError(ctypes.get_errno(), f"mmap of {path}")
+        try:
+            pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+            if _libc.mincore(address, size, pages.ctypes.data) != 0:
+                raise OSError(ctypes.get_errno(), f"mincore of {path}")
+        finally:
+            _libc.munmap(address, size)
+    finally:
+        os.close(descriptor)
+    return min(size, int((pages & 1).sum()) * mmap.PAGESIZE), size
+
+
+def resident_fraction(paths: Iterable[str]) -> float | None:
+    """Return the share of the bytes of these files in the page cache, or None when unknown."""
+    resident = total = 0
+    try:
+        for path in paths:
+            inside, size = resident_bytes(path)
+            resident, total = resident + inside, total + size
+    except OSError:
+        return None
+    return resident / total if total else None
+
+
+def drop(paths: Iterable[str]) -> int:
+    """Ask the kernel to forget the pages of these files; return how many files refused.
+
+    Pages that were not yet written to disk stay, so each file is flushed first. A page another
+    process is using or has mapped stays as well: see `resident_fraction` for what was achieved.
+    """
+    refused = 0
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            refused += 1
+    return refused
+
+
+def summary(before: list[float | None], after: list[float | None]) -> dict[str, Any]:
+    """Put the resident fractions of all ranks in words a record keeps.
+
+    `worked` is None when no rank could verify it, else whether at most 1 % stayed on every rank.
+    """
+    known = [fraction for fraction in after if fraction is not None]
+    started = [fraction for fraction in before if fraction is not None]
+    verified = len(known) == len(after)
+    return {
+        "resident_before": float(np.mean(started)) if started else None,
+        "resident_after": float(np.mean(known)) if known else None,
+        "resident_after_max": max(known) if known else None,
+        "verified": verified,
+        "worked": max(known) <= 0.01 if verified and known else None,
+    }

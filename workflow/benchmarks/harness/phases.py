@@ -1,0 +1,49 @@
+"""How long each phase of a program took."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def since_start() -> float:
+    """Return seconds since the program was started.
+
+    Counted from the Unix time in SCALESWEEP_STARTED when the launcher set it (so that starting the
+    ranks counts too), else from the start of this process as the kernel knows it (10 ms steps).
+    """
+    try:
+        elapsed = time.time() - float(os.environ["SCALESWEEP_STARTED"])
+        if 0 <= elapsed < 86400:  # else the clocks of two hosts disagree, or the value is old
+            return elapsed
+    except (KeyError, ValueError):
+        pass
+    try:
+        # Fields are counted after the name, which is in brackets and may hold spaces.
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+    except (OSError, IndexError, ValueError):
+        return time.process_time()
+
+
+class Phases:
+    """Seconds by phase; a phase entered twice adds up."""
+
+    def __init__(self) -> None:
+        """Start with no phase."""
+        self.seconds: dict[str, float] = {}
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add `seconds` to phase `name`."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time the body of a ``with`` statement as phase `name`, also when it raises."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(name, time.perf_counter() - began)

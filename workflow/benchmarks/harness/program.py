@@ -1,0 +1,114 @@
+"""The run file, errors with their exit codes, and the frame every benchmark program runs in."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# Exit codes, after sysexits.h; the launcher turns 65 and 66 into BAD_RESULT and MISSING_DATA.
+EXIT_PARAMETERS = 2
+EXIT_BAD_DATA = os.EX_DATAERR
+EXIT_MISSING_DATA = os.EX_NOINPUT
+
+
+class ProgramError(Exception):
+    """Ends the program with one line on standard error and `code` as its exit code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """Keep the exit code beside the message; line breaks in the message become spaces."""
+        super().__init__(" ".join(message.split()))
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as its run file states it."""
+
+    run_id: str
+    benchmark: str
+    version: int
+    params: dict[str, Any]
+    repeat: int
+    data: Path | None
+    out: Path
+    node_local: Path
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run file. Raises ProgramError (code 2) when it is unreadable or lacks a field."""
+    try:
+        content = json.loads(Path(path).read_text())
+        return Run(
+            run_id=content["run_id"],
+            benchmark=content["benchmark"],
+            version=content["version"],
+            params=dict(content["params"]),
+            repeat=content["repeat"],
+            data=Path(content["data"]) if content["data"] is not None else None,
+            out=Path(content["out"]),
+            node_local=Path(content["node_local"]),
+        )
+    except OSError as error:
+        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {error.strerror}") from None
+    except KeyError as error:
+        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: no {error.args[0]}") from None
+    except (TypeError, ValueError) as error:
+        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {error}") from None
+
+
+def require_divides(params: dict[str, Any], divisor: str, number: str) -> None:
+    """Raise ProgramError (code 2), naming numbers that would do, unless `divisor` divides `number`.
+
+    Both are names of positive integer parameters; a `number` of zero is divided by everything.
+    """
+    by, value = params[divisor], params[number]
+    if value % by == 0:
+        return
+    numbers = [n for n in (value - value % by, value - value % by + by) if n > 0]
+    below = next(n for n in range(by - 1, 0, -1) if value % n == 0)
+    above = next((n for n in range(by + 1, value + 1) if value % n == 0), None)
+    divisors = [n for n in (below, above) if n is not None]
+    raise ProgramError(
+        EXIT_PARAMETERS,
+        f"{number} {value} is not a multiple of {divisor} {by}:"
+        f" use {number} {' or '.join(map(str, numbers))},"
+        f" or {divisor} {' or '.join(map(str, divisors))}",
+    )
+
+
+def write_error(out: Path, error: ProgramError) -> None:
+    """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        content = {"exit_code": error.code, "message": str(error)}
+        partial = out / f"native_error.json.{os.getpid()}.part"
+        partial.write_text(json.dumps(content) + "\n")
+        partial.rename(out / "native_error.json")
+    except OSError:
+        pass  # the line on standard error has said it
+
+
+def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None = None) -> int:
+    """Read ``--run FILE`` from the command line, call `main` and return the exit code.
+
+    A ProgramError becomes one line ``name: message`` on standard error, and ``native_error.json``
+    in the run's folder; an empty message is silent (every rank fails together, one of them says
+    why). Other exceptions are left to show where they come from.
+    """
+    args = sys.argv[1:] if argv is None else argv
+    run = None
+    try:
+        if len(args) != 2 or args[0] != "--run":
+            raise ProgramError(EXIT_PARAMETERS, "usage: main.py --run FILE")
+        run = read_run(args[1])
+        main(run)
+    except ProgramError as error:
+        if str(error):
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            if run is not None:
+                write_error(run.out, error)
+        return error.code
+    return 0

@@ -1,0 +1,57 @@
+"""Writing a run's result: native.json and samples.npz."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Call `write` with a temporary file beside `path`, then rename it: no half file is seen."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_result(
+    out: Path,
+    *,
+    phases: dict[str, float],
+    work: dict[str, int],
+    ranks: list[dict[str, Any]],
+    versions: dict[str, str | None],
+    variables: dict[str, str],
+    samples: dict[str, np.ndarray],
+    metrics: dict[str, dict[str, Any]] | None = None,
+    notes: dict[str, Any] | None = None,
+) -> None:
+    """Write ``samples.npz`` and then ``native.json`` to `out`; on rank 0 only.
+
+    `phases` in seconds; `ranks` are the facts of each rank in order; `samples` are float arrays
+    whose last axis is the rank. Raises ValueError when a number of native.json is not finite.
+    """
+    content = {
+        "phases": phases,
+        "metrics": metrics or {},
+        "work": work,
+        "resources": {
+            "hosts": [facts["host"] for facts in ranks],
+            "slurm_nodes": [facts["slurm_node"] for facts in ranks],
+        },
+        "environment": {"ranks": ranks, "versions": versions, "variables": variables},
+        "notes": notes or {},
+    }
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    out.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.asarray(array, np.float64) for name, array in samples.items()}
+    write_atomically(out / "samples.npz", lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(out / "native.json", lambda file: file.write(text.encode()) and None)
