@@ -1,0 +1,256 @@
+"""Lines over one parameter: grouped by a second one, or alone."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations
+from scalesweep.figures.style import (
+    BLUE,
+    HOLE,
+    INK,
+    MAX_LINES,
+    NARROW,
+    ORANGE,
+    WIDE,
+    Drawing,
+    band_words,
+    bounds,
+    caption,
+    draw_line,
+    heading,
+    look,
+    parameter_axis,
+    tick,
+)
+from scalesweep.presentation import PHASES, counted, finite, number, shorten, text_of
+from scalesweep.study import Key, Measure, Row, Study
+
+MAX_BARS = 40
+
+
+def group_figures(study: Study) -> list[Drawing]:
+    """One figure per phase and plane: over A by B, and over B by A."""
+    main = study.main
+    if main is None:
+        return []
+    return [
+        _grouped(study, main, phase, index, words, cells, left_out)
+        for index, words, _, cells, left_out in combinations(study)
+        for phase in main.phases
+        if any(main.value(row, "mean", phase) is not None for row in cells.values())
+    ]
+
+
+def _grouped(
+    study: Study,
+    main: Measure,
+    phase: str,
+    index: int,
+    words: str,
+    cells: dict[Key, Row],
+    left_out: int,
+) -> Drawing:
+    first, second = study.grid[:2]
+    figure = Figure(figsize=(WIDE, 3.9))
+    head = f"{study.name}: {main.label.lower()} by {first} and {second}, {PHASES[phase]}"
+    head += f"{f', {words}' if words else ''}{study.mark}"
+    heading(figure, head)
+    axes = figure.subplots(1, 2, sharey=True)
+    values = {
+        key: value
+        for key, row in cells.items()
+        if (value := main.value(row, "mean", phase)) is not None
+    }
+    swapped = {(b, a): value for (a, b), value in values.items()}
+    cut = _group_panel(axes[0], study, (second, first), swapped)
+    cut = _group_panel(axes[1], study, (first, second), values) or cut
+    axes[0].set_ylabel(main.axis_label)
+    axes[0].yaxis.set_major_formatter(FuncFormatter(tick))
+    more = counted(left_out, "more combination", "more combinations")
+    text = caption(
+        study, list(cells.values()), [phase],
+        "Coloured: means over repeats. Black: mean over the lines at each value, with a band of "
+        "± their standard deviation (ddof 0), which shows how much the other parameter matters, "
+        "not how sure a point is. Lines break where a point has no result.",
+        f"At most {MAX_LINES} lines are drawn; mean and band include all." if cut else "",
+        f"{more} only in the table." if left_out and index == MAX_COMBINATIONS - 1 else "",
+    )  # fmt: skip
+    low, high = min(values.values()), max(values.values())
+    alt = (
+        f"{head}: lines over {second} grouped by {first} and the other way round; "
+        f"values from {number(low)} to {number(high)} {main.unit}."
+    )
+    return Drawing(f"groups{f'-{index + 1}' if index else ''}-{phase}", head, text, alt, figure)
+
+
+def _group_panel(ax: Axes, study: Study, names: tuple[str, str], values: dict[Key, float]) -> bool:
+    """Lines over ``names[0]``, one per value of ``names[1]``; whether some were left out."""
+    over, by = names
+    xs = [x for x in study.values(over) if any(key[0] == x for key in values)]
+    groups = [g for g in study.values(by) if any(key[1] == g for key in values)]
+    positions = parameter_axis(ax, xs, study.label(over))
+    handles: list[Any] = []
+    for index, group in enumerate(groups[:MAX_LINES]):
+        style = look(index)
+        ys = [values.get((x, group)) for x in xs]
+        draw_line(ax, positions, ys, [None] * len(xs), **style)
+        handles.append(Line2D([], [], label=shorten(text_of(group), 20), **style))
+    columns = [[v for g in groups if (v := values.get((x, g))) is not None] for x in xs]
+    means = [sum(column) / len(column) for column in columns]
+    stds = [
+        math.sqrt(sum((v - mean) ** 2 for v in column) / len(column))
+        for column, mean in zip(columns, means, strict=True)
+    ]
+    ax.plot(positions, means, color="black", linestyle=(0, (4, 2)), linewidth=1.8, zorder=4)
+    ax.fill_between(
+        positions,
+        [m - s for m, s in zip(means, stds, strict=True)],
+        [m + s for m, s in zip(means, stds, strict=True)],
+        color="black", alpha=0.13, linewidth=0, zorder=0,
+    )  # fmt: skip
+    handles += [
+        Line2D([], [], color="black", linestyle=(0, (4, 2)), linewidth=1.8, label="mean"),
+        Line2D([], [], color="black", alpha=0.15, linewidth=7, label="± std"),
+    ]
+    ax.legend(
+        handles=handles, title=by, title_fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.02)
+    )
+    return len(groups) > MAX_LINES
+
+
+def single_figures(study: Study) -> list[Drawing]:
+    """One figure for one varying parameter, its phases in panels."""
+    main = study.main
+    if main is None or not study.grid:
+        return []
+    name = study.grid[0]
+    if all(finite(value) for value in study.values(name)):
+        finished = [row for row in study.points if row.get("repeats")]
+        return [_single_lines(study, main, name, finished)]
+    return [_single_bars(study, main, name, study.points)]
+
+
+def _title(study: Study, main: Measure, name: str) -> str:
+    return f"{study.name}: {main.label.lower()} by {name}{study.mark}"
+
+
+def _single_caption(study: Study, main: Measure, rows: Sequence[Row], note: str = "") -> str:
+    band = band_words(main, rows, main.phases[-1])
+    holes = [study.describe(dict(zip(study.leaders, key, strict=True))) + f": {state.word}"
+             for key, state in study.states.items() if not state.done]  # fmt: skip
+    return caption(
+        study, rows, main.phases,
+        f"Bars: {band}." if band else "",
+        f"Without a result: {'; '.join(holes[:5])}{' and more' if len(holes) > 5 else ''}."
+        if holes else "",
+        note,
+    )  # fmt: skip
+
+
+def _alt(main: Measure, head: str, rows: Sequence[Row]) -> str:
+    parts = []
+    for phase in main.phases:
+        found = [v for row in rows if (v := main.value(row, "mean", phase)) is not None]
+        parts.append(
+            f"{PHASES[phase]} from {number(min(found))} to {number(max(found))} {main.unit}"
+        )
+    return f"{head}: {'; '.join(parts)}."
+
+
+def _single_lines(study: Study, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    head = _title(study, main, name)
+    phases = main.phases
+    figure = Figure(figsize=(NARROW, 1.3 + 2.1 * len(phases)))
+    heading(figure, head)
+    axes = figure.subplots(len(phases), 1, sharex=True, squeeze=False)[:, 0]
+    by_source: dict[str, dict[Any, Row]] = {}
+    for row in rows:
+        by_source.setdefault(str(row["source"]), {})[study.key(row, [name])[0]] = row
+    values = study.values(name)
+    for ax, phase in zip(axes, phases, strict=True):
+        positions = parameter_axis(ax, values, study.label(name))
+        for index, (source, by_value) in enumerate(by_source.items()):
+            found = [by_value.get(value, {}) for value in values]
+            spans = [b and (b[0], b[1]) for b in (bounds(main, row, phase) for row in found)]
+            style = look(index) if len(by_source) > 1 else look(0 if phase == "init" else 1)
+            means = [main.value(row, "mean", phase) for row in found]
+            draw_line(ax, positions, means, spans, **style, label=source)
+        if len(by_source) > 1:
+            ax.legend()
+        for position, value in zip(positions, values, strict=True):
+            state = study.states.get((value,))
+            if state is not None and not state.done:
+                ax.axvline(position, color=HOLE, linewidth=0.8, linestyle=(0, (1, 2)))
+                ax.text(
+                    position, 0.5, state.word, transform=ax.get_xaxis_transform(), rotation=90,
+                    ha="center", va="center", fontsize=7.5, color=INK,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+                )  # fmt: skip
+        ax.set_title(PHASES[phase])
+        ax.set_ylabel(main.axis_label)
+        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+    for ax in axes[:-1]:
+        ax.set_xlabel("")
+    text = _single_caption(study, main, rows)
+    return Drawing("parameter", head, text, _alt(main, head, rows), figure)
+
+
+def _beside(ax: Axes, x: float, y: float, text: str) -> None:
+    """Text just right of a point; a leading space would be lost in SVG."""
+    ax.annotate(text, (x, y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def _single_bars(study: Study, main: Measure, name: str, rows: list[Row]) -> Drawing:
+    head = _title(study, main, name)
+    phases = main.phases
+    left_out = max(0, len(rows) - MAX_BARS)
+    shown = rows[:MAX_BARS]
+    figure = Figure(figsize=(NARROW, len(phases) * (0.75 + 0.27 * len(shown)) + 0.4))
+    heading(figure, head)
+    axes = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
+    several = len(study.sources) > 1
+    labels = [
+        shorten(
+            ", ".join([text_of(row[n]) for n in (name, *study.followers[name])])
+            + (f" ({row['source']})" if several and row["source"] else ""),
+            28,
+        )
+        for row in shown
+    ]
+    for ax, phase in zip(axes, phases, strict=True):
+        colour = BLUE if phase == "init" else ORANGE
+        beside = partial(_beside, ax)
+        top = 0.0
+        for i, row in enumerate(shown):
+            mean = main.value(row, "mean", phase)
+            if mean is None:
+                state = study.states[study.key(row)]
+                word = "no value" if state.done else state.word
+                beside(0.0, i, word)
+                continue
+            span = bounds(main, row, phase)
+            # From zero: the length of a bar is its value.
+            ax.barh(i, mean, height=0.62, color=colour, alpha=0.8)
+            end = mean
+            if span is not None:
+                ax.hlines(i, max(span[0], 0.0), span[1], color="black", linewidth=1.2)
+                end = max(mean, span[1])
+            beside(end, i, number(mean))
+            top = max(top, end)
+        ax.set_xlim(0, (top or 1.0) * 1.16)
+        ax.set_yticks(range(len(shown)), labels)
+        ax.set_ylim(len(shown) - 0.4, -0.6)
+        ax.grid(axis="y", visible=False)
+        ax.set_title(PHASES[phase])
+        ax.set_xlabel(main.axis_label)
+        ax.xaxis.set_major_formatter(FuncFormatter(tick))
+    note = f"{counted(left_out, 'more value')} only in the table." if left_out else ""
+    text = _single_caption(study, main, rows, f"{study.label(name)}. {note}".strip())
+    return Drawing("parameter", head, text, _alt(main, head, rows), figure)

@@ -1,0 +1,237 @@
+"""Throughput over ranks with its ideal, and the efficiency below."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+from scalesweep.figures.style import (
+    BLUE,
+    FAINT,
+    INK,
+    MAX_LINES,
+    NARROW,
+    ORANGE,
+    Drawing,
+    band_patch,
+    band_words,
+    bounds,
+    caption,
+    draw_line,
+    heading,
+    log_axis,
+    look,
+    mark_holes,
+    rank_axis,
+)
+from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten
+from scalesweep.quantities import column
+from scalesweep.study import Measure, Row, Series, Study
+
+MAX_SERIES_FIGURES = 4
+GOOD = 0.8
+
+
+def stem_of(metric: str) -> str:
+    """Stem of a metric's columns in the scaling table."""
+    stems = {"local_throughput": "local", "total_throughput": "total"}
+    return stems.get(metric, metric)
+
+
+def efficiency(row: Row, stem: str, phase: str) -> tuple[float | None, float | None, float | None]:
+    """Efficiency with its bounds; None where missing."""
+    parts = (f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high")
+    value, low, high = (row.get(column(part, "", phase)) for part in parts)
+    return (
+        value if finite(value) else None,
+        low if finite(low) else None,
+        high if finite(high) else None,
+    )
+
+
+def scaling_figures(study: Study) -> list[Drawing]:
+    """One figure per series and phase, after an overview where there are several series."""
+    main = study.main
+    if main is None:
+        return []
+    stem = stem_of(main.metric)
+    drawings: list[Drawing] = []
+    for phase in main.phases:
+        series = [
+            one
+            for one in study.series
+            if any(efficiency(row, stem, phase)[0] is not None for row in one.rows)
+        ]
+        if len(series) > 1:
+            drawings.append(_overview(study, main, series, phase))
+        for index, one in enumerate(series[:MAX_SERIES_FIGURES]):
+            suffix = f"-{index + 1}" if len(series) > 1 else ""
+            left_out = len(series) - MAX_SERIES_FIGURES
+            note = (
+                f"{counted(left_out, 'further series', 'further series')} "
+                "only in the overview and the table."
+                if left_out > 0 and index == MAX_SERIES_FIGURES - 1
+                else ""
+            )
+            drawings.append(_one_series(study, main, one, phase, suffix, note))
+    # Overviews first, then series by series with its phases side by side.
+    return sorted(drawings, key=lambda d: ("overview" not in d.name, d.name.rpartition("-")[0]))
+
+
+def _panels(title: str, detail: str = "") -> tuple[Figure, Axes, Axes]:
+    figure = Figure(figsize=(NARROW, 5.2))
+    heading(figure, title, detail)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[0.68, 0.32])
+    return figure, upper, lower
+
+
+def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
+    low = min([*values, 0.5])
+    high = max([*values, 1.05])
+    ax.set_ylim(max(0.0, low - 0.07), high + 0.05)
+    ax.yaxis.set_major_locator(MultipleLocator(0.2 if high - low < 1.2 else 0.5))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    ax.axhline(1.0, color=FAINT, linewidth=1, linestyle=(0, (5, 3)))
+    ax.axhline(GOOD, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    ax.set_ylabel("Efficiency")
+
+
+def _draw_efficiency(
+    ax: Axes,
+    rows: Sequence[Row],
+    xs: list[int],
+    stem: str,
+    phase: str,
+    style: dict[str, Any],
+    bands: bool = True,
+) -> list[float]:
+    by_ranks = {row["ranks"]: efficiency(row, stem, phase) for row in rows}
+    found = [by_ranks.get(x, (None, None, None)) for x in xs]
+    if not bands:
+        found = [(value, None, None) for value, _, _ in found]
+    spans = [
+        (low, high) if low is not None and high is not None else None for _, low, high in found
+    ]
+    draw_line(ax, xs, [value for value, _, _ in found], spans, **style)
+    return [v for triple in found for v in triple if v is not None]
+
+
+def _one_series(
+    study: Study, main: Measure, series: Series, phase: str, suffix: str, note: str
+) -> Drawing:
+    scaling = f"{study.plan['scaling']} scaling" if study.plan["scaling"] != "none" else "scaling"
+    head = f"{study.name}: {scaling}, {PHASES[phase]}{study.mark}"
+    figure, upper, lower = _panels(head, series.label)
+    xs = sorted({*(row["ranks"] for row in series.rows), *series.holes})
+    by_ranks = {row["ranks"]: row for row in series.rows}
+    handles: list[Line2D] = []
+    levels: list[float] = []
+    effs: list[float] = []
+    shown = []
+    if main.metric == "total_throughput" and (local := study.measures.get("local_throughput")):
+        shown.append((local, "Per rank", BLUE, "o"))
+    shown.append((main, "Total" if shown else main.label, ORANGE, "^"))
+    for measure, label, colour, marker in shown:
+        rows = [by_ranks.get(x, {}) for x in xs]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-"}
+        found = [bounds(measure, row, phase) for row in rows]
+        means = [measure.value(row, "mean", phase) for row in rows]
+        stem = stem_of(measure.metric)
+        ideals = [row.get(column(f"{stem}_ideal", "", phase)) for row in rows]
+        pairs = [(x, y * measure.factor) for x, y in zip(xs, ideals, strict=True) if finite(y)]
+        positive = [m for m in means if m is not None and m > 0]
+        floor = min(positive, default=1.0) * 0.05
+        spans = [b and (max(b[0], floor), max(b[1], floor)) for b in found]
+        draw_line(upper, xs, means, spans, **style)
+        upper.plot(
+            [x for x, _ in pairs], [y for _, y in pairs],
+            color=colour, linestyle=(0, (5, 3)), linewidth=1,
+        )  # fmt: skip
+        levels += [*positive, *(y for _, y in pairs), *(v for s in spans if s for v in s)]
+        handles.append(Line2D([], [], label=label, **style))
+        effs += _draw_efficiency(lower, series.rows, xs, stem, phase, style)
+    handles.append(Line2D([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1, label="Ideal"))
+    handles.append(Line2D([], [], color=INK, linestyle=(0, (1, 2)), linewidth=1, label="80 %"))
+    band = band_words(main, series.rows, phase)
+    if band:
+        handles.append(band_patch(band))
+    log_axis(upper, levels or [1.0, 10.0])
+    upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
+    _efficiency_axis(lower, effs)
+    rank_axis(lower, xs)
+    for ax in (upper, lower):
+        mark_holes(ax, series.holes)
+    figure.legend(handles=handles, loc="outside lower left", ncols=3, columnspacing=1.2)
+    base = int(series.rows[0]["ranks"])
+    text = caption(
+        study, series.rows, [phase],
+        f"Band: {band}." if band else "",
+        f"Efficiency and ideal (dashed) are relative to {counted(base, 'rank')}.",
+        "Bands of the efficiency: 95 % interval of the ratio, none where a side has one repeat."
+        if effs else "",
+        "Hatched: planned, but without a result." if series.holes else "",
+        note,
+    )  # fmt: skip
+    last = series.rows[-1]
+    value, low, high = efficiency(last, stem_of(main.metric), phase)
+    alt = (
+        f"{head}. {series.label} {main.label} over {base} to {last['ranks']} ranks; "
+        f"at {last['ranks']} ranks {number(main.value(last, 'mean', phase))} {main.unit}, "
+        f"efficiency {percent(value, low, high)}."
+    )
+    return Drawing(f"scaling{suffix}-{phase}", head, text, alt, figure)
+
+
+def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str) -> Drawing:
+    head = f"{study.name}: all series, {PHASES[phase]}{study.mark}"
+    figure, upper, lower = _panels(head)
+    stem = stem_of(main.metric)
+    # Too many lines cannot be told apart: those that end highest keep their colours.
+    ranked = sorted(series, key=lambda one: -(main.value(one.rows[-1], "mean", phase) or 0))
+    chosen = [one for one in series if any(one is other for other in ranked[:MAX_LINES])]
+    handles: list[Line2D] = []
+    levels: list[float] = []
+    effs: list[float] = []
+    every = sorted({row["ranks"] for one in series for row in one.rows})
+    for one in [one for one in series if one not in chosen]:
+        xs = [row["ranks"] for row in one.rows]
+        means = [main.value(row, "mean", phase) or float("nan") for row in one.rows]
+        upper.plot(xs, means, color="#c9ced6", linewidth=0.8, zorder=1)
+        ratios = [efficiency(row, stem, phase)[0] or float("nan") for row in one.rows]
+        lower.plot(xs, ratios, color="#c9ced6", linewidth=0.8, zorder=1)
+        levels += [mean for mean in means if mean > 0]
+        effs += [ratio for ratio in ratios if ratio > 0]
+    for index, one in enumerate(chosen):
+        style = look(index)
+        xs = sorted({*(row["ranks"] for row in one.rows), *one.holes})
+        by_ranks = {row["ranks"]: row for row in one.rows}
+        values = [main.value(by_ranks.get(x, {}), "mean", phase) for x in xs]
+        draw_line(upper, xs, values, [None] * len(xs), **style)
+        levels += [value for value in values if value is not None and value > 0]
+        effs += _draw_efficiency(lower, one.rows, xs, stem, phase, style, bands=False)
+        handles.append(Line2D([], [], label=shorten(one.short, 44), **style))
+    log_axis(upper, levels or [1.0, 10.0])
+    upper.set_ylabel(main.axis_label)
+    _efficiency_axis(lower, effs)
+    rank_axis(lower, every)
+    widest = max(len(one.short) for one in chosen)
+    columns = 1 if widest > 30 else 2 if widest > 16 else 3
+    figure.legend(
+        handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2,
+        title=shorten(", ".join(study.series_names), 60), title_fontsize=8, alignment="left",
+    )  # fmt: skip
+    figure.set_figheight(5.2 + 0.165 * max(0, -(-len(handles) // columns) - 1))
+    left_out = len(series) - len(chosen)
+    text = caption(
+        study, [row for one in series for row in one.rows], [phase],
+        "Each efficiency is relative to the smallest rank count of its series, so lines may differ "
+        "in height above and coincide below. Dotted: 80 %. Intervals are in the figures of each "
+        "series.",
+        f"Grey: {left_out:,} more series, lower at their largest rank count." if left_out else "",
+    )  # fmt: skip
+    span = f"{every[0]} to {every[-1]} ranks"
+    alt = f"{head}: {main.label} and efficiency of {len(series)} series over {span}."
+    return Drawing(f"overview-{phase}", head, text, alt, figure)

@@ -1,0 +1,240 @@
+"""Colours, sizes and axes that all figures share."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from scalesweep.presentation import finite, number, shorten, text_of
+from scalesweep.study import Measure, Row, Study
+
+# Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
+# is left out, because it is too faint on white, and its black is for means.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
+INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
+MAX_LINES = len(COLOURS) * 2
+
+# Narrow figures keep their text readable on a phone; two stand side by side on a wide screen.
+NARROW, WIDE = 4.8, 9.2
+
+RC: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e6ea",
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5,
+    # Names may hold a dollar sign; they are never formulas.
+    "text.parse_math": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "scalesweep",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 150,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass
+class Drawing:
+    """A figure with what the report says about it."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: Figure
+
+
+def tick(value: float, _position: object = None) -> str:
+    """A tick label: as many digits as the tick has, no more; millions as M."""
+    return f"{value / 1e6:,.6g}M" if abs(value) >= 1e6 else f"{value:,.6g}"
+
+
+def look(index: int) -> dict[str, Any]:
+    """Colour, marker and dash of the line ``index``: no two of the first 18 look alike."""
+    turn = index // len(COLOURS)
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": DASHES[turn % len(DASHES)],
+    }
+
+
+def rank_axis(ax: Axes, ranks: Sequence[int]) -> None:
+    """Logarithmic axis to base 2 whose ticks are rank counts that occur, as plain numbers."""
+    ax.set_xscale("log", base=2)
+    low, high = min(ranks), max(ranks)
+    room = max(math.log2(high / low), 1.0) / 11  # about twelve labels fit
+    ticks: list[int] = []
+    for value in sorted(set(ranks), reverse=True):  # the largest is always labelled
+        if not ticks or math.log2(ticks[-1] / value) >= room:
+            ticks.append(value)
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    pad = 2 ** (max(math.log2(high / low), 1.0) * 0.04)
+    ax.set_xlim(low / pad, high * pad)
+    ax.set_xlabel("Number of ranks")
+
+
+def log_axis(ax: Axes, values: Sequence[float]) -> None:
+    """Logarithmic y axis labelled with plain numbers at 1, 3, 10, 30, ... or closer."""
+    ax.set_yscale("log")
+    low, high = min(values), max(values)
+    decades = math.log10(high / low) if low > 0 else 1.0
+    wide: tuple[float, ...] = (1, 3) if decades <= 4 else (1,)
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if decades < 0.8 else (1, 2, 5) if decades < 2 else wide
+    ticks = [
+        step * 10.0**power
+        for power in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+        for step in steps
+    ]
+    pad = max((high / low) ** 0.06, 1.05)
+    ax.set_ylim(low / pad, high * pad)
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(tick))
+
+
+def bounds(measure: Measure, row: Row, phase: str) -> tuple[float, float, bool] | None:
+    """Low, high, and whether it is a 95 % interval; mean -/+ std where there is none."""
+    mean = measure.value(row, "mean", phase)
+    low, high = measure.value(row, "low", phase), measure.value(row, "high", phase)
+    if low is not None and high is not None:
+        return low, high, True
+    std = measure.value(row, "std", phase)
+    return None if mean is None or std is None else (mean - std, mean + std, False)
+
+
+def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
+    """What the bands of these rows are."""
+    kinds = {b[2] for row in rows if (b := bounds(measure, row, phase)) is not None}
+    if kinds == {True}:
+        return "95 % interval over repeats"
+    if kinds == {False}:
+        return "± std over epochs and ranks"
+    return "95 % interval, or ± std where one repeat" if kinds else ""
+
+
+def caption(study: Study, rows: Sequence[Row], phases: Sequence[str], *more: str) -> str:
+    """Source, repeats, phases and whatever a figure adds, as sentences."""
+    sources = sorted({str(row["source"]) for row in rows if row.get("source")})
+    repeats = [int(row["repeats"]) for row in rows if row.get("repeats")]
+    parts = [f"Source: {', '.join(sources) or 'none'}."]
+    if repeats:
+        low, high = min(repeats), max(repeats)
+        span = str(low) if low == high else f"{low} to {high}"
+        parts.append(f"{span} repeat{'' if high == 1 else 's'} per point.")
+    words = {
+        "init": "First epoch: epoch 0 alone, which pays for cold caches and start-up.",
+        "later": "Later epochs: all after epoch 0, taken together.",
+        "run": "One number per run, as the program reported it.",
+    }
+    parts += [words[phase] for phase in phases]
+    parts += [
+        f"{name} = {text_of(value)}."
+        for name, value in study.plan.get("fixed", {}).items()
+        if "warmup" in name.lower() or "warm_up" in name.lower()
+    ]
+    return " ".join([*parts, *(text for text in more if text)])
+
+
+def heading(figure: Figure, text: str, detail: str = "") -> None:
+    """Title at the upper left, wrapped to the figure's width, and a plainer second part."""
+    room = int(figure.get_figwidth() * 11.3)  # characters of this bold type
+    lines = textwrap.wrap(text, room, max_lines=2, placeholder=" …")
+    lines += [shorten(detail, room)] if detail else []
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+def band_patch(words: str) -> Line2D:
+    """Legend entry for the bands."""
+    return Line2D([], [], color=FAINT, alpha=0.35, linewidth=7, label=words)
+
+
+def draw_line(
+    ax: Axes,
+    xs: Sequence[float],
+    ys: Sequence[float | None],
+    spans: Sequence[tuple[float, float] | None],
+    **style: Any,
+) -> None:
+    """Line with markers and band; missing values break it instead of being bridged."""
+    y = [math.nan if value is None else value for value in ys]
+    low = [math.nan if span is None else span[0] for span in spans]
+    high = [math.nan if span is None else span[1] for span in spans]
+    crowded = len(xs) > 24
+    style = {"markersize": 2.5 if crowded else 5, **style}
+    ax.plot(xs, y, markeredgecolor="white", markeredgewidth=0.2 if crowded else 0.6, **style)
+    ax.fill_between(xs, low, high, color=style["color"], alpha=0.18, linewidth=0)
+    # A lone point between holes has no band to either side: bars show its interval anyway.
+    if not crowded:
+        ax.vlines(xs, low, high, color=style["color"], linewidth=1, alpha=0.8)
+
+
+def mark_holes(ax: Axes, holes: dict[int, str]) -> None:
+    """Hatch rank counts without a result and write what became of them."""
+    for ranks, word in holes.items():
+        ax.axvspan(
+            ranks / 2**0.22, ranks * 2**0.22,
+            facecolor="none", edgecolor=HOLE, hatch="////", linewidth=0, alpha=0.6,
+        )  # fmt: skip
+        ax.text(
+            ranks, 0.5, word, transform=ax.get_xaxis_transform(), rotation=90, ha="center",
+            va="center", fontsize=7.5, color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+        )  # fmt: skip
+
+
+def parameter_axis(ax: Axes, values: Sequence[Any], label: str) -> list[float]:
+    """Label the x axis with parameter values; returns their positions.
+
+    Numbers stand at their value (logarithmically if they span more than a factor of 30), words
+    one beside the other.
+    """
+    ax.set_xlabel(label)
+    numeric = len(values) > 1 and all(finite(value) for value in values)
+    if numeric:
+        positions = [float(value) for value in values]
+        if min(positions) > 0 and max(positions) / min(positions) > 30:
+            ax.set_xscale("log", base=2)
+            ax.xaxis.set_minor_locator(NullLocator())
+    else:
+        positions = [float(i) for i in range(len(values))]
+    ticks = list(zip(positions, values, strict=True))
+    step = math.ceil(len(ticks) / 12)
+    ax.xaxis.set_major_locator(FixedLocator([p for p, _ in ticks[::step]]))
+    labels = [number(v) if isinstance(v, float) else text_of(v)[:24] for _, v in ticks[::step]]
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda _, i: labels[i] if i < len(labels) else ""))
+    if not numeric and sum(map(len, labels)) > 36:
+        ax.tick_params(axis="x", rotation=30)
+        for text in ax.get_xticklabels():
+            text.set_horizontalalignment("right")
+    return positions

@@ -1,0 +1,77 @@
+"""Make matplotlib's SVG small, deterministic and safe to stand inline in a page."""
+
+import re
+import xml.etree.ElementTree as ET
+
+SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_FONT = re.compile(r"font:\s*([^;]*?)([\d.]+)px\s*[^;]*")
+_URL = re.compile(r"url\(#([^)]+)\)")
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+FAMILY = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
+
+
+def tidy_svg(text: str, prefix: str, alt: str) -> str:
+    """Rewrite an SVG for inline use.
+
+    Ids get ``prefix``, so that several can stand in one page; the fixed size gives way to the
+    viewBox; the long font list is said once; coordinates lose digits nobody sees; metadata and
+    prolog go.
+    """
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", XLINK)
+    root = ET.fromstring(text)
+    for child in list(root):
+        if child.tag == f"{{{SVG}}}metadata":
+            root.remove(child)
+    for parent in root.iter():
+        for child in list(parent):
+            # Empty <defs/> and the style sheet matplotlib repeats in every file.
+            if child.tag == f"{{{SVG}}}defs" and not len(child):
+                parent.remove(child)
+    used = _references(root)
+    for element in root.iter():
+        _tidy_element(element, prefix, used)
+    root.attrib.pop("height", None)
+    root.set("width", "100%")
+    root.set("role", "img")
+    root.set("aria-label", alt)
+    root.set("font-family", FAMILY)
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _references(root: ET.Element) -> set[str]:
+    found: set[str] = set()
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            found.update(_URL.findall(value))
+            if name.endswith("href") and value.startswith("#"):
+                found.add(value[1:])
+    return found
+
+
+def _tidy_element(element: ET.Element, prefix: str, used: set[str]) -> None:
+    for name, value in list(element.attrib.items()):
+        if name == "id":
+            if value in used:
+                element.set(name, prefix + value)
+            else:
+                del element.attrib[name]
+        elif name.endswith("href") and value.startswith("#"):
+            element.set(name, f"#{prefix}{value[1:]}")
+        elif name in ("d", "points", "x", "y", "transform", "width"):
+            element.set(name, _NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value))
+        elif "url(#" in value:
+            element.set(name, _URL.sub(rf"url(#{prefix}\1)", value))
+        elif name == "style" and "font:" in value:
+            element.set(name, _FONT.sub(_short_font, value))
+
+
+def _short_font(found: re.Match[str]) -> str:
+    words = found[1].split()
+    parts = [f"font-size: {float(found[2]):g}px"]
+    if "italic" in words:
+        parts.append("font-style: italic")
+    weight = next((word for word in words if word == "bold" or word.isdigit()), None)
+    if weight:
+        parts.append(f"font-weight: {weight}")
+    return "; ".join(parts)

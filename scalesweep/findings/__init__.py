@@ -1,0 +1,36 @@
+"""What the tables say, as sentences, each with the numbers it rests on.
+
+A rule says nothing rather than something its data cannot carry: "best", "falls under" and
+"faster" are claimed only where intervals are clear of each other; one repeat confirms nothing.
+"""
+
+from collections.abc import Callable
+
+from scalesweep.findings.base import Finding
+from scalesweep.findings.general import (
+    best_configuration,
+    cache_effect,
+    coverage,
+    outlier_runs,
+    waiting,
+    warnings,
+)
+from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
+from scalesweep.study import Study
+
+__all__ = ["Finding", "find"]
+
+
+def find(study: Study) -> list[Finding]:
+    """All findings of one experiment, the most asked for first."""
+    rules: list[Callable[[Study], list[Finding]]] = [
+        best_configuration,
+        efficiency_at_largest,
+        efficiency_threshold,
+        cache_effect,
+        waiting,
+        outlier_runs,
+        warnings,
+        coverage,
+    ]
+    return [finding for rule in rules for finding in rule(study)]

@@ -1,0 +1,244 @@
+"""Findings on configurations, epochs, repeats and coverage."""
+
+from collections.abc import Sequence
+
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    WARNING,
+    Finding,
+    columns_of,
+    evidence_of,
+    marked,
+)
+from scalesweep.presentation import PHASES, counted, finite, listed, number, percent, with_interval
+from scalesweep.quantities import column
+from scalesweep.study import Measure, Row, Study
+
+# A share of the epoch spent waiting below this is not worth a sentence.
+NOTABLE_WAIT = 0.1
+
+
+def _steady_phase(measure: Measure) -> str:
+    """The phase that configurations are compared in: later epochs where there are any."""
+    return "later" if "later" in measure.phases else measure.phases[0]
+
+
+def _one_source(study: Study) -> list[Row]:
+    """Points of one source, measured where there are any: sources do not compete."""
+    chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
+    return [row for row in study.points if row.get("source") == chosen]
+
+
+def best_configuration(study: Study) -> list[Finding]:
+    """Which point has the best total throughput, claimed only if clear of every other one."""
+    main = study.main
+    if main is None:
+        return []
+    phase = _steady_phase(main)
+    rows = [row for row in _one_source(study) if main.value(row, "mean", phase) is not None]
+    if len(rows) < 2:
+        return []
+
+    def mean(row: Row) -> float:
+        return (main.value(row, "mean", phase) or 0.0) * (1 if main.higher else -1)
+
+    def span(row: Row) -> tuple[float, float] | None:
+        low, high = main.value(row, "low", phase), main.value(row, "high", phase)
+        if low is None or high is None:
+            return None
+        return (low, high) if main.higher else (-high, -low)
+
+    rows.sort(key=mean, reverse=True)
+    best, others = rows[0], rows[1:]
+    value = with_interval(
+        main.value(best, "mean", phase),
+        main.value(best, "low", phase),
+        main.value(best, "high", phase),
+        main.unit,
+    )
+    word = "Highest" if main.higher else "Lowest"
+    where = study.describe(best)
+    quantity = f"{main.label.lower()} ({PHASES[phase]})"
+    evidence = evidence_of(study, "points", best, columns_of(main, phase))
+    evidence["runner_up"] = evidence_of(study, "points", others[0], columns_of(main, phase))
+    mine = span(best)
+    if mine is None:
+        text = f"{word} measured {quantity}: {value} at {where}; one repeat, not confirmed."
+        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+    rivals = [row for row in others if (theirs := span(row)) is not None and theirs[1] >= mine[0]]
+    unknown = [row for row in others if span(row) is None]
+    if rivals:
+        text = (
+            f"{word} {quantity} measured at {where}: {value}; indistinguishable from "
+            f"{counted(len(rivals), 'other')} whose 95 % intervals overlap with it "
+            f"({_named(study, rivals)})."
+        )
+        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+    if unknown:
+        text = (
+            f"{word} {quantity} measured at {where}: {value}; not confirmed against "
+            f"{counted(len(unknown), 'point')} with one repeat ({_named(study, unknown)})."
+        )
+        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+    all_others = f"all {len(others):,} others" if len(others) > 1 else "the only other"
+    second = with_interval(
+        main.value(others[0], "mean", phase),
+        main.value(others[0], "low", phase),
+        main.value(others[0], "high", phase),
+    )
+    text = (
+        f"Best {quantity}: {value} at {where}, clear of {all_others}; "
+        f"next is {study.describe(others[0])} with {second}."
+    )
+    return [Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)]
+
+
+def _named(study: Study, rows: Sequence[Row]) -> str:
+    return listed([study.describe(row) for row in rows], 3)
+
+
+def cache_effect(study: Study) -> list[Finding]:
+    """How later epochs compare with the first one, where their intervals are clear."""
+    main = study.main
+    if main is None or not {"init", "later"} <= set(main.phases):
+        return []
+    faster, slower, compared = [], [], 0
+    for row in _one_source(study):
+        init = _positive(main, row, "init")
+        later = _positive(main, row, "later")
+        if init is None or later is None:
+            continue
+        compared += 1
+        # Bounds of the ratio from the bounds of both: wider than need be, never too narrow.
+        ratio = later[0] / init[0]
+        low, high = later[1] / init[2], later[2] / init[1]
+        if low > 1:
+            faster.append((ratio, low, high, row))
+        elif high < 1:
+            slower.append((ratio, low, high, row))
+    found = []
+    for group, word in ((faster, "higher"), (slower, "lower")):
+        if not group:
+            continue
+        group.sort(key=lambda item: item[0])
+        (r0, low0, high0, row), (r1, low1, high1, _) = group[0], group[-1]
+        span = f"{with_interval(r0, low0, high0)} times"
+        if len(group) > 1:
+            span = f"from {span} ({study.describe(row)}) to {with_interval(r1, low1, high1)} times"
+            span += f" ({study.describe(group[-1][3])})"
+        text = (
+            f"{main.label} of the later epochs is {word} than of the first epoch at "
+            f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
+        )
+        columns = [*columns_of(main, "init"), *columns_of(main, "later")]
+        evidence = evidence_of(study, "points", row, columns)
+        text = marked(row["source"], text)
+        found.append(Finding(study.name, "cache", CONFIRMED, text, evidence))
+    return found
+
+
+def _positive(main: Measure, row: Row, phase: str) -> tuple[float, float, float] | None:
+    """Mean, low and high if all three are there and positive."""
+    mean, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
+    if mean is None or low is None or high is None or min(mean, low, high) <= 0:
+        return None
+    return mean, low, high
+
+
+def waiting(study: Study) -> list[Finding]:
+    """Where ranks wait a notable share of the epoch for the slowest one and the barrier."""
+    found = []
+    for phase in ("init", "later"):
+        worst: tuple[float, Row] | None = None
+        for row in _one_source(study):
+            if (row.get("ranks") or 2) == 1:
+                continue
+            own = row.get(column("local_time", "high", phase))
+            total = row.get(column("total_time", "low", phase))
+            if finite(own) and finite(total) and total > 0:
+                least = 1 - own / total
+                if least >= NOTABLE_WAIT and (worst is None or least > worst[0]):
+                    worst = (least, row)
+        if worst is not None:
+            row = worst[1]
+            columns = [column(m, "mean", phase) for m in ("local_time", "total_time")]
+            share = 1 - row[columns[0]] / row[columns[1]]
+            text = (
+                f"{PHASES[phase].capitalize()}: at {study.describe(row)} a rank waits "
+                f"{percent(share)} of the epoch on average, for slower ranks or in the closing "
+                f"barrier (mean epoch {number(row[columns[1]])} s, of which own work "
+                f"{number(row[columns[0]])} s)."
+            )
+            evidence = evidence_of(study, "points", row, columns)
+            text = marked(row["source"], text)
+            found.append(Finding(study.name, "waiting", CONFIRMED, text, evidence))
+    return found
+
+
+def _told_runs(study: Study, name: str) -> list[Row]:
+    return [row for row in study.rows("runs") if row.get(name)]
+
+
+def outlier_runs(study: Study) -> list[Finding]:
+    """Repeats that stand apart from those of their point, named; they stay in the means."""
+    rows = _told_runs(study, "outlier")
+    if not rows:
+        return []
+    named = listed([f"{row['run_id']} ({study.describe(row)})" for row in rows], 4)
+    text = f"{counted(len(rows), 'outlier repeat')}, kept in all means: {named}."
+    evidence = {
+        "experiment": study.name,
+        "table": "runs",
+        "key": {"run_id": [row["run_id"] for row in rows[:20]]},
+        "numbers": {str(row["run_id"]): row["outlier"] for row in rows[:20]},
+    }
+    return [Finding(study.name, "outliers", WARNING, text, evidence)]
+
+
+def warnings(study: Study) -> list[Finding]:
+    """Runs whose cross-check (steady state) disagrees with the declared warm-up."""
+    rows = _told_runs(study, "warnings")
+    if not rows:
+        return []
+    texts = list(dict.fromkeys(str(row["warnings"]) for row in rows))
+    text = (
+        f"{counted(len(rows), 'run')} with a warning of the steady-state check: {listed(texts, 3)}."
+    )
+    evidence = {
+        "experiment": study.name,
+        "table": "runs",
+        "key": {"run_id": [row["run_id"] for row in rows[:20]]},
+        "numbers": {},
+    }
+    return [Finding(study.name, "warnings", WARNING, text, evidence)]
+
+
+def coverage(study: Study) -> list[Finding]:
+    """How much of the plan is there, and why the rest is not."""
+    runs = study.plan["runs"]
+    counts = {
+        word: sum(run["status"] == word for run in runs) for word in ("done", "failed", "new")
+    }
+    causes: dict[str, int] = {}
+    for run in runs:
+        if run["status"] == "failed":
+            cause = str(run.get("cause") or "unknown")
+            causes[cause] = causes.get(cause, 0) + 1
+    parts = [f"{counts['done']:,} of {counted(len(runs), 'run')} done"]
+    if counts["failed"]:
+        told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
+        parts.append(f"{counts['failed']:,} failed ({told})")
+    if counts["new"]:
+        parts.append(f"{counts['new']:,} pending")
+    if study.plan["excluded"]:
+        parts.append(f"{counted(len(study.plan['excluded']), 'point')} excluded on purpose")
+    level = NOTE if counts["done"] == len(runs) else WARNING
+    evidence = {
+        "experiment": study.name,
+        "table": "runs",
+        "key": {},
+        "numbers": {**counts, **causes},
+    }
+    return [Finding(study.name, "coverage", level, f"Coverage: {', '.join(parts)}.", evidence)]

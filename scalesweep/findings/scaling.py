@@ -1,0 +1,212 @@
+"""Findings on efficiency: at the largest rank count, and where it falls under 80 %."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.presentation import PHASES, counted, finite, listed, percent
+from scalesweep.quantities import column
+from scalesweep.study import Row, Series, Study
+
+GOOD = 0.8
+MAX_SERIES_SENTENCES, MAX_THRESHOLD_SENTENCES = 4, 6
+
+
+@dataclass(frozen=True)
+class _Efficiency:
+    """Total efficiency of a point: value and 95 % interval (None where there is none)."""
+
+    row: Row
+    ranks: int
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def side(self) -> str:
+        """``above`` or ``below`` 80 %, ``straddles`` it, or ``~above``/``~below`` unconfirmed."""
+        if self.low is None or self.high is None:
+            return "~below" if self.value < GOOD else "~above"
+        if self.high < GOOD:
+            return "below"
+        return "above" if self.low >= GOOD else "straddles"
+
+    @property
+    def text(self) -> str:
+        """The efficiency with its interval, or with a word on what it lacks."""
+        unsure = "" if self.low is not None else " (no interval)"
+        return f"{percent(self.value, self.low, self.high)}{unsure}"
+
+
+def _efficiencies(study: Study, series: Series, phase: str) -> list[_Efficiency]:
+    """Efficiencies of a series without its base, by ranks."""
+    stem = _stem(study)
+    found = []
+    for row in series.rows[1:]:
+        value, low, high = (
+            row.get(column(f"{stem}_{part}", "", phase)) for part in ("eff", "eff_low", "eff_high")
+        )
+        if finite(value):
+            known = finite(low, high)
+            found.append(
+                _Efficiency(
+                    row, int(row["ranks"]), value, low if known else None, high if known else None
+                )
+            )
+    return found
+
+
+def _stem(study: Study) -> str:
+    metric = study.main.metric if study.main else ""
+    return "total" if metric == "total_throughput" else metric
+
+
+def _eff_columns(study: Study, phase: str) -> list[str]:
+    return [column(f"{_stem(study)}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
+
+
+def efficiency_at_largest(study: Study) -> list[Finding]:
+    """Efficiency at the largest finished rank count of each series, in each phase.
+
+    Many series are told by the one that comes out lowest and the one that comes out highest.
+    """
+    if study.main is None:
+        return []
+    if len(study.series) > MAX_SERIES_SENTENCES:
+        return [f for phase in study.main.phases for f in _efficiency_range(study, phase)]
+    found = []
+    for series in study.series:
+        parts: list[str] = []
+        evidence: dict[str, Any] = {}
+        last_ranks = int(series.rows[-1]["ranks"])
+        sure = True
+        for phase in study.main.phases:
+            points = _efficiencies(study, series, phase)
+            if points and points[-1].ranks == last_ranks:
+                parts.append(f"{points[-1].text} in the {PHASES[phase]}")
+                sure = sure and points[-1].low is not None
+                columns = [*evidence.get("numbers", {}), *_eff_columns(study, phase)]
+                evidence = evidence_of(study, "scaling", points[-1].row, columns)
+        if not parts:
+            continue
+        planned = max([last_ranks, *series.holes])
+        beyond = (
+            f" ({planned:,} ranks: {series.holes[planned].lower().replace('_', ' ')})"
+            if planned > last_ranks
+            else ""
+        )
+        text = (
+            f"{_prefix(series)}efficiency at {last_ranks:,} ranks, relative to "
+            f"{counted(int(series.rows[0]['ranks']), 'rank')}: {' and '.join(parts)}{beyond}"
+            f"{'' if sure else '; not confirmed, a side has one repeat'}."
+        )
+        source = series.rows[-1]["source"]
+        level = CONFIRMED if sure else OPEN
+        found.append(
+            Finding(
+                study.name, "efficiency", level, marked(source, text, not series.label), evidence
+            )
+        )
+    return found
+
+
+def _efficiency_range(study: Study, phase: str) -> list[Finding]:
+    """The lowest and the highest efficiency among the series at their largest rank counts."""
+    last = [
+        (points[-1], series)
+        for series in study.series
+        if (points := _efficiencies(study, series, phase))
+    ]
+    if not last:
+        return []
+    last.sort(key=lambda pair: pair[0].value)
+    (low, low_series), (high, high_series) = last[0], last[-1]
+    text = (
+        f"{PHASES[phase]}: efficiency of {counted(len(last), 'series', 'series')} at the largest "
+        f"rank count of each lies between {low.text} ({low_series.label}, {low.ranks:,} ranks) "
+        f"and {high.text} ({high_series.label}, {high.ranks:,} ranks)."
+    )
+    evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
+    sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
+    return [Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence)]
+
+
+def _prefix(series: Series) -> str:
+    return f"{series.label}: " if series.label else ""
+
+
+def efficiency_threshold(study: Study) -> list[Finding]:
+    """The rank count at which efficiency first falls under 80 %, or that it never does.
+
+    Series and phases of which the same can be said share a sentence.
+    """
+    if study.main is None:
+        return []
+    # Series -> sentence, level, source -> phases and the decisive point.
+    same: dict[tuple[str, str, str, tuple[str, ...]], list[tuple[Series, _Efficiency]]] = {}
+    for series in study.series:
+        told: dict[tuple[str, str], tuple[list[str], _Efficiency]] = {}
+        for phase in study.main.phases:
+            points = _efficiencies(study, series, phase)
+            if points:
+                text, level, point = _threshold(points, series.holes)
+                told.setdefault((text, level), ([], point))[0].append(phase)
+        for (text, level), (phases, point) in told.items():
+            key = (text, level, str(point.row["source"]), tuple(phases))
+            same.setdefault(key, []).append((series, point))
+    found = []
+    for (text, level, source, among), members in same.items():
+        words = " and ".join(PHASES[phase] for phase in among)
+        labels = [series.label for series, _ in members if series.label]
+        who = labels[0] if len(labels) == 1 else f"{len(labels)} series ({listed(labels, 3)})"
+        sentence = f"{f'{who}: ' if labels else ''}{words}: {text}."
+        columns = [name for phase in among for name in _eff_columns(study, phase)]
+        evidence = evidence_of(study, "scaling", members[0][1].row, columns)
+        found.append(
+            Finding(study.name, "threshold", level, marked(source, sentence, not labels), evidence)
+        )
+    left = len(found) - MAX_THRESHOLD_SENTENCES
+    if left > 0:
+        text = f"{left:,} more sentences on where efficiency meets 80 %: see the scaling table."
+        evidence = {"experiment": study.name, "table": "scaling"}
+        found = [
+            *found[:MAX_THRESHOLD_SENTENCES],
+            Finding(study.name, "threshold", NOTE, text, evidence),
+        ]
+    return found
+
+
+def _threshold(
+    points: Sequence[_Efficiency], holes: Mapping[int, str]
+) -> tuple[str, str, _Efficiency]:
+    """Sentence, level and decisive point for efficiencies sorted by ranks."""
+    last = points[-1]
+    first = next((p for p in points if p.side not in ("above", "~above")), None)
+    if first is None:
+        gap = _gap(holes, 0, last.ranks)
+        if all(p.side == "above" for p in points):
+            return f"efficiency stays above 80 % up to {last.ranks:,} ranks{gap}", CONFIRMED, last
+        text = f"measured efficiency stays above 80 % up to {last.ranks:,} ranks{gap}"
+        return f"{text}, not confirmed where there is one repeat", OPEN, last
+    before = max([p.ranks for p in points if p.ranks < first.ranks], default=0)
+    at = f"at {first.ranks:,} ranks ({first.text})" + _gap(holes, before, first.ranks)
+    after = points[points.index(first) + 1 :]
+    if first.side == "below":
+        back = next((p for p in after if p.side == "above"), None)
+        more = f", though it is above again at {back.ranks:,} ranks" if back else ""
+        return f"efficiency first falls under 80 % {at}{more}", CONFIRMED, first
+    if first.side == "~below":
+        text = f"measured efficiency first falls under 80 % {at}, not confirmed"
+    else:
+        text = f"the interval of the efficiency straddles 80 % {at}"
+    clear = next((p for p in after if p.side == "below"), None)
+    if clear is not None:
+        return f"{text}; clearly under from {clear.ranks:,} ranks ({clear.text})", OPEN, first
+    return f"{text}; not clearly under 80 % at any rank count", OPEN, first
+
+
+def _gap(holes: Mapping[int, str], low: int, high: int) -> str:
+    """Planned rank counts between two others that have no result."""
+    inside = [f"{ranks:,}" for ranks in holes if low < ranks < high]
+    return f" (no result at {listed(inside)})" if inside else ""

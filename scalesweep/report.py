@@ -1,0 +1,318 @@
+"""The report: one HTML page that holds findings, figures, tables and provenance."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from scalesweep import stats
+from scalesweep.errors import UserError
+from scalesweep.findings import find
+from scalesweep.presentation import PHASES, counted, listed, number, seconds_text, text_of
+from scalesweep.provenance import RunFacts, differences, group, read_facts, read_failure
+from scalesweep.quantities import QUANTITIES
+from scalesweep.record import RECORD, write_atomic
+from scalesweep.reporttables import point_table
+from scalesweep.study import Study
+
+RESOURCES = Path(__file__).resolve().parents[1] / "resources"
+TEMPLATE, STYLE = "report.html.j2", "report.css"
+
+# What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
+MAX_ROWS = 3000
+MAX_RUN_ROWS = 3000
+MAX_ROWS_EACH = 200
+MAX_FAILURES = 150
+MAX_LINE, MAX_LINES = 300, 40
+MAX_SVG_BYTES = 5_000_000
+MAX_REASON_POINTS = 12
+
+
+class Links:
+    """Relative addresses from the page to files."""
+
+    def __init__(self, out: Path) -> None:
+        self._base = str(out.parent.resolve())
+        self._folders: dict[Path, str] = {}
+
+    def to(self, path: Path) -> str:
+        """Relative address of ``path``, percent-encoded."""
+        folder = self._folders.get(path.parent)
+        if folder is None:
+            folder = quote(os.path.relpath(path.parent.resolve(), self._base))
+            self._folders[path.parent] = folder
+        # "./" keeps a name with a colon from being read as a scheme.
+        return f"./{quote(path.name)}" if folder == "." else f"./{folder}/{quote(path.name)}"
+
+
+def render_report(
+    plan: Mapping[str, Any],
+    studies: Sequence[Study],
+    summary: pd.DataFrame,
+    tables: Path,
+    figures: Path,
+    runs: Path,
+    out: Path,
+) -> str:
+    """The page as HTML.
+
+    ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
+    relative links. Everything from plan, tables and records is escaped.
+    """
+    links = Links(out)
+    statuses = {run["run_id"]: run["status"] for s in studies for run in s.plan["runs"]}
+    done = [run_id for run_id, status in statuses.items() if status == "done"]
+    facts = read_facts(runs, done)
+    share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
+    index = _read_index(figures)
+    budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
+    experiments = [
+        {
+            "id": f"e{number_ + 1}",
+            "study": study,
+            "counts": Counter(run["status"] for run in study.plan["runs"]),
+            "findings": find(study),
+            "figures": _figures(index, study.name, figures, links, budget),
+            "table": point_table(study, share),
+            "csv": _csv_links(tables / study.name, links),
+            "failures": _failures(study, runs, links, budget),
+            "excluded": _excluded(study),
+            "runs": _runs(study, facts, runs, links, len(studies)),
+            "unlike": _unlike(study, facts),
+        }
+        for number_, study in enumerate(studies)
+    ]
+    environments = group(facts.values())
+    started = sorted(run.started for run in facts.values() if run.started)
+    ended = sorted(run.ended for run in facts.values() if run.ended)
+    walls = [run.wall_s for run in facts.values() if run.wall_s is not None]
+    context = {
+        "plan": plan,
+        "experiments": experiments,
+        "counts": Counter(statuses.values()),
+        "total": len(statuses),
+        "excluded": sum(len(study.plan["excluded"]) for study in studies),
+        "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
+        "machine": _machine(environments),
+        "hosts": len({host for run in facts.values() for host in run.hosts}),
+        "first": _day(started[0]) if started else None,
+        "last": _day(ended[-1]) if ended else None,
+        "measured_s": sum(walls),
+        "environments": environments,
+        "unread": len(done) - len(facts),
+        "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
+        "links": {
+            "plan": links.to(out.parent / "plan.csv"),
+            "summary": links.to(out.parent / "summary.parquet"),
+        },
+        "phases": PHASES,
+        "stats": stats,
+        "style": Markup((RESOURCES / STYLE).read_text("utf-8")),
+    }
+    environment = Environment(
+        loader=FileSystemLoader(RESOURCES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "counted": counted,
+        "listed": lambda items, limit=8: listed([str(item) for item in items], limit),
+        "seconds": seconds_text,
+        "value": text_of,
+        "figure_number": number,
+        "when": _minute,
+        "described": _described,
+    }
+    return environment.get_template(TEMPLATE).render(context)
+
+
+def write_report(html: str, out: Path) -> None:
+    """Write the page so that a reader sees the old one or the new one."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(out, html)
+
+
+def _shown(name: str, studies: Sequence[Study]) -> bool:
+    """Whether a quantity of the methods section occurs in this report."""
+    if any(name in study.measures for study in studies):
+        return True
+    derived = QUANTITIES[name].derived
+    return derived and any(len(one.rows) > 1 for study in studies for one in study.series)
+
+
+def _machine(environments: Sequence[Any]) -> str | None:
+    """CPU models with cores, by falling number of runs."""
+    models = dict.fromkeys(
+        f"{entry.facts['CPU']}"
+        + (f", {entry.facts['cores']} cores" if "cores" in entry.facts else "")
+        for entry in environments
+        if "CPU" in entry.facts
+    )
+    return listed(list(models), 3) or None
+
+
+def _day(text: str) -> str:
+    return text[:10]
+
+
+def _minute(text: Any) -> str:
+    return str(text or "–").replace("T", " ")[:16]
+
+
+def _described(evidence: Mapping[str, Any]) -> str:
+    """Evidence in one line: table, row, numbers."""
+
+    def said(value: Any) -> str:
+        several = isinstance(value, list)
+        return listed([str(one) for one in value], 3) if several else text_of(value)
+
+    key = ", ".join(f"{name} {said(value)}" for name, value in (evidence.get("key") or {}).items())
+    numbers = ", ".join(
+        f"{name} = {number(value, 6) if isinstance(value, float) else text_of(value)}"
+        for name, value in list((evidence.get("numbers") or {}).items())[:8]
+    )
+    return f"{evidence.get('table', '')}{f' [{key}]' if key else ''}: {numbers or 'whole table'}"
+
+
+def _read_index(figures: Path) -> list[dict[str, Any]]:
+    path = figures / "index.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise UserError(f"{path}: no index of figures; draw the figures first") from None
+    return content if isinstance(content, list) else []
+
+
+def _figures(
+    index: Sequence[Mapping[str, Any]],
+    name: str,
+    figures: Path,
+    links: Links,
+    budget: dict[str, int],
+) -> list[dict[str, Any]]:
+    """Figures of an experiment, embedded while the page's budget lasts, else linked only."""
+    found = []
+    for entry in index:
+        if entry["experiment"] != name:
+            continue
+        path = figures / entry["files"]["svg"]
+        svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
+        if svg is not None:
+            budget["svg"] -= len(svg)
+        box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
+        found.append(
+            {
+                "title": entry["title"],
+                "caption": entry["caption"],
+                # Written by scalesweep.figures, which serialises every label as XML text.
+                "svg": None if svg is None else Markup(svg),
+                "wide": len(box) == 4 and float(box[2]) > 450,
+                "files": {
+                    kind: links.to(figures / file) for kind, file in sorted(entry["files"].items())
+                },
+            }
+        )
+    return found
+
+
+def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:
+    return [(path.name, links.to(path)) for path in sorted(folder.glob("*.csv"))]
+
+
+def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) -> dict[str, Any]:
+    """Failed points with cause, logs of their runs and last lines, while the budget lasts.
+
+    Repeats of a point that failed alike stand together, with the last lines of the first.
+    """
+    failed = [run for run in study.plan["runs"] if run["status"] == "failed"]
+    shown = failed[: max(budget["failures"], 0)]
+    budget["failures"] -= len(shown)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in shown:
+        failure = read_failure(runs, run["run_id"])
+        folder = runs / run["run_id"] / f"attempt-{failure.get('attempt') or 1}"
+        lines = failure.get("last_lines")
+        where = study.describe(run["point"])
+        row = rows.setdefault(
+            (str(run["cause"]), where),
+            {
+                "cause": run["cause"] or "failed",
+                "where": where,
+                "detail": run["detail"],
+                "lines": [
+                    str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
+                ][-MAX_LINES:],
+                "runs": [],
+            },
+        )
+        logs = [
+            (log.removesuffix(".log"), links.to(folder / log))
+            for log in ("stdout.log", "stderr.log")
+            if (folder / log).is_file()
+        ]
+        row["runs"].append({"run": run, "attempt": failure.get("attempt"), "logs": logs})
+    return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
+
+
+def _excluded(study: Study) -> list[dict[str, Any]]:
+    """Excluded points by reason."""
+    reasons: dict[str, list[str]] = {}
+    for entry in study.plan["excluded"]:
+        reasons.setdefault(str(entry["reason"]), []).append(study.describe(entry["point"]))
+    return [
+        {"reason": reason, "count": len(points), "points": listed(points, MAX_REASON_POINTS)}
+        for reason, points in reasons.items()
+    ]
+
+
+def _runs(
+    study: Study, facts: Mapping[str, RunFacts], runs: Path, links: Links, experiments: int
+) -> dict[str, Any]:
+    """Finished runs with links to record and logs, as many as the page may hold."""
+    limit = min(MAX_ROWS_EACH * 2, max(10, MAX_RUN_ROWS // max(experiments, 1)))
+    finished = [run for run in study.plan["runs"] if run["status"] == "done"]
+    rows = []
+    for run in finished[:limit]:
+        known = facts.get(run["run_id"])
+        folder = runs / run["run_id"]
+        attempt = folder / f"attempt-{known.attempt}" if known and known.attempt else None
+        rows.append(
+            {
+                "run": run,
+                "where": study.describe(run["point"]),
+                "facts": known,
+                "record": links.to(folder / RECORD),
+                "logs": []
+                if attempt is None
+                else [
+                    (log.removesuffix(".log"), links.to(attempt / log))
+                    for log in ("stdout.log", "stderr.log")
+                    if (attempt / log).is_file()
+                ],
+            }
+        )
+    return {"rows": rows, "left_out": len(finished) - len(rows)}
+
+
+def _unlike(study: Study, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:
+    """Facts in which the finished runs of an experiment differ, per source."""
+    by_source: dict[str, list[RunFacts]] = {}
+    for run in study.plan["runs"]:
+        known = facts.get(run["run_id"])
+        if run["status"] == "done" and known is not None:
+            by_source.setdefault(known.source, []).append(known)
+    found = []
+    for source, known_runs in by_source.items():
+        for name, values in differences(group(known_runs)).items():
+            told = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
+            found.append({"source": source, "fact": name, "values": listed(told, 5)})
+    return found

@@ -1,0 +1,340 @@
+"""One experiment of the plan together with its tables: what figures and the report draw on."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.errors import UserError
+from scalesweep.presentation import PHASES, counted, finite, plain, scaled_unit, text_of
+from scalesweep.quantities import QUANTITIES, column, split_column
+from scalesweep.tables import series_parameters
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+TABLES = ("runs", "points", "scaling", "threads")
+
+
+@dataclass
+class PointState:
+    """How far a planned point is: counts of its runs by status, and the causes of failure."""
+
+    done: int = 0
+    failed: int = 0
+    new: int = 0
+    causes: list[str] = field(default_factory=list)
+
+    def count(self, run: Mapping[str, Any]) -> None:
+        """Count one planned run."""
+        if run["status"] == "done":
+            self.done += 1
+        elif run["status"] == "failed":
+            self.failed += 1
+            self.causes.append(str(run.get("cause") or "failed"))
+        else:
+            self.new += 1
+
+    @property
+    def word(self) -> str:
+        """``done``, the cause of its failure, or ``pending``; partly done counts as done."""
+        if self.done:
+            return "done"
+        if self.failed:
+            return " ".join(sorted(set(self.causes))) or "failed"
+        return "pending"
+
+
+@dataclass
+class Measure:
+    """A metric of an experiment: what it means, and its values in a readable unit."""
+
+    metric: str
+    label: str
+    unit: str
+    higher: bool
+    factor: float = 1.0
+    phases: list[str] = field(default_factory=list)
+
+    @property
+    def axis_label(self) -> str:
+        """Label with the unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    def value(self, row: Row, stat: str, phase: str) -> float | None:
+        """A statistic of this metric in ``unit``; None where it is missing."""
+        value = row.get(column(self.metric, stat, phase))
+        return value * self.factor if finite(value) else None
+
+    def phase_words(self, phase: str) -> str:
+        """``first epoch`` and so on."""
+        return PHASES[phase]
+
+
+@dataclass
+class Series:
+    """Points of one scaling series sorted by ranks, and the planned rank counts it lacks."""
+
+    label: str
+    short: str  # the same without the parameters' names
+    rows: list[Row]
+    holes: dict[int, str]
+
+
+def determined(leader: str, follower: str, points: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether every value of ``leader`` comes with one value of ``follower`` in all points."""
+    seen: dict[Any, Any] = {}
+    for point in points:
+        value = plain(point.get(follower))
+        if seen.setdefault(plain(point.get(leader)), value) != value:
+            return False
+    return True
+
+
+def fold_axes(
+    axes: Sequence[str], points: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Split the varying parameters into independent ones and those that only follow them.
+
+    Linked parameters (a model with its image size; a batch size set per rank count) are one
+    direction of a study, not two: drawn apart they would give a grid that is nearly empty.
+    Of two that determine each other the first leads, and ``ranks`` always leads.
+    """
+    order = sorted(axes, key=lambda name: name != "ranks")
+    follows: dict[str, str] = {}
+    for i, name in enumerate(order):
+        if name == "ranks":
+            continue
+        for j, other in enumerate(order):
+            if other == name or other in follows or not determined(other, name, points):
+                continue
+            if j < i or not determined(name, other, points):
+                follows[name] = other
+                break
+    leaders = [name for name in order if name not in follows]
+    followers: dict[str, list[str]] = {name: [] for name in leaders}
+    for name, first in follows.items():
+        leader = first
+        while leader in follows:
+            leader = follows[leader]
+        followers[leader].append(name)
+    return leaders, followers
+
+
+@dataclass
+class Study:
+    """An experiment: its entry in plan.json and its tables (an absent table is None)."""
+
+    plan: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame | None]
+
+    @property
+    def name(self) -> str:
+        """Name of the experiment."""
+        return str(self.plan["name"])
+
+    @property
+    def axes(self) -> list[str]:
+        """Parameters that take more than one value, ``ranks`` first."""
+        return list(self.plan["axes"])
+
+    @cached_property
+    def _folded(self) -> tuple[list[str], dict[str, list[str]]]:
+        return fold_axes(self.axes, [run["point"] for run in self.plan["runs"]])
+
+    @property
+    def leaders(self) -> list[str]:
+        """Independent varying parameters."""
+        return self._folded[0]
+
+    @property
+    def followers(self) -> dict[str, list[str]]:
+        """For each independent parameter those that it determines."""
+        return self._folded[1]
+
+    @property
+    def grid(self) -> list[str]:
+        """Independent varying parameters other than ranks."""
+        return [name for name in self.leaders if name != "ranks"]
+
+    @cached_property
+    def states(self) -> dict[Key, PointState]:
+        """State of every planned point by the values of the independent parameters."""
+        result: dict[Key, PointState] = {}
+        for run in self.plan["runs"]:
+            result.setdefault(self.key(run["point"]), PointState()).count(run)
+        return result
+
+    @cached_property
+    def excluded(self) -> set[Key]:
+        """Points left out on purpose."""
+        return {self.key(entry["point"]) for entry in self.plan["excluded"]}
+
+    @cached_property
+    def points(self) -> list[Row]:
+        """Rows of the points table, empty when there is none."""
+        return self.rows("points")
+
+    @cached_property
+    def scaling(self) -> list[Row]:
+        """Rows of the scaling table, empty when the experiment has one rank count only."""
+        return self.rows("scaling")
+
+    def rows(self, table: str) -> list[Row]:
+        """Rows of a table as dicts of plain Python values."""
+        frame = self.tables.get(table)
+        if frame is None:
+            return []
+        records = frame.to_dict("records")
+        return [{str(k): plain(v) for k, v in record.items()} for record in records]
+
+    def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
+        """Values of the independent parameters (or of ``names``) of a point or table row."""
+        return tuple(plain(point.get(n)) for n in (self.leaders if names is None else names))
+
+    def values(self, name: str) -> list[Any]:
+        """Planned values of a parameter, sorted when they are numbers, else in plan order."""
+        found = dict.fromkeys(plain(run["point"].get(name)) for run in self.plan["runs"])
+        values = list(found)
+        return sorted(values) if all(finite(v) for v in values) else values
+
+    def label(self, name: str) -> str:
+        """Axis label of a parameter with its unit and those that follow it."""
+        unit = (self.plan["parameters"].get(name) or {}).get("unit")
+        label = "Ranks" if name == "ranks" else name
+        label += f" [{unit}]" if unit and name != "ranks" else ""
+        more = self.followers.get(name, [])
+        return label + (f" (with {', '.join(more)})" if more else "")
+
+    def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
+        """``ranks 4, batch_size 8``: the named (default: all independent) parameters."""
+        names = self.leaders if names is None else names
+        parts = []
+        for name in names:
+            if name == "ranks":
+                parts.append(counted(int(point["ranks"]), "rank"))
+            else:
+                parts.append(f"{name} {text_of(point.get(name))}")
+            follow = [f for f in self.followers.get(name, []) if f in point]
+            if follow:
+                parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
+        return ", ".join(parts) if parts else "the only point"
+
+    @cached_property
+    def series_names(self) -> list[str]:
+        """Parameters that tell one scaling series from another."""
+        return series_parameters(self.plan) if "ranks" in self.axes else []
+
+    @cached_property
+    def series(self) -> list["Series"]:
+        """The scaling series with at least one finished point, in plan order."""
+        strong = self.plan["scaling"] == "strong" and "work" in self.plan
+        groups: dict[Key, list[Row]] = {}
+        for row in self.scaling:
+            if row.get("repeats"):
+                key = (*self.key(row, self.series_names), row["source"])
+                groups.setdefault((*key, row.get("samples") if strong else None), []).append(row)
+        many_sizes = strong and len({key[-1] for key in groups}) > 1
+        result = []
+        for rows in groups.values():
+            rows.sort(key=lambda row: row["ranks"])
+            label = self.describe(rows[0], self.series_names) if self.series_names else ""
+            values = [text_of(rows[0].get(name)) for name in self.series_names]
+            more = [f"{text_of(rows[0].get('samples'))} samples"] if many_sizes else []
+            more += [str(rows[0]["source"])] if len(self.sources) > 1 else []
+            long = ", ".join([*([label] if label else []), *more])
+            result.append(Series(long, ", ".join([*values, *more]), rows, self._holes(rows)))
+        return result
+
+    def _holes(self, rows: Sequence[Row]) -> dict[int, str]:
+        """Planned rank counts of a series without a result: rank count -> what became of it."""
+        key = self.key(rows[0], self.series_names)
+        states: dict[int, PointState] = {}
+        for run in self.plan["runs"]:
+            if self.key(run["point"], self.series_names) == key:
+                states.setdefault(int(run["point"]["ranks"]), PointState()).count(run)
+        there = {int(row["ranks"]) for row in rows}
+        return {
+            ranks: state.word
+            for ranks, state in sorted(states.items())
+            if ranks not in there and not state.done
+        }
+
+    @cached_property
+    def measures(self) -> dict[str, "Measure"]:
+        """Metrics with at least one value in the points table, the main one first.
+
+        Total throughput leads; where runs report nothing but numbers of their own, the first
+        of those does.
+        """
+        frame = self.tables.get("points")
+        units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
+        found: dict[str, Measure] = {}
+        for name in [] if frame is None else frame.columns:
+            parts = split_column(str(name))
+            if parts is None or parts.stat != "mean" or str(name) in self.plan["parameters"]:
+                continue
+            top = max((abs(r[name]) for r in self.points if finite(r.get(name))), default=None)
+            if top is None:
+                continue
+            known = QUANTITIES.get(parts.metric)
+            meaning = units.get(name) or {
+                "label": known.label if known else parts.metric.replace("_", " "),
+                "unit": known.unit if known else "",
+                "better": known.better if known else "higher",
+            }
+            entry = found.get(parts.metric)
+            if entry is None:
+                factor, unit = scaled_unit(meaning["unit"], top)
+                unit = "" if unit == "1" else unit
+                entry = Measure(
+                    parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
+                )
+                found[parts.metric] = entry
+            entry.phases.append(parts.phase)
+        order = sorted(found, key=lambda name: (name != "total_throughput",))
+        return {name: found[name] for name in order}
+
+    @property
+    def main(self) -> "Measure | None":
+        """The metric that figures and findings are about; None when nothing is finished."""
+        return next(iter(self.measures.values()), None)
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """The sources of the finished points: measured, simulated, imported."""
+        return sorted({str(row["source"]) for row in self.points if row.get("source")})
+
+    @property
+    def mark(self) -> str:
+        """``" (simulated)"`` and the like for titles; empty for measured results."""
+        other = [source for source in self.sources if source != "measured"]
+        if not other:
+            return ""
+        return f" ({' and '.join([*(['partly'] if 'measured' in self.sources else []), *other])})"
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """Read plan.json; raises UserError when it is not a plan."""
+    try:
+        plan = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path}: not a plan ({error})") from None
+    if not isinstance(plan, dict) or not isinstance(plan.get("experiments"), list):
+        raise UserError(f"{path}: not a plan (no list 'experiments')")
+    return plan
+
+
+def load_study(entry: Mapping[str, Any], tables: Path) -> Study:
+    """The experiment ``entry`` of a plan with its tables under ``tables``."""
+    found: dict[str, pd.DataFrame | None] = {}
+    for name in TABLES:
+        path = tables / str(entry["name"]) / f"{name}.parquet"
+        try:
+            found[name] = pd.read_parquet(path) if path.is_file() else None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: not a readable table ({error})") from None
+    return Study(entry, found)

@@ -1,0 +1,28 @@
+"""Draw the figures of every experiment: SVG, PDF and PNG, and an index of them."""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.cli import run_main
+from scalesweep.figures import write_figures
+from scalesweep.study import load_study, read_plan
+
+
+def main() -> None:
+    """Read plan and tables, write figures; files of figures that are no longer drawn go."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
+    args = parser.parse_args()
+    plan = read_plan(args.plan)
+    studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
+    entries = write_figures(studies, args.out)
+    print(f"{len(entries)} figures in {args.out}")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,39 @@
+"""Write the report of a campaign: one self-contained HTML page."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.cli import run_main
+from scalesweep.errors import UserError
+from scalesweep.report import render_report, write_report
+from scalesweep.study import load_study, read_plan
+
+
+def main() -> None:
+    """Read plan, summary, tables, figures and records; write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
+    parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
+    parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the site's runs")
+    parser.add_argument("--out", type=Path, required=True, help="the page")
+    args = parser.parse_args()
+    plan = read_plan(args.plan)
+    try:
+        summary = pd.read_parquet(args.summary)
+    except ValueError as error:  # pyarrow's own errors are ValueErrors too
+        raise UserError(f"{args.summary}: not a summary ({error})") from None
+    studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
+    html = render_report(plan, studies, summary, args.tables, args.figures, args.runs, args.out)
+    write_report(html, args.out)
+    print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    run_main(main)
