@@ -126,6 +126,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
     rules = _exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
     points: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
+    point: Mapping[str, Any]
     for combination in _grid(axes, linked):
         point = {**base, **combination}
         reason = next((reason for rule, reason in rules if rule(point)), None)

@@ -12,7 +12,7 @@ from scalesweep.record import FAILURE, RECORD
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
 _PLACE = re.compile(
     r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME|CONTROLLER|CPU_OPERATIONS"
-    r"|ELASTIC|RENDEZVOUS\w*)"
+    r"|ELASTIC|RENDEZVOUS\w*)|NCCL_SOCKET_IFNAME"
 )
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 

@@ -208,8 +208,8 @@ def prepare(
     workflow = Workflow(campaign, states, options, runs)
     if campaign.site.launch is None and workflow.pending and main:
         raise UserError(
-            f"{path}: {len(workflow.pending)} runs are not there, and site {campaign.site.name} has "
-            "no 'launch' to make them; `snakemake report` shows what is there"
+            f"{path}: {len(workflow.pending)} runs are not there, and site {campaign.site.name} "
+            "has no 'launch' to make them; `snakemake report` shows what is there"
         )
     if main:
         workflow.drop_stale_markers()

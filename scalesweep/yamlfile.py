@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -21,7 +21,7 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
     """YAML 1.2 scalars (``off`` is a string, ``1e-3`` a number, ``1:30`` a string), no
     repeated keys, bounded size."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -109,7 +109,7 @@ def _validator(schema: str) -> Any:
     return jsonschema.validators.validator_for(content)(content)
 
 
-def _explain(error: Any) -> str:
+def _explain(error: Any) -> str:  # noqa: PLR0911 (one return per kind of error)
     """One plain sentence for a jsonschema error."""
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))

@@ -80,12 +80,13 @@ def efficiency_at_largest(study: Study) -> list[Finding]:
         parts: list[str] = []
         evidence: dict[str, Any] = {}
         last_ranks = int(series.rows[-1]["ranks"])
-        sure = True
+        sure, one_sided = True, True
         for phase in study.main.phases:
             points = _efficiencies(study, series, phase)
             if points and points[-1].ranks == last_ranks:
                 parts.append(f"{points[-1].text} in the {PHASES[phase]}")
                 sure = sure and points[-1].low is not None
+                one_sided = one_sided and points[-1].side != "straddles"
                 columns = [*evidence.get("numbers", {}), *_eff_columns(study, phase)]
                 evidence = evidence_of(study, "scaling", points[-1].row, columns)
         if not parts:
@@ -99,10 +100,11 @@ def efficiency_at_largest(study: Study) -> list[Finding]:
         text = (
             f"{_prefix(series)}efficiency at {last_ranks:,} ranks, relative to "
             f"{counted(int(series.rows[0]['ranks']), 'rank')}: {' and '.join(parts)}{beyond}"
-            f"{'' if sure else '; not confirmed, a side has one repeat'}."
+            f"{'' if sure else '; not confirmed, a side has one repeat'}"
+            f"{'' if one_sided else '; an interval too wide to tell which side of 80 % it is on'}."
         )
         source = series.rows[-1]["source"]
-        level = CONFIRMED if sure else OPEN
+        level = CONFIRMED if sure and one_sided else OPEN
         found.append(
             Finding(
                 study.name, "efficiency", level, marked(source, text, not series.label), evidence

@@ -161,6 +161,8 @@ def test_efficiency_at_the_largest_rank_count() -> None:
 
 
 def test_efficiency_without_interval_is_open() -> None:
+    found = only(efficiency_at_largest(scaling((0.66, 0.25, 1.74))))
+    assert found.level == "open" and "too wide" in found.text
     found = only(efficiency_at_largest(scaling((0.9, None, None))))
     assert found.level == "open" and "one repeat" in found.text
 

@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import dataset
-from harness import facts, page_cache, program, result
+from harness import facts, import_without, page_cache, program, result
 from harness.epochs import EpochTimes, time_epochs
 from harness.phases import Phases, since_start
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
@@ -283,6 +283,7 @@ def main(run: program.Run) -> None:
     except KeyError as error:
         raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
 
+    import_without("pandas", "scipy", "PIL")
     import tensorflow as tf
     from harness import ranks
 
