@@ -41,7 +41,17 @@ rule all:
     default_target: True
     input:
         SWEEP.pending_records(),
-        f"{RESULTS}/report.html",
+        # Each by name: Snakemake makes a lost file again only if it is asked for.
+        [
+            f"{RESULTS}/{name}"
+            for name in (
+                "plan.csv",
+                "summary.parquet",
+                "tables",
+                "figures",
+                "report.html",
+            )
+        ],
 
 
 include: "workflow/rules/plan.smk"

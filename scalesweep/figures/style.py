@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from scalesweep.presentation import finite, number, shorten, text_of
 from scalesweep.study import Measure, Row, Study
@@ -118,6 +118,9 @@ def log_axis(ax: Axes, values: Sequence[float]) -> None:
     ]
     pad = max((high / low) ** 0.06, 1.05)
     ax.set_ylim(low / pad, high * pad)
+    if sum(low / pad <= tick_at <= high * pad for tick_at in ticks) < 3:
+        # A narrow range falls between two steps; evenly spaced ticks label it as well.
+        ticks = [value for value in MaxNLocator(5).tick_values(low / pad, high * pad) if value > 0]
     ax.yaxis.set_major_locator(FixedLocator(ticks))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(tick))

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
-from scalesweep.figures.style import Drawing, look
+from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.study import Study, fold_axes, load_study, read_plan
 from tests.unit.fake_results import Fake, demo, make_results
@@ -264,3 +264,11 @@ def test_command_line(tmp_path: Path) -> None:
     )
     assert bad.returncode == 1
     assert bad.stderr.startswith("error: ") and bad.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("span", [(221, 285), (100, 101), (8, 9.5), (2.1, 2.9), (30, 4000)])
+def test_a_log_axis_is_labelled_whatever_its_range(span: tuple[float, float]) -> None:
+    ax = Figure().subplots()
+    log_axis(ax, span)
+    low, high = ax.get_ylim()
+    assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3

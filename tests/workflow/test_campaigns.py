@@ -52,6 +52,17 @@ def test_a_finished_campaign_has_nothing_to_do(finished: Project) -> None:
     assert finished.records() == before
 
 
+def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
+    before = finished.records()
+    results = finished.path / "results"
+    shutil.rmtree(results / "figures")
+    (results / "plan.csv").unlink()
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert (results / "figures" / "index.json").is_file() and (results / "plan.csv").is_file()
+    assert finished.records() == before
+
+
 def test_cosmetic_edits_run_nothing(finished: Project) -> None:
     before = finished.records()
     finished.write("c.yaml", "# a comment\n" + CAMPAIGN.replace("scaling:\n", "renamed:\n", 1))
