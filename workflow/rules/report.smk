@@ -36,10 +36,11 @@ rule report:
         f"{RESULTS}/logs/report-now.log",
     params:
         command=SWEEP.report_command(workflow.main_snakefile),
+        page=f"{RESULTS}/report.html",
     message:
         "Reporting on what is there"
     shell:
-        "{params.command} > {log} 2>&1 && echo {RESULTS}/report.html"
+        "{params.command} > {log} 2>&1 && echo {params.page:q}"
 
 
 onstart:
