@@ -15,13 +15,14 @@ import pytest
 from scalesweep.host import cpu_set, host_facts
 from scalesweep.launch import Refused, check_finite, launch
 from scalesweep.record import read_record
+from scalesweep.yamlfile import check_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "tests" / "toy" / "main.py"
 
 
 def spec(tmp_path: Path, behaviour: str = "good", **changes: Any) -> dict[str, Any]:
-    params = {"ranks": 2, "size": 3, "behaviour": behaviour}
+    params = {"ranks": 2, "ranks_per_node": 2, "size": 3, "behaviour": behaviour}
     return {
         "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
         "repeat": 0, "site": "toy", "folder": str(tmp_path / "toy-r2-0123456789ab"), "data": None,
@@ -39,6 +40,7 @@ def test_a_good_run_leaves_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert launch(spec(tmp_path), ROOT) == 0
     folder = tmp_path / "toy-r2-0123456789ab"
     record = read_record(folder / "record.json")
+    check_schema(record, "record", folder / "record.json")
     assert record["source"] == "measured" and record["attempt"] == 1
     assert record["environment"]["variables"] == {"TOY_THREADS": "7"}
     assert record["environment"]["node"]["cores"] == os.cpu_count()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalesweep.yamlfile import check_schema
 from tests.conftest import Project
 
 # Piz Daint, 2 ranks: cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at b93a54a.
@@ -68,6 +69,7 @@ def test_published_results_become_tables(project: Project, tmp_path: Path) -> No
     assert row["source"] == "imported"
     assert "imported" in (results / "report.html").read_text()
     record = json.loads(next(results.glob("runs/imported/*-r2-*/record.json")).read_text())
+    check_schema(record, "record", results)
     assert record["source"] == "imported" and record["wall_s"] is None
 
     before = {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from scalesweep.yamlfile import check_schema
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -107,6 +108,7 @@ def test_four_ranks_run_only_the_new_points(demo: Clone) -> None:
     record = json.loads(
         (demo.path / "results" / "runs" / "local" / min(new) / "record.json").read_text()
     )
+    check_schema(record, "record", demo.path)
     assert len(record["environment"]["ranks"]) == 4
 
 
