@@ -147,7 +147,8 @@ def _run_program(
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
     env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
-    env |= {**spec["env"], "SCALESWEEP_STARTED": repr(time.time())}
+    # Unbuffered, or a program that is killed takes its last lines with it.
+    env |= {"PYTHONUNBUFFERED": "1", **spec["env"], "SCALESWEEP_STARTED": repr(time.time())}
     oom_before = oom_kills()
     with (work / "stdout.log").open("wb") as out, (work / "stderr.log").open("wb") as err:
         try:

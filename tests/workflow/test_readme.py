@@ -29,8 +29,12 @@ class Clone:
 
     def bash(self, script: str) -> str:
         """Run commands as they stand; returns what they print."""
-        # uv's cache is the machine's: the Horovod built for this very test run is taken from there.
-        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "UV_CACHE_DIR": UV_CACHE}
+        # As from a new shell, not from within `make test`. uv's cache is the machine's: the Horovod
+        # built for this very test run is taken from there.
+        env = {
+            k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "VIRTUAL"))
+        }
+        env |= {"HOME": str(self.home), "UV_CACHE_DIR": UV_CACHE}
         venv = str(ROOT / ".venv")
         env["PATH"] = ":".join(p for p in env["PATH"].split(":") if not p.startswith(venv))
         done = subprocess.run(
