@@ -11,6 +11,7 @@ from scalesweep.errors import UserError
 from scalesweep.yamlfile import check_schema, load_yaml
 
 SITES = Path(__file__).resolve().parent.parent / "config" / "sites"
+LAUNCHERS = Path(__file__).resolve().parent.parent / "workflow" / "launchers"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Site:
             "cpus_per_rank": max(1, self.cores_per_node // per_node),
             "python": self.python,
             "bin": str(Path(self.python).parent),
+            "launchers": str(LAUNCHERS),
         }
         return [_fill(word, values, f"config/sites/{self.name}.yaml: launch") for word in template]
 

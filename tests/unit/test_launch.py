@@ -183,3 +183,31 @@ def test_the_launcher_imports_only_the_standard_library() -> None:
     ).stdout.split()
     outside = {name.split(".")[0] for name in found} - set(sys.stdlib_module_names)
     assert outside <= {"scalesweep", "__main__", "sitecustomize", "__mp_main__"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_ranks_end_with_their_launcher(tmp_path: Path, number: int) -> None:
+    horovodrun = str(ROOT / "workflow" / "launchers" / "horovodrun.py")
+    script = f"echo $$ > {tmp_path}/pid-$HOROVOD_RANK; exec sleep 600"
+    argv = [sys.executable, horovodrun, "--gloo", "-np", "2", "bash", "-c", script]
+    launcher = start_launcher(tmp_path, argv=argv)
+    files = [tmp_path / f"pid-{rank}" for rank in range(2)]
+    for file in files:
+        wait_for(file)
+    pids = [int(file.read_text()) for file in files]
+    launcher.send_signal(number)
+    assert launcher.wait(60) != 0
+    deadline = time.monotonic() + 30
+    while any(map(_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(_alive, pids))
+
+
+def test_a_failing_rank_fails_the_run(tmp_path: Path) -> None:
+    horovodrun = str(ROOT / "workflow" / "launchers" / "horovodrun.py")
+    argv = [sys.executable, horovodrun, "--gloo", "-np", "2", "bash", "-c", "exit $HOROVOD_RANK"]
+    assert launch(spec(tmp_path, argv=argv), ROOT) == 1
+    assert failure(tmp_path)["cause"] == "NON_ZERO_EXIT"
+    assert any(
+        "Process 1 exit with status code 1" in line for line in failure(tmp_path)["last_lines"]
+    )
