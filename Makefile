@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo test lint format bench lock clean
+.PHONY: help setup demo test lint format bench lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -8,6 +8,7 @@ help:
 	@echo "make demo   set up .venv, run the demo campaign, print the report's path"
 	@echo "make test   set up .venv, run every test"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
+	@echo "make slurm-up, make slurm-down   boot and end a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed"
 	@echo "make lock   resolve requirements.lock anew"
 
@@ -19,7 +20,7 @@ demo: setup
 	@echo "report: $(CURDIR)/results/report.html"
 
 test: setup
-	@pytest -n 2 --dist worksteal $(TESTS)
+	@pytest -n 2 --dist loadfile $(TESTS)
 
 lint: setup
 	ruff check .
@@ -37,6 +38,15 @@ bench: setup
 	@mkdir -p results/bench
 	@for name in data_loading workflow; do \
 	    python bench/$$name.py --json results/bench/$$name.json || exit 1; done
+
+# A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).
+SLURM_FOLDER := /tmp/slurm-test
+
+slurm-up:
+	@python3 tests/slurm/cluster.py up --folder $(SLURM_FOLDER)
+
+slurm-down:
+	@python3 tests/slurm/cluster.py down --folder $(SLURM_FOLDER)
 
 # The lock holds hashes and no download address; uv.lock and pylock.toml would.
 lock: setup

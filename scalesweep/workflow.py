@@ -5,6 +5,7 @@ imports nothing heavy and does in a job only what the job needs.
 """
 
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,8 +94,18 @@ class Workflow:
         return run_spec(self.campaign, experiment, run)
 
     def staged(self, run_id: str) -> list[str]:
-        """Marker of the data set that a run reads, or nothing."""
+        """Marker of the data set that a run reads, or nothing.
+
+        Raises UserError if the site's launcher is not here: before anything is staged.
+        """
         experiment, run = self.runs[run_id]
+        site = self.campaign.site
+        program = next(iter(site.launcher(run.point)), site.python)
+        if not site.prologue and shutil.which(program) is None:
+            raise UserError(
+                f"site {site.name} starts runs with {program!r}, which is not on this machine; "
+                "name another with --config site=NAME"
+            )
         folder = data_folder(self.campaign, experiment.benchmark, run.point)
         return [] if folder is None else [f"{folder}/{self._markers[folder]}"]
 

@@ -218,3 +218,16 @@ def test_every_shipped_campaign_plans(project: Project, name: str) -> None:
     done = project.snakemake("plan", "--configfile", f"config/{name}")
     assert done.returncode == 0, done.stderr
     assert "0 done, 0 failed" in done.stdout
+
+
+def test_a_launcher_that_is_not_here_is_told_before_anything_runs(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN.replace("site: toy", "site: elsewhere"))
+    project.write(
+        "config/sites/elsewhere.yaml",
+        "site: elsewhere\nnodes: 9\nlaunch: {single: [no-such-srun], multi: [no-such-srun]}\n",
+    )
+    assert project.snakemake("plan", "--configfile", "c.yaml").returncode == 0
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0
+    assert "site elsewhere starts runs with 'no-such-srun', which is not" in done.stderr
+    assert "Traceback" not in done.stderr and not list(project.path.glob("results/runs/*/*"))
