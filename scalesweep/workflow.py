@@ -37,6 +37,9 @@ class Workflow:
     states: Mapping[str, RunState]
     options: Mapping[str, str]
     runs: Mapping[str, tuple[Experiment, Run]] = field(default_factory=dict)
+    # Found while Snakemake builds its DAG, where an exception would come out as a traceback; the
+    # Snakefile ends with the first of them before any job starts.
+    problems: dict[str, str] = field(default_factory=dict)
 
     @property
     def results(self) -> str:
@@ -96,13 +99,13 @@ class Workflow:
     def staged(self, run_id: str) -> list[str]:
         """Marker of the data set that a run reads, or nothing.
 
-        Raises UserError if the site's launcher is not here: before anything is staged.
+        Called for the runs that are about to be made, so what hinders them is noted here.
         """
         experiment, run = self.runs[run_id]
         site = self.campaign.site
         program = next(iter(site.launcher(run.point)), site.python)
         if not site.prologue and shutil.which(program) is None:
-            raise UserError(
+            self.problems[program] = (
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
             )

@@ -44,6 +44,8 @@ rule report:
 
 
 onstart:
+    if SWEEP.problems:
+        sys.exit(f"error: {next(iter(SWEEP.problems.values()))}")
     PROGRESS.start()
 
 
