@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.errors import UserError
-from scalesweep.presentation import PHASES, counted, finite, plain, scaled_unit, text_of
+from scalesweep.presentation import counted, finite, plain, scaled_unit, text_of
 from scalesweep.quantities import QUANTITIES, column, split_column
 from scalesweep.tables import series_parameters
 
@@ -68,10 +68,6 @@ class Measure:
         """A statistic of this metric in ``unit``; None where it is missing."""
         value = row.get(column(self.metric, stat, phase))
         return value * self.factor if finite(value) else None
-
-    def phase_words(self, phase: str) -> str:
-        """``first epoch`` and so on."""
-        return PHASES[phase]
 
 
 @dataclass

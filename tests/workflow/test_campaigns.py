@@ -158,11 +158,15 @@ def test_report_on_what_is_there(finished: Project) -> None:
 
 
 def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
-    moved = finished.path / "elsewhere" / "results"
+    moved = finished.path / "some where" / "results"
     moved.parent.mkdir()
     (finished.path / "results").rename(moved)
+    # One more point, and one that fails: every rule and the report after a failure work there too.
+    finished.write("c.yaml", CAMPAIGN + "  x: {benchmark: toy, axes: {behaviour: [exit3]}}\n")
     done = finished.snakemake("--configfile", "c.yaml", "--config", f"results={moved}")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode != 0
+    assert f"report of what succeeded: {moved}/report.html" in done.stdout + done.stderr
+    assert "NON_ZERO_EXIT" in (moved / "report.html").read_text()
     assert not (finished.path / "results" / "runs").exists()
 
 

@@ -19,4 +19,4 @@ rule figures:
         "Drawing figures"
     shell:
         "{params.script} --plan {input.plan:q} --tables {input.tables:q} --out {output:q}"
-        " > {log} 2>&1"
+        " > {log:q} 2>&1"

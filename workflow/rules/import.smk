@@ -19,4 +19,4 @@ rule import_cosmoflow:
         "Importing cosmoflow-benchmark results"
     shell:
         "{params.script} --source={params.source:q} --site={params.site:q}"
-        " --results={params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log}"
+        " --results={params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"

@@ -16,7 +16,7 @@ rule plan:
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} 2>&1 | tee {log}"
+        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
 
 
 # The same as files, once everything that is pending has been done.
@@ -34,4 +34,4 @@ rule inventory:
     message:
         "Taking stock of {RUNS}"
     shell:
-        "{params.script} {params.campaign} --inventory > {log} 2>&1"
+        "{params.script} {params.campaign} --inventory > {log:q} 2>&1"

@@ -26,7 +26,7 @@ rule page:
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
         " --tables {input.tables:q} --figures {input.figures:q} --runs {params.runs:q}"
-        " --out {output:q} > {log} 2>&1"
+        " --out {output:q} > {log:q} 2>&1"
 
 
 # `snakemake report`: the report of whatever is there, while runs are pending or have failed.
@@ -40,7 +40,7 @@ rule report:
     message:
         "Reporting on what is there"
     shell:
-        "{params.command} > {log} 2>&1 && echo {params.page:q}"
+        "{params.command} > {log:q} 2>&1 && echo {params.page:q}"
 
 
 onstart:
@@ -57,9 +57,9 @@ onerror:
     if PROGRESS.finish():
         # Failure is data: the report shows the holes and their causes.
         shell(
-            f"mkdir -p {RESULTS}/logs;"
+            "mkdir -p {RESULTS:q}/logs;"
             f" {SWEEP.report_command(workflow.main_snakefile)}"
-            f" > {RESULTS}/logs/report-now.log 2>&1"
-            f" && echo 'report of what succeeded: {RESULTS}/report.html'"
-            f" || echo 'no report, see {RESULTS}/logs/report-now.log'"
+            " > {RESULTS:q}/logs/report-now.log 2>&1"
+            " && echo report of what succeeded: {RESULTS:q}/report.html"
+            " || echo no report, see {RESULTS:q}/logs/report-now.log"
         )

@@ -18,4 +18,4 @@ rule run:
     message:
         "Running {wildcards.run_id}"
     shell:
-        "{params.script} --spec {params.spec:q} 2>&1 | tee {log}"
+        "{params.script} --spec {params.spec:q} 2>&1 | tee {log:q}"

@@ -19,4 +19,4 @@ rule stage:
     message:
         "Staging {wildcards.folder}"
     shell:
-        "{params.command} 2>&1 | tee {log}"
+        "{params.command} 2>&1 | tee {log:q}"

@@ -19,4 +19,4 @@ rule summarise:
         "Summarising finished runs"
     shell:
         "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
-        " > {log} 2>&1"
+        " > {log:q} 2>&1"

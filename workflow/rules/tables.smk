@@ -19,4 +19,4 @@ rule tables:
         "Making tables"
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q} --out {output:q}"
-        " > {log} 2>&1"
+        " > {log:q} 2>&1"
