@@ -1,7 +1,6 @@
 # scalesweep: scaling studies of distributed deep learning as one workflow.
 # Data flows in the order of the includes: plan, stage, run, summarise, tables, figures, report.
 import gc
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -17,48 +16,67 @@ gc.set_threshold(200_000, 50, 1000)
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.errors import UserError
-from scalesweep.progress import Progress
-from scalesweep.workflow import prepare
-
-try:
-    SWEEP = prepare(
-        configfiles=workflow.config_settings.configfiles,
-        overrides=workflow.config_settings.config,
-        default=ROOT / "config" / "config.yaml",
-        main=workflow.is_main_process,
-    )
-except UserError as error:
-    sys.exit(f"error: {error}")
-
-RESULTS = SWEEP.results
-RUNS = SWEEP.runs_folder
-PROGRESS = Progress(Path(RUNS), SWEEP.pending)
 SCRIPT = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
 
+if workflow.is_main_process:
+    from scalesweep.errors import UserError
+    from scalesweep.progress import Progress
+    from scalesweep.workflow import prepare
 
-rule all:
-    default_target: True
-    input:
-        SWEEP.pending_records(),
-        # Each by name: Snakemake makes a lost file again only if it is asked for.
-        [
-            f"{RESULTS}/{name}"
-            for name in (
-                "plan.csv",
-                "summary.parquet",
-                "tables",
-                "figures",
-                "report.html",
-            )
-        ],
+    try:
+        SWEEP = prepare(
+            configfiles=workflow.config_settings.configfiles,
+            overrides=workflow.config_settings.config,
+            default=ROOT / "config" / "config.yaml",
+            # profiles/slurm sets it; the executor itself is not known yet.
+            cluster="slurm_jobs" in (workflow.resource_settings.default_resources or ()),
+            dry=lambda: workflow.dryrun,
+        )
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+    RESULTS = SWEEP.results
+    RUNS = SWEEP.runs_folder
+    LOGS = SWEEP.slurm_logs
+    PROGRESS = Progress(Path(RUNS), SWEEP.awaited)
+
+    rule all:
+        default_target: True
+        input:
+            SWEEP.pending_records(),
+            SWEEP.adopted(),
+            # Each by name: Snakemake makes a lost file again only if it is asked for.
+            [
+                f"{RESULTS}/{name}"
+                for name in (
+                    "plan.csv",
+                    "summary.parquet",
+                    "jobs.csv",
+                    "tables",
+                    "figures",
+                    "report.html",
+                )
+            ],
+
+    include: "workflow/rules/plan.smk"
+
+else:
+    # A job of a cluster, whose nodes wait while this is parsed: it needs no more than its order.
+    from scalesweep.orders import Job
+
+    SWEEP = Job()
 
 
-include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
-include: "workflow/rules/summarise.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/report.smk"
-include: "workflow/rules/import.smk"
+
+
+if workflow.is_main_process:
+
+    include: "workflow/rules/adopt.smk"
+    include: "workflow/rules/summarise.smk"
+    include: "workflow/rules/accounting.smk"
+    include: "workflow/rules/tables.smk"
+    include: "workflow/rules/figures.smk"
+    include: "workflow/rules/report.smk"
+    include: "workflow/rules/import.smk"

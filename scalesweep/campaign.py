@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A benchmark with axes, expanded: its points, runs, and what was excluded and why."""
+    """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
+
+    ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
+    parameters in braces.
+    """
 
     name: str
     benchmark: Benchmark
@@ -40,11 +45,13 @@ class Experiment:
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
     expected_minutes: float | None
+    memory_gb_per_rank: float | None
+    constraint: str | None
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign file, checked and expanded."""
+    """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget."""
 
     name: str
     description: str
@@ -53,6 +60,7 @@ class Campaign:
     results: Path
     experiments: tuple[Experiment, ...]
     digest: str
+    budget_node_hours: float | None
 
     @property
     def runs_folder(self) -> Path:
@@ -69,24 +77,30 @@ class Campaign:
 
 
 def load_campaign(
-    path: Path, site: str | None = None, results: str | None = None, check: bool = True
+    path: Path,
+    site: str | None = None,
+    results: str | None = None,
+    cluster: bool = False,
 ) -> Campaign:
     """Read, check and expand a campaign file.
 
-    ``site`` and ``results`` override the file's own. ``check=False`` skips the schema (a job
-    that parses the workflow again has been checked before). Raises UserError naming file, key
+    ``site`` and ``results`` override the file's own. ``cluster`` is whether jobs go to Slurm: it
+    picks between the sites of a file that names one for each. Raises UserError naming file, key
     and allowed values.
     """
     content = load_yaml(path)
-    if check:
-        check_schema(content, "campaign", path)
-    site_name = site or content["site"]
+    check_schema(content, "campaign", path)
+    site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
     experiments = tuple(
         _experiment(name, spec, machine, f"{path}: experiments.{name}")
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    try:
+        digest = digest_of([content, site_name])
+    except ValueError:
+        raise UserError(f"{path}: a number is infinite or not a number") from None
     return Campaign(
         name=content["campaign"],
         description=content.get("description", ""),
@@ -94,8 +108,22 @@ def load_campaign(
         site=machine,
         results=Path(results or content.get("results", "results")),
         experiments=experiments,
-        digest=digest_of([content, site_name]),
+        digest=digest,
+        budget_node_hours=content.get("budget_node_hours"),
     )
+
+
+def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
+    """The site of a campaign that names one, or one for each way to run."""
+    if isinstance(site, str):
+        return site
+    key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
+    if key not in site:
+        raise UserError(
+            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' beside "
+            f"'{other}: {site[other]}', or name one with --config site=NAME"
+        )
+    return site[key]
 
 
 def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
@@ -160,7 +188,28 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
+        memory_gb_per_rank=spec.get("memory_gb_per_rank"),
+        constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
     )
+
+
+def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
+    """The template of a Slurm constraint, after a look at the parameters in its braces."""
+    allowed = ", ".join(sorted(benchmark.parameters))
+    try:
+        fields = [part[1:] for part in string.Formatter().parse(template or "")]
+    except ValueError as error:
+        raise UserError(
+            f"{where}: {template!r}: {error}; in braces stands a parameter: {allowed}"
+        ) from None
+    for name, form, conversion in fields:
+        if name is None:
+            continue
+        if name not in benchmark.parameters:
+            raise UserError(f"{where}: names {name!r}, which is no parameter; allowed: {allowed}")
+        if form or conversion:
+            raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
+    return template
 
 
 def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:

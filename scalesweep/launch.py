@@ -15,6 +15,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from typing import Any, NoReturn
 
 from scalesweep.errors import UserError
 from scalesweep.host import git_state, host_facts, oom_kills
-from scalesweep.record import FAILURE, SAMPLES, SCHEMA, write_atomic, write_record
+from scalesweep.record import FAILURE, PREVIOUS_FAILURE, SAMPLES, SCHEMA, write_atomic, write_record
 
 # What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT).
 EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA"}
@@ -62,8 +63,8 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
     """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
 
     ``spec``: run_id, benchmark, version, params, repeat, site, folder, data, node_local, argv,
-    env, prologue, time_limit_s (see ``scalesweep.runs.run_spec``). ``root`` is the repository
-    whose git state is recorded.
+    env, prologue, time_limit_s, asked (see ``scalesweep.runs.run_spec``). ``root`` is the
+    repository whose git state is recorded.
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,8 +72,12 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
         attempt = 1 + len(list(folder.glob("attempt-*")))
         work = folder / f"attempt-{attempt}"
         work.mkdir()
+        if (folder / FAILURE).exists():
+            # Kept: once this attempt has ended, the file tells of it, or is gone.
+            shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
         started = datetime.now(UTC)
         clock = time.monotonic()
+        job = _slurm_job(spec)
         outcome, git = _run_program(spec, work, root)
         wall_s = time.monotonic() - clock
         times = {
@@ -83,6 +88,8 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
         if cause is None:
             try:
                 native = _read_native(work)
+                if job is not None:
+                    native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
                 samples = work / SAMPLES
                 record = {
                     **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
@@ -113,9 +120,17 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             **times,
             "last_lines": _last_lines(work),
         }
+        if job is not None:
+            failure |= {"job_id": job, "asked": spec["asked"]}
         write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
         print(f"{spec['run_id']}: {cause}: {detail} (logs in {work})", file=sys.stderr)
         return 1
+
+
+def _slurm_job(spec: Mapping[str, Any]) -> int | None:
+    """Id of the Slurm job that was submitted for this run; None outside of one."""
+    job = os.environ.get("SLURM_JOB_ID", "")
+    return int(job) if spec["asked"] and job.isdecimal() else None
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The plan: every run of a campaign with its state, as text, CSV and JSON."""
+"""The plan: every run of a campaign with its state, as CSV and JSON, and what it will cost."""
 
 import csv
 import io
@@ -7,11 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scalesweep.campaign import Campaign, Experiment, Run
+from scalesweep.campaign import Campaign
+from scalesweep.errors import UserError
+from scalesweep.estimates import BASES, Estimates
 from scalesweep.record import digest_of, write_atomic
-from scalesweep.store import DONE, FAILED, NEW, RunState
+from scalesweep.store import DONE, RunState
+
+if TYPE_CHECKING:
+    from scalesweep.slurm.shapes import Shape
 
 STATES_FOLDER = ".state"
 PLAN_COLUMNS = (
@@ -35,47 +40,23 @@ def state_file(campaign: Campaign, digest: str) -> Path:
     return campaign.results / STATES_FOLDER / digest
 
 
-def estimate_seconds(
-    experiment: Experiment, run: Run, measured: Mapping[tuple[str, ...], Sequence[float]]
-) -> float | None:
-    """Expected wall time of a pending run in seconds, or None if nothing is known.
+def build_plan(
+    campaign: Campaign,
+    states: Mapping[str, RunState],
+    shapes: Mapping[str, "Shape"] | None = None,
+    jobs: Sequence[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The plan as a JSON-ready dict (docs/architecture.md, plan.json).
 
-    The median of finished runs, from the most alike there are: the same point, then the same
-    experiment at that rank count; else the campaign's ``expected_minutes``.
+    ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
+    ``jobs``: the rows of jobs.csv.
     """
-    for key in _estimate_keys(experiment, run):
-        if key in measured:
-            return median(measured[key])
-    return None if experiment.expected_minutes is None else experiment.expected_minutes * 60
-
-
-def _estimate_keys(experiment: Experiment, run: Run) -> list[tuple[str, ...]]:
-    point = ("point", experiment.benchmark.run_id(run.point, -1))
-    return [point, ("ranks", experiment.name, str(run.point["ranks"]))]
-
-
-def _measured(
-    campaign: Campaign, states: Mapping[str, RunState]
-) -> dict[tuple[str, ...], list[float]]:
-    result: dict[tuple[str, ...], list[float]] = {}
-    for experiment in campaign.experiments:
-        for run in experiment.runs:
-            state = states[run.run_id]
-            if state.status == DONE and state.wall_s and state.source == "measured":
-                for key in _estimate_keys(experiment, run):
-                    result.setdefault(key, []).append(state.wall_s)
-    return result
-
-
-def build_plan(campaign: Campaign, states: Mapping[str, RunState]) -> dict[str, Any]:
-    """The plan as a JSON-ready dict (docs/architecture.md, plan.json)."""
-    measured = _measured(campaign, states)
+    estimates = Estimates(campaign, states)
     seen: set[str] = set()
     experiments = []
     for experiment in campaign.experiments:
         runs = []
-        estimates: list[float | None] = []
-        core_seconds = 0.0
+        pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
         for run in experiment.runs:
             state = states[run.run_id]
             reused = run.run_id in seen
@@ -92,12 +73,8 @@ def build_plan(campaign: Campaign, states: Mapping[str, RunState]) -> dict[str, 
                 }
             )
             if state.status != DONE and not reused:
-                seconds = estimate_seconds(experiment, run, measured)
-                estimates.append(seconds)
                 nodes = campaign.site.nodes_for(run.point)
-                core_seconds += (seconds or 0) * nodes * campaign.site.cores_per_node
-        known = all(seconds is not None for seconds in estimates)
-        wall = sum(seconds or 0 for seconds in estimates) / campaign.site.concurrent_runs
+                pending.append((nodes, estimates.seconds(experiment, run)))
         first = experiment.points[0]
         experiments.append(
             {
@@ -117,10 +94,7 @@ def build_plan(campaign: Campaign, states: Mapping[str, RunState]) -> dict[str, 
                 "runs": runs,
                 "excluded": [{"point": p, "reason": why} for p, why in experiment.excluded],
                 "points": len(experiment.points),
-                "estimate": {
-                    "wall_s": wall if known else None,
-                    "core_hours": core_seconds / 3600 if known else None,
-                },
+                "estimate": _estimate(campaign, pending),
             }
         )
     return {
@@ -131,7 +105,111 @@ def build_plan(campaign: Campaign, states: Mapping[str, RunState]) -> dict[str, 
         "results": str(campaign.results),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "experiments": experiments,
+        "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+
+
+def _estimate(
+    campaign: Campaign, pending: Sequence[tuple[int, float | None]]
+) -> dict[str, float | None]:
+    """Wall time (seconds) and core-hours of pending runs; None where one of them is not known."""
+    known = [(nodes, seconds) for nodes, seconds in pending if seconds is not None]
+    if len(known) < len(pending):
+        return {"wall_s": None, "core_hours": None}
+    site = campaign.site
+    node_seconds = sum(nodes * seconds for nodes, seconds in known)
+    if site.concurrent_runs is None:
+        # As many at once as there are nodes: the least time, if no other user has any.
+        wall = max([node_seconds / site.nodes, *(seconds for _, seconds in known)])
+    else:
+        wall = sum(seconds for _, seconds in known) / site.concurrent_runs
+    return {"wall_s": wall, "core_hours": node_seconds * site.cores_per_node / 3600}
+
+
+def cost_of_jobs(
+    campaign: Campaign,
+    shapes: Mapping[str, "Shape"],
+    jobs: Sequence[dict[str, Any]],
+    estimates: Estimates,
+) -> dict[str, Any]:
+    """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
+
+    Node-hours: ``expected`` is of the estimates and of what jobs have held their nodes for beyond
+    the program so far, null where an estimate is missing; ``limit`` is what the jobs can cost at
+    most; ``spent`` is what all ``jobs`` (rows of jobs.csv) have cost.
+    """
+    from scalesweep.slurm.accounting import overhead_s
+
+    overhead = overhead_s(jobs)
+    runs = campaign.unique_runs()
+    groups: dict[Shape, list[str]] = {}
+    for run_id, shape in shapes.items():
+        groups.setdefault(shape, []).append(run_id)
+    lines = []
+    for shape, run_ids in groups.items():
+        seconds = [estimates.seconds(*runs[run_id]) for run_id in run_ids]
+        known = [s for s in seconds if s is not None]
+        bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
+        total_s = sum(known) + len(known) * (overhead or 0)
+        lines.append(
+            {
+                "sbatch": " ".join(shape.sbatch_words()),
+                "nodes": shape.nodes,
+                "tasks": shape.tasks,
+                "minutes": shape.minutes,
+                "jobs": len(run_ids),
+                "runs": run_ids,
+                "expected_s": median(known) if known else None,
+                "basis": ", ".join(basis for basis in BASES if basis in bases and basis),
+                "node_hours_expected": (
+                    shape.nodes * total_s / 3600 if len(known) == len(run_ids) else None
+                ),
+                "node_hours_limit": len(run_ids) * shape.node_hours,
+            }
+        )
+    lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
+    expected = [line["node_hours_expected"] for line in lines]
+    return {
+        "shapes": lines,
+        "node_hours_expected": None if None in expected else sum(expected),
+        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
+        "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
+        "budget_node_hours": campaign.budget_node_hours,
+        "overhead_s": overhead,
+        "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
+    }
+
+
+def check_budget(campaign: Campaign, plan_jobs: Mapping[str, Any] | None) -> None:
+    """Raise UserError if the jobs to come may exceed the campaign's budget.
+
+    ``plan_jobs`` is ``jobs`` of the plan. What has been spent counts, and what the jobs can cost
+    at most by their time limits: an expectation can be exceeded, a limit cannot.
+    """
+    left = None if plan_jobs is None else budget_left(plan_jobs)
+    if plan_jobs is not None and left is not None and left < 0:
+        raise UserError(
+            f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
+            f"{hours(plan_jobs['spent_node_hours'])} are spent and the jobs to come may take "
+            f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
+            "or ask for fewer repeats, fewer points or a shorter time_limit_minutes"
+        )
+
+
+def budget_left(plan_jobs: Mapping[str, Any]) -> float | None:
+    """Node-hours of the budget that are left if all jobs take their limit; None without one."""
+    budget = plan_jobs["budget_node_hours"]
+    if budget is None:
+        return None
+    left: float = budget - plan_jobs["spent_node_hours"] - plan_jobs["node_hours_limit"]
+    return round(left, 9)  # 0.3 - 0.1 - 0.2 is nothing, not less than nothing
+
+
+def hours(node_hours: float | None) -> str:
+    """Node-hours for people: 0.125, 12.5, 1,250; ``unknown`` for None."""
+    if node_hours is None:
+        return "unknown"
+    return f"{node_hours:.3g}" if node_hours < 100 else f"{node_hours:,.0f}"
 
 
 def write_plan(campaign: Campaign, plan: Mapping[str, Any], as_json: bool) -> None:
@@ -177,99 +255,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value, separators=(",", ":")) if isinstance(value, list) else value
-
-
-def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
-    """The plan for people: a line per experiment, then what was excluded or failed and why."""
-    head = "experiment benchmark scaling points runs new done failed excluded ranks wall core-h"
-    rows = [head.split()]
-    unique: dict[str, str] = {}
-    reused = 0
-    for experiment in plan["experiments"]:
-        statuses = [run["status"] for run in experiment["runs"]]
-        unique.update({run["run_id"]: run["status"] for run in experiment["runs"]})
-        reused += sum(run["reused"] for run in experiment["runs"])
-        ranks = [run["point"]["ranks"] for run in experiment["runs"]]
-        low, high = min(ranks), max(ranks)
-        core_hours = experiment["estimate"]["core_hours"]
-        rows.append(
-            [
-                experiment["name"], experiment["benchmark"], experiment["scaling"],
-                str(experiment["points"]), str(len(statuses)),
-                *(str(statuses.count(status)) for status in (NEW, DONE, FAILED)),
-                str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
-                duration(experiment["estimate"]["wall_s"]),
-                "unknown" if core_hours is None else f"{core_hours:.3g}",
-            ]
-        )  # fmt: skip
-    counts = {status: list(unique.values()).count(status) for status in (NEW, DONE, FAILED)}
-    lines = [
-        f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
-        f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
-        + (f" ({reused} shared between experiments)" if reused else ""),
-        "",
-        *_aligned(rows),
-        *_total(plan),
-    ]
-    lines += _reasons(plan, pending_limit)
-    return "\n".join(lines) + "\n"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    left = 3  # names are read from the left, numbers from the right
-    return [
-        "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _total(plan: Mapping[str, Any]) -> list[str]:
-    pending = [e for e in plan["experiments"] if any(_to_run(run) for run in e["runs"])]
-    if not pending:
-        return []
-    known = [e["estimate"] for e in pending if e["estimate"]["wall_s"] is not None]
-    if not known:
-        return ["", "still to run: how long is not known before the first run has finished"]
-    wall = duration(sum(estimate["wall_s"] for estimate in known))
-    text = f"about {wall}, {sum(estimate['core_hours'] for estimate in known):.3g} core-hours"
-    if len(known) < len(pending):
-        text += f", and {len(pending) - len(known)} experiment(s) of which nothing is known yet"
-    return ["", f"still to run: {text}"]
-
-
-def _to_run(run: Mapping[str, Any]) -> bool:
-    return run["status"] != DONE and not run["reused"]
-
-
-def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
-    lines: list[str] = []
-    for experiment in plan["experiments"]:
-        reasons = [excluded["reason"] for excluded in experiment["excluded"]]
-        for reason in dict.fromkeys(reasons):
-            lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    failed = {
-        run["run_id"]: f"{run['cause']}: {run['detail']}"
-        for experiment in plan["experiments"]
-        for run in experiment["runs"]
-        if run["status"] == FAILED
-    }
-    lines += [f"failed: {run_id}: {why}" for run_id, why in list(failed.items())[:limit]]
-    if len(failed) > limit:
-        lines.append(f"failed: {len(failed) - limit} more, see plan.csv")
-    return ["", *lines] if lines else []
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds for people: 45 s, 3m 20s, 2h 05m; ``unknown`` for None."""
-    if seconds is None:
-        return "unknown"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"

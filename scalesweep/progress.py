@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from scalesweep.plan import duration
+from scalesweep.plantext import duration
 from scalesweep.record import FAILURE, RECORD
 from scalesweep.store import scan
 

@@ -15,6 +15,7 @@ from scalesweep.errors import UserError
 SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
+PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
 SAMPLES = "samples.npz"
 
 SOURCES = ("measured", "simulated", "imported")
@@ -159,6 +160,15 @@ def read_record(path: Path) -> dict[str, Any]:
             )
     assert isinstance(record, dict)
     return record
+
+
+def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
+    """failure.json in a run's folder; None if there is none or it is not whole."""
+    try:
+        failure = json.loads((folder / name).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return failure if isinstance(failure, dict) and "cause" in failure else None
 
 
 def verify_samples(path: Path, record: Mapping[str, Any]) -> Path:

@@ -19,7 +19,9 @@ from scalesweep.presentation import PHASES, counted, listed, number, seconds_tex
 from scalesweep.provenance import RunFacts, differences, group, read_facts, read_failure
 from scalesweep.quantities import QUANTITIES
 from scalesweep.record import RECORD, write_atomic
+from scalesweep.reportjobs import FILTERS, jobs_section
 from scalesweep.reporttables import point_table
+from scalesweep.slurm.accounting import read_jobs
 from scalesweep.study import Study
 
 RESOURCES = Path(__file__).resolve().parents[1] / "resources"
@@ -60,11 +62,13 @@ def render_report(
     figures: Path,
     runs: Path,
     out: Path,
+    jobs: Path | None = None,
 ) -> str:
     """The page as HTML.
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
-    relative links. Everything from plan, tables and records is escaped.
+    relative links; ``jobs`` is jobs.csv. Everything from plan, tables, records and jobs is
+    escaped. Raises UserError if the figures were not drawn or ``jobs`` is not a table of jobs.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.plan["runs"]}
@@ -105,6 +109,7 @@ def render_report(
         "first": _day(started[0]) if started else None,
         "last": _day(ended[-1]) if ended else None,
         "measured_s": sum(walls),
+        "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
         "environments": environments,
         "unread": len(done) - len(facts),
         "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
@@ -131,6 +136,7 @@ def render_report(
         "figure_number": number,
         "when": _minute,
         "described": _described,
+        **FILTERS,
     }
     return environment.get_template(TEMPLATE).render(context)
 
@@ -239,7 +245,9 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for run in shown:
         failure = read_failure(runs, run["run_id"])
-        folder = runs / run["run_id"] / f"attempt-{failure.get('attempt') or 1}"
+        # A job may have ended before its launcher began an attempt.
+        attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
+        folder = runs / run["run_id"] / f"attempt-{attempt}"
         lines = failure.get("last_lines")
         where = study.describe(run["point"])
         row = rows.setdefault(
@@ -259,7 +267,8 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
             for log in ("stdout.log", "stderr.log")
             if (folder / log).is_file()
         ]
-        row["runs"].append({"run": run, "attempt": failure.get("attempt"), "logs": logs})
+        told = {name: failure.get(name) for name in ("attempt", "job_id")}
+        row["runs"].append({"run": run, **told, "logs": logs})
     return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
 
 

@@ -1,11 +1,13 @@
 """From a planned run to what the launcher needs to know of it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scalesweep.benchmark import Benchmark
 from scalesweep.campaign import Campaign, Experiment, Run
+from scalesweep.slurm.requests import Request
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
@@ -15,16 +17,21 @@ def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, An
     return str(Path(campaign.site.data).resolve() / benchmark.data.folder(point))
 
 
-def run_spec(campaign: Campaign, experiment: Experiment, run: Run) -> dict[str, Any]:
+def run_spec(
+    campaign: Campaign, experiment: Experiment, run: Run, request: Request | None = None
+) -> dict[str, Any]:
     """Everything the launcher needs, as a JSON-ready dict (``scalesweep.launch.launch``).
 
-    ``argv`` still holds ``{run_file}``, which only the launcher knows.
+    ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``,
+    which only the launcher knows.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
     values = {"{python}": site.python, "{benchmark}": str(benchmark.folder)}
     command = list(benchmark.command)
     for name, value in values.items():
         command = [word.replace(name, value) for word in command]
+    # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
+    cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
     env = {
         variable: str(point[parameter])
         for variable, parameter in benchmark.env.items()
@@ -41,7 +48,8 @@ def run_spec(campaign: Campaign, experiment: Experiment, run: Run) -> dict[str, 
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
         "argv": [*site.launcher(point), *command],
-        "env": {**site.env, **env},
+        "env": {**(cluster if site.slurm else {}), **site.env, **env},
         "prologue": list(site.prologue),
-        "time_limit_s": experiment.time_limit_minutes * 60,
+        "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
+        "asked": request.asked() if request else None,
     }

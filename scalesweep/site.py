@@ -14,6 +14,26 @@ SITES = Path(__file__).resolve().parent.parent / "config" / "sites"
 LAUNCHERS = Path(__file__).resolve().parent.parent / "workflow" / "launchers"
 
 
+@dataclass(frozen=True, slots=True)
+class SlurmSite:
+    """How jobs are asked for on a site with Slurm (config/README.md has the keys)."""
+
+    account: str
+    partition: str
+    qos: str
+    constraint: str
+    reservation: str
+    exclusive: bool
+    requeue: bool
+    extra: tuple[str, ...]
+    startup_minutes: float
+    margin: float
+    max_attempts: int
+    max_minutes: float
+    staging_minutes: float
+    staging_memory_gb: float
+
+
 @dataclass(frozen=True)
 class Site:
     """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
@@ -22,8 +42,9 @@ class Site:
     nodes: int
     cores_per_node: int
     memory_gb_per_node: float | None
+    gpus_per_node: int
     oversubscribe: bool
-    concurrent_runs: int
+    concurrent_runs: int | None
     time_limit_minutes: float
     python: str
     data: str
@@ -33,6 +54,7 @@ class Site:
     prologue: tuple[str, ...]
     env: Mapping[str, str]
     launch: Mapping[str, tuple[str, ...]] | None
+    slurm: SlurmSite | None
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
@@ -48,7 +70,7 @@ class Site:
                 f"{self.name} has {self.nodes}; ranks_per_node = {-(-ranks // self.nodes)} or "
                 "more would fit"
             )
-        on_node = min(ranks, per_node)
+        on_node = -(-ranks // nodes)
         if on_node > self.cores_per_node and not self.oversubscribe:
             raise UserError(
                 f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
@@ -105,8 +127,10 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         nodes=content["nodes"],
         cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
         memory_gb_per_node=content.get("memory_gb_per_node"),
+        gpus_per_node=content.get("gpus_per_node", 0),
         oversubscribe=content.get("oversubscribe", False),
-        concurrent_runs=content.get("concurrent_runs", 1),
+        # On a cluster each run has its own nodes; on one machine two would disturb each other.
+        concurrent_runs=content.get("concurrent_runs", None if "slurm" in content else 1),
         time_limit_minutes=float(content.get("time_limit_minutes", 60)),
         python=content.get("python") or sys.executable,
         data=content.get("data", "data"),
@@ -116,8 +140,42 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         prologue=tuple(content.get("prologue", [])),
         env=content.get("env", {}),
         launch=content.get("launch"),
+        slurm=_slurm(content, path),
     )
     if site.launch is not None:
         for ranks in (1, 2):
             site.launcher({"ranks": ranks, "ranks_per_node": 2})
     return site
+
+
+def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
+    """The ``slurm`` section of a site file; None if there is none."""
+    if "slurm" not in content:
+        return None
+    section = content["slurm"] or {}
+    staging = section.get("staging", {})
+    if content.get("concurrent_runs", 1) != 1:
+        raise UserError(
+            f"{path}: concurrent_runs: with a slurm section it is 1 (one run after the other) or "
+            "absent (as many as Slurm starts)"
+        )
+    if content.get("oversubscribe"):
+        raise UserError(
+            f"{path}: oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
+            "(raise cores_per_node to the hardware threads)"
+        )
+    return SlurmSite(
+        **{
+            name: section.get(name) or ""
+            for name in ("account", "partition", "qos", "constraint", "reservation")
+        },
+        exclusive=section.get("exclusive", False),
+        requeue=section.get("requeue", False),
+        extra=tuple(section.get("extra", [])),
+        startup_minutes=float(section.get("startup_minutes", 1)),
+        margin=float(section.get("margin", 2)),
+        max_attempts=section.get("max_attempts", 3),
+        max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
+        staging_minutes=float(staging.get("minutes", 60)),
+        staging_memory_gb=float(staging.get("memory_gb", 4)),
+    )

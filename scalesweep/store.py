@@ -7,14 +7,15 @@ imports nothing heavy.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from scalesweep.record import FAILURE, RECORD, SAMPLES, BadRecord, read_record, write_atomic
 
 INDEX = ".index.json"
+INDEX_FORMAT = 2  # of the index file; another one is read anew from the records
 QUARANTINE = "record.json.broken"
 
 DONE, FAILED, NEW = "done", "failed", "new"
@@ -23,7 +24,9 @@ DONE, FAILED, NEW = "done", "failed", "new"
 @dataclass(frozen=True, slots=True)
 class RunState:
     """State of one run: status, and for a failure its cause and detail; ``stamp`` changes
-    whenever the files behind it do; ``wall_s`` is the run's time in seconds once it is done."""
+    whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
+    the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
+    ``timed``), which does not grow with the work."""
 
     status: str
     stamp: str = ""
@@ -31,6 +34,7 @@ class RunState:
     detail: str = ""
     wall_s: float | None = None
     source: str = ""
+    fixed_s: float | None = None
 
 
 def scan(
@@ -53,7 +57,7 @@ def scan(
             continue
         stamp = f"{stamp}/{_stamp(f'{folder}/{SAMPLES}')}"
         entry = index.get(run_id)
-        if entry is None or entry[0] != stamp:
+        if not _usable(entry, stamp):
             try:
                 record = read_record(Path(folder, RECORD))
             except (BadRecord, OSError) as error:
@@ -63,9 +67,9 @@ def scan(
                 else:
                     states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
                 continue
-            entry = [stamp, record["wall_s"], record["source"]]
+            entry = [stamp, record["wall_s"], record["source"], _fixed(record["phases"])]
         known[run_id] = entry
-        states[run_id] = RunState(DONE, stamp, wall_s=entry[1], source=entry[2])
+        states[run_id] = RunState(DONE, stamp, wall_s=entry[1], source=entry[2], fixed_s=entry[3])
     if any(index.get(run_id) != entry for run_id, entry in known.items()):
         _save_index(runs_folder, {**index, **known})
     return states
@@ -100,17 +104,32 @@ def _quarantine(folder: Path, run_id: str, why: str) -> None:
     write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
 
 
-def _load_index(runs_folder: Path) -> dict[str, list[Any]]:
+def _fixed(phases: Mapping[str, Any]) -> float | None:
+    """Seconds of all phases but ``warmup`` and ``timed``; None without a ``timed`` one."""
+    if "timed" not in phases or not all(isinstance(s, int | float) for s in phases.values()):
+        return None
+    return float(sum(s for name, s in phases.items() if name not in ("warmup", "timed")))
+
+
+def _load_index(runs_folder: Path) -> dict[str, Any]:
     try:
         index = json.loads((runs_folder / INDEX).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return index if isinstance(index, dict) else {}
+    if not isinstance(index, dict) or index.get("format") != INDEX_FORMAT:
+        return {}
+    runs = index.get("runs")
+    return runs if isinstance(runs, dict) else {}
 
 
-def _save_index(runs_folder: Path, index: dict[str, list[Any]]) -> None:
+def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
+    """Whether an entry of the index, ``[stamp, wall_s, source, fixed_s]``, is of this stamp."""
+    return isinstance(entry, list) and len(entry) == 4 and entry[0] == stamp
+
+
+def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:
     # Only a cache: where it cannot be kept (a read-only copy), records are read again.
     try:
-        write_atomic(runs_folder / INDEX, json.dumps(index))
+        write_atomic(runs_folder / INDEX, json.dumps({"format": INDEX_FORMAT, "runs": runs}))
     except OSError:
         return

@@ -1,22 +1,38 @@
 """What the Snakefile knows: the campaign, which runs are pending, and what each rule needs.
 
 Snakemake parses the Snakefile at every start and again inside every cluster job, so this module
-imports nothing heavy and does in a job only what the job needs.
+imports nothing heavy; a job does not even import it (``scalesweep.orders``).
 """
 
+import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from scalesweep.campaign import Campaign, Experiment, Run, load_campaign
 from scalesweep.errors import UserError
-from scalesweep.plan import state_digest, state_file
+from scalesweep.orders import ORDER, staging_order, write_order
+from scalesweep.plan import (
+    STATES_FOLDER,
+    budget_left,
+    check_budget,
+    cost_of_jobs,
+    state_digest,
+    state_file,
+)
+from scalesweep.record import digest_of
 from scalesweep.runs import data_folder, run_spec
+from scalesweep.slurm.accounting import read_jobs
+from scalesweep.slurm.queue import live_jobs
+from scalesweep.slurm.requests import shapes_for
+from scalesweep.slurm.shapes import RESOURCES, Shape, staging_shape
+from scalesweep.slurm.submission import LOGS, Submission
 from scalesweep.store import DONE, RunState, scan
 
 # --config keys: what each does.
@@ -40,6 +56,11 @@ class Workflow:
     # Found while Snakemake builds its DAG, where an exception would come out as a traceback; the
     # Snakefile ends with the first of them before any job starts.
     problems: dict[str, str] = field(default_factory=dict)
+    # Set if runs become jobs of Slurm (`--profile slurm`).
+    submission: Submission | None = None
+    # Whether this Snakemake only shows what it would do.
+    dry: Callable[[], bool] = lambda: False
+    _ordered: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def results(self) -> str:
@@ -51,14 +72,45 @@ class Workflow:
         """Folder of this site's runs."""
         return str(self.campaign.runs_folder)
 
+    @property
+    def slurm_logs(self) -> str:
+        """Folder of the logs of Slurm's jobs."""
+        return str(LOGS)
+
+    @property
+    def runs_pattern(self) -> str:
+        """Pattern of the wildcard that stands for the runs' folder.
+
+        A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
+        """
+        return re.escape(self.runs_folder)
+
     @cached_property
-    def pending(self) -> tuple[str, ...]:
-        """Ids of the runs to be done now, in plan order."""
+    def awaited(self) -> tuple[str, ...]:
+        """Ids of the runs that are not done, in plan order."""
         if self.options.get("pending") == "ignore":
             return ()
         if self.options.get("check") == "full":
             return tuple(self.runs)
         return tuple(run_id for run_id in self.runs if self.states[run_id].status != DONE)
+
+    @cached_property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of the runs to be started: those awaited that no job is at work on already."""
+        live = self.submission.live if self.submission else {}
+        return tuple(run_id for run_id in self.awaited if run_id not in live)
+
+    @property
+    def sessions(self) -> list[str]:
+        """Names of the jobs of earlier Snakemake calls that are at work on awaited runs."""
+        live = self.submission.live if self.submission else {}
+        return sorted({live[run_id].session for run_id in self.awaited if run_id in live})
+
+    def adopted(self) -> list[str]:
+        """Marker that stands for the end of the jobs of earlier Snakemake calls."""
+        if not self.sessions:
+            return []
+        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.sessions, 6)}"]
 
     def pending_records(self) -> list[str]:
         """The records that are still missing."""
@@ -67,11 +119,11 @@ class Workflow:
     def inventory_input(self) -> list[str]:
         """What the plan and all behind it wait for.
 
-        The pending records, or, with none pending, the stamp of the state on disk, which is
+        The awaited records, or, with none awaited, the stamp of the state on disk, which is
         newer than the plan if the plan is of another state.
         """
-        if self.pending:
-            return self.pending_records()
+        if self.awaited:
+            return self.pending_records() + self.adopted()
         return [str(state_file(self.campaign, state_digest(self.campaign, self.states)))]
 
     def stamp_new_state(self) -> None:
@@ -81,20 +133,65 @@ class Workflow:
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.
         """
-        if not self.pending:
+        if not self.awaited:
             stamp = Path(self.inventory_input()[0])
             if not stamp.exists():
                 stamp.parent.mkdir(parents=True, exist_ok=True)
                 stamp.touch()
 
-    def threads_per_run(self, cores: int) -> int:
+    def threads_per_run(self, cores: int | None) -> int:
         """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
-        return max(1, cores // self.campaign.site.concurrent_runs)
+        at_once = self.campaign.site.concurrent_runs
+        if self.submission or at_once is None:
+            return 1
+        return max(1, (cores or 1) // at_once)
 
-    def spec(self, run_id: str) -> dict[str, Any]:
-        """The launcher's description of a run."""
-        experiment, run = self.runs[run_id]
-        return run_spec(self.campaign, experiment, run)
+    def threads_of_staging(self, cores: int | None) -> int:
+        """Cores Snakemake sets aside for staging here: all of them."""
+        return 1 if self.submission else cores or 1
+
+    def run_order(self, runs: str, run_id: str, attempt: int = 1) -> str:
+        """Path of the launcher's order, which is there when the run's job starts."""
+        path = f"{runs}/{run_id}/{ORDER}"
+        if (run_id, attempt) not in self._ordered and not self.dry():
+            experiment, run = self.runs[run_id]
+            request = self.submission.request(run_id, attempt) if self.submission else None
+            write_order(Path(path), run_spec(self.campaign, experiment, run, request))
+            self._ordered.add((run_id, attempt))
+        return path
+
+    def run_resources(self) -> dict[str, Callable[..., Any]]:
+        """What the job of a run asks of Slurm, as functions of wildcards and attempt."""
+        if self.submission is None:
+            return {}
+        submission = self.submission
+
+        def asked(wildcards: Any, attempt: int) -> Shape:
+            self.run_order(self.runs_folder, wildcards.run_id, attempt)
+            return submission.request(wildcards.run_id, attempt).shape
+
+        return {name: self._resource(name, asked) for name in RESOURCES}
+
+    def stage_resources(self) -> dict[str, Callable[..., Any]]:
+        """What a staging job asks of Slurm, likewise."""
+        if self.submission is None:
+            return {}
+
+        def asked(wildcards: Any, attempt: int) -> Shape:
+            self.stage_command(wildcards.folder, wildcards.files, attempt)
+            return staging_shape(self.campaign.site)
+
+        return {name: self._resource(name, asked) for name in RESOURCES}
+
+    def _resource(self, name: str, asked: Callable[[Any, int], Shape]) -> Callable[..., Any]:
+        def resource(wildcards: Any, attempt: int) -> int | str | None:
+            # Snakemake asks for resources before it submits: the order is there when the job is.
+            found = asked(wildcards, attempt).resources().get(name)
+            if name == "slurm_account" and self.submission:
+                return found or self.submission.default_account or None
+            return found
+
+        return resource
 
     def staged(self, run_id: str) -> list[str]:
         """Marker of the data set that a run reads, or nothing.
@@ -103,6 +200,8 @@ class Workflow:
         """
         experiment, run = self.runs[run_id]
         site = self.campaign.site
+        if self.submission:
+            self.submission.submitted.add(run_id)
         program = next(iter(site.launcher(run.point)), site.python)
         if not site.prologue and shutil.which(program) is None:
             self.problems[program] = (
@@ -136,18 +235,23 @@ class Workflow:
             for folder, (_, _, files) in self._needs.items()
         }
 
-    def stage_command(self, folder: str, marker: str, workers: int) -> str:
-        """Shell command that makes the files a marker stands for."""
+    def stage_command(self, folder: str, wanted: str, threads: int) -> str:
+        """Shell command that makes the files that the marker ``staged-<wanted>`` stands for."""
         experiment, run, files = self._needs[folder]
         data = experiment.benchmark.data
-        if data is None or self._markers[folder] != marker:
-            raise UserError(f"{folder}/{marker}: no pending run reads this data set")
+        if data is None or self._markers[folder] != f"staged-{wanted}":
+            raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
+        site = self.campaign.site
+        workers = site.stage_workers if self.submission else min(threads, site.stage_workers)
         words = [self.campaign.site.python, str(data.program), "--out", folder]
         for split, count in files.items():
             words += [f"--{split}", str(count)]
         words += ["--params", _json(data.spec(run.point)), "--workers", str(workers)]
-        words += ["--reserve-gb", f"{self.campaign.site.reserve_disk_gb:g}"]
-        return shlex.join(words)
+        words += ["--reserve-gb", f"{site.reserve_disk_gb:g}"]
+        command = shlex.join(words)
+        if self.submission and not self.dry():
+            write_order(staging_order(folder, wanted), {"command": command})
+        return command
 
     def drop_stale_markers(self) -> None:
         """Remove markers of data sets that have lost files since, so that staging mends them."""
@@ -157,6 +261,41 @@ class Workflow:
                 _has_files(Path(folder, split), count) for split, count in files.items()
             ):
                 marker.unlink()
+
+    def check_submission(self) -> None:
+        """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
+        submission = self.submission
+        if submission is None or not submission.submitted:
+            return
+        submission.check()
+        campaign = self.campaign
+        if campaign.budget_node_hours is not None:
+            shapes = shapes_for(campaign, self.states, submission.estimates) or {}
+            jobs = read_jobs(campaign.results / "jobs.csv")
+            cost = cost_of_jobs(campaign, shapes, jobs, submission.estimates)
+            check_budget(campaign, cost)
+            submission.budget_left = budget_left(cost)
+
+    def await_staging(self) -> None:
+        """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
+        staging = self.submission.staging if self.submission else []
+        names = {job.session for job in staging}
+        while left := [j for j in staging if j.session in names]:
+            print(f"waiting for staging job(s) {', '.join(str(j.job_id) for j in left)}")
+            time.sleep(10)
+            here = {job.job_id for job in live_jobs(Path.cwd())}
+            staging = [job for job in left if job.job_id in here]
+
+    def restarts(self, rule: str, run_id: str, attempt: int) -> int:
+        """How often Snakemake may restart a job of which try number ``attempt`` has failed."""
+        if rule != "run" or self.submission is None:
+            return 0
+        return self.submission.restarts(run_id, attempt)
+
+    def settle(self) -> None:
+        """At the end: the causes of the runs whose jobs ended without a word of their launcher."""
+        if self.submission:
+            self.submission.settle_past(self.pending)
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
@@ -196,13 +335,18 @@ def _has_files(folder: Path, count: int) -> bool:
 
 
 def prepare(
-    configfiles: Sequence[Path], overrides: Mapping[str, Any], default: Path, main: bool
+    configfiles: Sequence[Path],
+    overrides: Mapping[str, Any],
+    default: Path,
+    cluster: bool,
+    dry: Callable[[], bool],
 ) -> Workflow:
-    """Read the campaign and, in the main process (``main``), the state of its runs.
+    """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
-    the campaign if none is named. In the main process broken records are set aside here, before
-    Snakemake builds its DAG. Raises UserError.
+    the campaign if none is named; with ``cluster`` runs become jobs of Slurm; ``dry()`` tells
+    whether nothing is to be written. Broken records are set aside here, before Snakemake builds
+    its DAG. Raises UserError.
     """
     if len(configfiles) > 1:
         raise UserError("--configfile: one campaign at a time, please")
@@ -214,20 +358,38 @@ def prepare(
         if options.get(key, allowed) != allowed:
             raise UserError(f"--config {key}={options[key]}: allowed: {key}={allowed}")
     path = _relative(configfiles[0] if configfiles else default)
-    campaign = load_campaign(path, options.get("site"), options.get("results"), check=main)
-    runs = campaign.unique_runs()
-    states = scan(campaign.runs_folder, runs, quarantine=True) if main else {}
-    if not main:
-        options["check"] = "full"  # a job looks up its own run among all
-    workflow = Workflow(campaign, states, options, runs)
-    if campaign.site.launch is None and workflow.pending and main:
+    campaign = load_campaign(path, options.get("site"), options.get("results"), cluster=cluster)
+    site = campaign.site
+    if cluster and site.slurm is None:
         raise UserError(
-            f"{path}: {len(workflow.pending)} runs are not there, and site {campaign.site.name} "
+            f"{path}: --profile slurm, but config/sites/{site.name}.yaml has no 'slurm' section; "
+            "name another site with --config site=NAME, or leave out the profile"
+        )
+    runs = campaign.unique_runs()
+    states = scan(campaign.runs_folder, runs, quarantine=True)
+    submission = Submission(campaign, states, runs) if cluster else None
+    workflow = Workflow(campaign, states, options, runs, submission=submission, dry=dry)
+    if site.launch is None and workflow.awaited:
+        raise UserError(
+            f"{path}: {len(workflow.awaited)} runs are not there, and site {site.name} "
             "has no 'launch' to make them; `snakemake report` shows what is there"
         )
-    if main:
-        workflow.drop_stale_markers()
-        workflow.stamp_new_state()
+    if submission and workflow.awaited:
+        workflow = _with_past(workflow, submission)
+    workflow.drop_stale_markers()
+    workflow.stamp_new_state()
+    return workflow
+
+
+def _with_past(workflow: Workflow, submission: Submission) -> Workflow:
+    """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
+    if shutil.which("squeue") is None:
+        return workflow  # told once jobs are to be submitted; a plan can do without
+    submission.find_live()
+    if submission.settle_past(workflow.pending):
+        states = scan(workflow.campaign.runs_folder, workflow.runs)
+        submission.states = states
+        return replace(workflow, states=states)
     return workflow
 
 

@@ -57,6 +57,7 @@ def make_project(folder: Path) -> Project:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, folder / part)
+    (folder / "slurm").symlink_to("profiles/slurm")
     shutil.copytree(ROOT / "tests" / "toy", folder / "workflow" / "benchmarks" / "toy")
     (folder / "config" / "sites" / "toy.yaml").write_text(
         "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\n"

@@ -43,11 +43,15 @@ fi
 
 echo "setup: packages (the first time Horovod is compiled, which takes some minutes)"
 [ $mpi = 0 ] && export HOROVOD_WITHOUT_MPI=1 || unset HOROVOD_WITHOUT_MPI
+# uv takes an installed Horovod of this version for the one wanted, with MPI or without.
+built=$(grep -o 'mpi [01]$' "$stamp" 2>/dev/null || true)
+again=(); [ "$built" = "mpi $mpi" ] || again=(--reinstall-package horovod)
 rm -f "$stamp"
 .tools/bin/uv venv --quiet --allow-existing --no-python-downloads --python "$PYTHON" .venv
 # The setting means nothing to Horovod: it keeps builds with and without MPI apart in uv's cache.
-.tools/bin/uv pip sync --quiet --require-hashes --python .venv/bin/python \
-    --config-settings-package "horovod:mpi=$mpi" requirements.lock
+# Compiled now, or every rank of every run would, where Python may not keep what it has compiled.
+.tools/bin/uv pip sync --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
+    --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
     { echo "error: Horovod was built but does not load" >&2; exit 1; }
 echo "$wanted" >"$stamp"

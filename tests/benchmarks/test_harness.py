@@ -65,9 +65,37 @@ def test_variables_keep_no_secret(monkeypatch):
     monkeypatch.setenv("HOROVOD_SECRET_KEY", "x")
     monkeypatch.setenv("TF_VAR_password", "x")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     kept = facts.variables()
+    assert kept["OMPI_MCA_btl"] == "self,tcp"
     assert kept["SLURM_JOB_ID"] == "7"
     assert not {"SLURM_JWT", "HOROVOD_SECRET_KEY", "TF_VAR_password"} & set(kept)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        (b"Open MPI v4.1.4, package: Debian OpenMPI, May 26, 2022", "Open MPI v4.1.4"),
+        (b"MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7", "MPICH Version: 4.0.2"),
+    ],
+)
+def test_mpi_tells_its_version_only_when_in_use(monkeypatch, said, version):
+    class Loaded:
+        """An MPI library as ctypes shows it."""
+
+        def MPI_Initialized(self, flag):
+            flag._obj.value = initialised
+
+        def MPI_Get_library_version(self, text, length):
+            text.value = said
+
+    monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: Loaded())
+    initialised = 0
+    assert facts.versions()["mpi"] is None
+    initialised = 1
+    assert facts.versions()["mpi"] == version
+    monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: object())
+    assert facts.versions()["mpi"] is None
 
 
 def test_since_start(monkeypatch):

@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+if os.environ.get("SLURM_PROCID", "0") != "0":
+    sys.exit()
 run = json.loads(Path(sys.argv[2]).read_text())
 out, params = Path(run["out"]), run["params"]
 ranks, behaviour = params["ranks"], params["behaviour"]
@@ -19,7 +22,19 @@ if behaviour == "exit3":
 if behaviour == "missing_data":
     print("error: no such data", file=sys.stderr)
     sys.exit(66)
-if behaviour == "hang":
+if behaviour == "hang" or (behaviour == "hang_once" and out.name == "attempt-1"):
+    time.sleep(600)
+if behaviour == "slow":
+    time.sleep(9)
+if behaviour == "hungry":
+    held = bytearray(800 << 20)
+    time.sleep(4)  # Slurm looks at memory every second
+if behaviour == "stuck":  # with its launcher, so that only Slurm can end it
+    found = subprocess.run(
+        ["pgrep", "-f", f"launch.py --order .*{run['run_id']}"], capture_output=True, check=True
+    )
+    for pid in found.stdout.split():
+        os.kill(int(pid), signal.SIGSTOP)
     time.sleep(600)
 if behaviour == "killed":
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -32,7 +47,10 @@ native = {
     "phases": {"timed": 3.0},
     "metrics": {},
     "work": {"samples_per_epoch": params["size"] * ranks, "bytes_per_epoch": 1000 * ranks},
-    "resources": {"hosts": ["here"] * ranks, "slurm_nodes": [None] * ranks},
+    "resources": {
+        "hosts": ["here"] * ranks,
+        "slurm_nodes": [os.environ.get("SLURMD_NODENAME")] * ranks,
+    },
     "environment": {
         "ranks": [{"host": "here", "affinity": "0", "pid": os.getpid()}] * ranks,
         "versions": {"python": sys.version.split()[0]},

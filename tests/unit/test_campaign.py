@@ -1,6 +1,7 @@
 """Campaign files: what they expand to, and how mistakes are told."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,20 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
             "the same samples per rank",
         ),
         ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
+        ("memory_gb_per_rank: 0", "experiments.e.memory_gb_per_rank: 0 is less than or equal"),
+        ("memory_gb_per_rank: 4G", "memory_gb_per_rank: '4G' is not a number of GiB above 0"),
+        ("constraint: 'a b'", "experiments.e.constraint: 'a b' is not allowed: a Slurm feature"),
+        (
+            "constraint: '{memory_mode}'",
+            "experiments.e.constraint: names 'memory_mode', which is no parameter; "
+            "allowed: behaviour, rank",
+        ),
+        ("constraint: '{}'", "e.constraint: names '', which is no parameter; allowed: behaviour"),
+        ("constraint: '{rate.real}'", "names 'rate.real', which is no parameter"),
+        ("constraint: '{rate:>9}'", "e.constraint: {rate} takes no format; allowed: {rate} alone"),
+        ("constraint: '{rate!r}'", "e.constraint: {rate} takes no format"),
+        ("constraint: 'knl&{rate'", "'knl&{rate': expected '}' before end of string; in braces"),
+        ("time_limit_minutes: .inf", "a number is infinite or not a number"),
     ],
 )
 def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, told: str) -> None:
@@ -141,7 +156,23 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
         ("campaign: ../x\nsite: toy\n", "campaign: '../x' is not allowed: letters"),
         ("campaign: test\nsite: ../toy\n", "site: '../toy' is not allowed"),
         ("site: toy\n", "'campaign' is a required property"),
-        ("campaign: test\nsite: toy\nsites: x\n", "unknown key 'sites'; allowed: campaign"),
+        ("campaign: test\nsite: 5\n", "site: 5 is not a name (letters, digits"),
+        ("campaign: test\nsite: {}\n", "site: {}"),
+        ("campaign: test\nsite: {local: ../toy}\n", "site.local: '../toy' is not allowed"),
+        (
+            "campaign: test\nsite: {local: toy, cloud: toy}\n",
+            "site: unknown key 'cloud'; allowed: local, slurm",
+        ),
+        ("campaign: test\nsite: {local: mars}\n", "site: no site 'mars'"),
+        ("campaign: test\nsite: toy\nbudget_node_hours: 0\n", "budget_node_hours: 0 is less than"),
+        (
+            "campaign: test\nsite: toy\nbudget_node_hours: much\n",
+            "budget_node_hours: 'much' is not a number of node-hours above 0",
+        ),
+        (
+            "campaign: test\nsite: toy\nsites: x\n",
+            "unknown key 'sites'; allowed: budget_node_hours",
+        ),
         ("campaign: test\nsite: toy\nsite: toy\n", "campaign.yaml:3: not valid YAML: key 'site'"),
     ],
 )
@@ -156,3 +187,56 @@ def test_unknown_benchmark_names_the_known_ones(toy) -> None:
     path.write_text("campaign: t\nsite: toy\nexperiments: {e: {benchmark: nope}}\n")
     with pytest.raises(UserError, match=r"experiments\.e\.benchmark: no benchmark 'nope'.*toy"):
         load_campaign(path)
+
+
+def test_what_jobs_may_take(campaign_of: Load) -> None:
+    campaign = campaign_of("repeats: 1", "campaign: test\nsite: toy\n")
+    assert campaign.budget_node_hours is None
+    assert campaign.experiments[0].memory_gb_per_rank is None
+    assert campaign.experiments[0].constraint is None
+    campaign = campaign_of(
+        "memory_gb_per_rank: 1.5\nconstraint: 'knl&{behaviour}'",
+        "campaign: test\nsite: toy\nbudget_node_hours: 12.5\n",
+    )
+    assert campaign.budget_node_hours == 12.5
+    assert campaign.experiments[0].memory_gb_per_rank == 1.5
+    assert campaign.experiments[0].constraint == "knl&{behaviour}"
+
+
+def test_one_site_for_each_way_to_run(toy: Path) -> None:
+    text = (toy / "sites" / "toy.yaml").read_text()
+    (toy / "sites" / "big.yaml").write_text(text.replace("site: toy", "site: big"))
+    path = toy / "campaign.yaml"
+    body = "experiments: {e: {benchmark: toy}}\n"
+    path.write_text("campaign: t\nsite: {local: toy, slurm: big}\n" + body)
+    local, cluster = load_campaign(path), load_campaign(path, cluster=True)
+    assert (local.site.name, cluster.site.name) == ("toy", "big")
+    assert local.runs_folder != cluster.runs_folder
+    assert list(local.unique_runs()) == list(cluster.unique_runs())
+    # A site by name is the same whichever way it was chosen.
+    assert load_campaign(path, "big").digest == cluster.digest != local.digest
+    assert load_campaign(path, "toy", cluster=True).digest == local.digest
+    path.write_text("campaign: t\nsite: toy\n" + body)
+    assert load_campaign(path, cluster=True).site.name == "toy"
+
+
+@pytest.mark.parametrize(
+    ("site", "cluster", "told"),
+    [
+        (
+            "local",
+            True,
+            "site: names no site with --profile slurm; add 'slurm: NAME' beside 'local: toy', "
+            "or name one with --config site=NAME",
+        ),
+        ("slurm", False, "site: names no site without --profile slurm; add 'local: NAME'"),
+    ],
+)
+def test_a_way_to_run_without_a_site(toy: Path, site: str, cluster: bool, told: str) -> None:
+    path = toy / "campaign.yaml"
+    path.write_text(f"campaign: t\nsite: {{{site}: toy}}\nexperiments: {{e: {{benchmark: toy}}}}\n")
+    with pytest.raises(UserError) as error:
+        load_campaign(path, cluster=cluster)
+    assert str(error.value).startswith(f"{path}: ") and told in str(error.value)
+    assert "\n" not in str(error.value)
+    assert load_campaign(path, cluster=not cluster).site.name == "toy"

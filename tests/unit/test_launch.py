@@ -14,6 +14,7 @@ import pytest
 
 from scalesweep.host import cpu_set, host_facts
 from scalesweep.launch import Refused, check_finite, launch
+from scalesweep.orders import write_order
 from scalesweep.record import read_record
 from scalesweep.yamlfile import check_schema
 
@@ -27,7 +28,8 @@ def spec(tmp_path: Path, behaviour: str = "good", **changes: Any) -> dict[str, A
         "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
         "repeat": 0, "site": "toy", "folder": str(tmp_path / "toy-r2-0123456789ab"), "data": None,
         "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
-        "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, **changes,
+        "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
+        **changes,
     }  # fmt: skip
 
 
@@ -111,9 +113,10 @@ def test_the_prologue_prepares_the_shell(tmp_path: Path) -> None:
 
 
 def start_launcher(tmp_path: Path, **changes: Any) -> "subprocess.Popen[bytes]":
-    text = json.dumps(spec(tmp_path, **changes))
+    order = tmp_path / "order.json"
+    write_order(order, spec(tmp_path, **changes))
     script = ROOT / "workflow" / "scripts" / "launch.py"
-    return subprocess.Popen([sys.executable, script, "--spec", text], stderr=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, script, "--order", order], stderr=subprocess.PIPE)
 
 
 def wait_for(path: Path) -> None:

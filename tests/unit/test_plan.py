@@ -2,10 +2,18 @@
 
 import csv
 import io
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from scalesweep.campaign import Campaign
-from scalesweep.plan import build_plan, duration, plan_csv, plan_text, state_digest
+import pytest
+
+from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.errors import UserError
+from scalesweep.plan import build_plan, check_budget, hours, plan_csv, state_digest
+from scalesweep.plantext import duration, plan_text
+from scalesweep.slurm.shapes import Shape
 from scalesweep.store import RunState
 
 BODY = (
@@ -47,6 +55,7 @@ def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) ->
     estimate = build_plan(campaign, states)["experiments"][0]["estimate"]
     assert estimate["wall_s"] == 2 * 10 + 2 * 20
     assert estimate["core_hours"] == 60 * 2 / 3600  # a node of two cores
+    assert build_plan(campaign, states)["jobs"] is None
 
 
 def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) -> None:
@@ -72,3 +81,166 @@ def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campai
 def test_durations() -> None:
     told = [duration(s) for s in (0, 59.4, 60, 200, 3600, 7500, None)]
     assert told == ["0 s", "59 s", "1m 00s", "3m 20s", "1h 00m", "2h 05m", "unknown"]
+
+
+HEAD = "campaign: test\nsite: toy\nbudget_node_hours: 2\n"
+
+
+def shape_of(ranks: int, minutes: int = 6) -> Shape:
+    """Ranks on as many nodes."""
+    return Shape(ranks, ranks, 1, 2, minutes, mem_mb=1024)
+
+
+def shapes_of(campaign: Campaign, states: dict[str, RunState]) -> dict[str, Shape]:
+    return {
+        run_id: shape_of(run.point["ranks"])
+        for run_id, (_, run) in campaign.unique_runs().items()
+        if states[run_id].status != "done"
+    }
+
+
+def job(node_hours: float | None, held_s: float | None, state: str = "COMPLETED") -> dict[str, Any]:
+    return {"node_hours": node_hours, "held_s": held_s, "state": state}
+
+
+def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
+    campaign = campaign_of("axes: {ranks: [4, 1]}\nrepeats: 3", HEAD)
+    states = states_of(campaign)
+    for run in campaign.experiments[0].runs[:2]:
+        wall_s = 90.0 if run.point["ranks"] == 1 else 60.0
+        states[run.run_id] = RunState("done", "1", wall_s=wall_s, source="measured")
+    # A failed job has cost node-hours too; what it held is no measure of the others.
+    jobs = [job(0.25, 3.0), job(0.5, 6.0), job(0.0625, 99.0, "TIMEOUT"), job(None, None, "RUNNING")]
+    plan = build_plan(campaign, states, shapes_of(campaign, states), jobs)
+    found = plan["jobs"]
+    assert json.loads(json.dumps(plan))["jobs"] == found
+    one, four = found["shapes"]
+    pending = [run for run in campaign.experiments[0].runs if states[run.run_id].status == "new"]
+    assert four == {
+        "sbatch": " ".join(shape_of(4).sbatch_words()),
+        "nodes": 4, "tasks": 4, "minutes": 6, "jobs": 2,
+        "runs": [run.run_id for run in pending if run.point["ranks"] == 4],
+        "expected_s": 60.0, "basis": "same point",
+        "node_hours_expected": 2 * 4 * (60 + 4.5) / 3600, "node_hours_limit": 2 * 4 * 0.1,
+    }  # fmt: skip
+    assert (one["nodes"], one["jobs"], one["expected_s"]) == (1, 2, 90.0)
+    assert found["node_hours_expected"] == pytest.approx((2 * 94.5 + 8 * 64.5) / 3600)
+    assert found["node_hours_limit"] == pytest.approx(1.0)
+    assert found["spent_node_hours"] == 0.8125
+    assert (found["budget_node_hours"], found["overhead_s"]) == (2, 4.5)
+
+    lines = plan_text(plan).splitlines()
+    rows = [line for line in lines if "sbatch" in line]
+    assert rows[0].split() == [
+        *("2", "1m", "30s", "same", "point", "6m", "00s", "0.0525", "0.2", "sbatch"),
+        *shape_of(1).sbatch_words(),
+    ]
+    assert rows[1].split()[:9] == ["2", "1m", "00s", "same", "point", "6m", "00s", "0.143", "0.8"]
+    assert rows[0].index("sbatch") == rows[1].index("sbatch")
+    assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
+    assert "each job held its nodes 4.5 s beyond the program, median of 2 jobs" in lines
+    assert lines[-1] == (
+        "0.812 node-hours spent of a budget of 2: 0.188 left should every job take its limit"
+    )
+
+
+def test_jobs_of_which_nothing_is_known(campaign_of: Callable[..., Campaign]) -> None:
+    campaign = campaign_of("axes: {ranks: [1, 2]}")
+    states = states_of(campaign)
+    plan = build_plan(campaign, states, shapes_of(campaign, states))
+    assert [s["basis"] for s in plan["jobs"]["shapes"]] == ["", ""]
+    assert [s["expected_s"] for s in plan["jobs"]["shapes"]] == [None, None]
+    assert plan["jobs"]["node_hours_expected"] is None
+    assert plan["jobs"]["node_hours_limit"] == pytest.approx(0.3)
+    assert plan["jobs"]["budget_node_hours"] is plan["jobs"]["overhead_s"] is None
+    lines = plan_text(plan).splitlines()
+    assert "2 jobs: unknown node-hours expected, 0.3 at most" in lines
+    assert lines[-1] == "0 node-hours spent"
+    check_budget(campaign, plan["jobs"])  # there is none
+
+
+def test_a_shape_of_runs_known_and_unknown(toy: Path) -> None:
+    path = toy / "campaign.yaml"
+    path.write_text(
+        "campaign: t\nsite: toy\nexperiments:\n"
+        "  a: {benchmark: toy, axes: {rate: [1, 2, 3]}, expected_minutes: 2}\n"
+        "  b: {benchmark: toy, axes: {rate: [4, 5]}, fixed: {size: 9}}\n"
+    )
+    campaign = load_campaign(path)
+    states = states_of(campaign)
+    shapes = dict.fromkeys(states, shape_of(1))
+    (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
+    assert (line["jobs"], line["expected_s"], line["basis"]) == (5, 120.0, "campaign")
+    assert line["node_hours_expected"] is None  # of two it is not known
+    first = campaign.experiments[0].runs[0].run_id
+    states[first] = RunState("done", "1", wall_s=30.0, source="measured", fixed_s=10.0)
+    del shapes[first]
+    (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
+    # Two runs of 30 s, two of nine times the work: 10 + 9 * 20 s.
+    assert (line["expected_s"], line["basis"]) == (110.0, "same ranks, scaled by work")
+    assert line["node_hours_expected"] == pytest.approx((2 * 30 + 2 * 190) / 3600)
+
+
+def test_a_finished_campaign_has_no_jobs(campaign_of: Callable[..., Campaign]) -> None:
+    campaign = campaign_of("repeats: 1", HEAD)
+    states = dict.fromkeys(campaign.unique_runs(), RunState("done", "1", wall_s=1.0))
+    plan = build_plan(campaign, states, {}, [job(0.5, 3.0)])
+    assert plan["jobs"]["shapes"] == []
+    assert plan["jobs"]["node_hours_expected"] == plan["jobs"]["node_hours_limit"] == 0
+    assert plan_text(plan).splitlines()[-3:] == [
+        "",
+        "each job held its nodes 3.0 s beyond the program, median of 1 job",
+        "0.5 node-hours spent of a budget of 2: 1.5 left",
+    ]
+
+
+def test_the_wall_time_of_jobs_that_run_side_by_side(toy: Path) -> None:
+    def wall(site: str) -> float:
+        (toy / "sites" / "toy.yaml").write_text(
+            f"site: toy\nnodes: 4\ncores_per_node: 8\nlaunch: {{single: [], multi: []}}\n{site}"
+        )
+        (toy / "campaign.yaml").write_text(
+            "campaign: t\nsite: toy\nexperiments: {e: {benchmark: toy, expected_minutes: 1, "
+            "axes: {ranks: [1, 4]}, fixed: {ranks_per_node: 1}, repeats: 3}}\n"
+        )
+        campaign = load_campaign(toy / "campaign.yaml")
+        plan = build_plan(campaign, states_of(campaign), {}, [])
+        assert "still to run: at least" in plan_text(plan)
+        seconds: float = plan["experiments"][0]["estimate"]["wall_s"]
+        return seconds
+
+    assert wall("slurm: {}\nconcurrent_runs: 1\n") == 6 * 60
+    # 15 node-minutes on 4 nodes.
+    assert wall("slurm: {}\n") == 225
+
+
+@pytest.mark.parametrize(("spent", "over"), [(0.9, None), (1.0, None), (1.25, "0.25")])
+def test_the_limit_is_held_against_the_budget(
+    campaign_of: Callable[..., Campaign], spent: float, over: str | None
+) -> None:
+    campaign = campaign_of("axes: {ranks: [2, 1]}\nrepeats: 2\nexpected_minutes: 0.1", HEAD)
+    states = states_of(campaign)
+    shapes = {run_id: shape_of(s.nodes, 10) for run_id, s in shapes_of(campaign, states).items()}
+    jobs = build_plan(campaign, states, shapes, [job(spent, 1.0)])["jobs"]
+    assert jobs["node_hours_limit"] == 1.0 and jobs["node_hours_expected"] < 0.02
+    if over is None:
+        check_budget(campaign, jobs)
+        return
+    with pytest.raises(UserError) as error:
+        check_budget(campaign, jobs)
+    assert str(error.value) == (
+        f"{campaign.file}: budget_node_hours: 2 node-hours, but {spent} are spent and the jobs to "
+        f"come may take 1, {over} too many; raise the budget, or ask for fewer repeats, fewer "
+        "points or a shorter time_limit_minutes"
+    )
+    plan = build_plan(campaign, states, shapes, [job(spent, 1.0)])
+    assert f": {over} too few should every job take its limit" in plan_text(plan)
+
+
+def test_a_site_without_slurm_has_no_budget_to_hold(campaign_of: Callable[..., Campaign]) -> None:
+    check_budget(campaign_of("repeats: 1", HEAD), None)
+
+
+def test_node_hours_for_people() -> None:
+    told = [hours(value) for value in (None, 0, 0.0125, 1.0, 99.94, 1234.6)]
+    assert told == ["unknown", "0", "0.0125", "1", "99.9", "1,235"]

@@ -138,6 +138,48 @@ def test_states_of_unfinished_runs(tmp_path: Path) -> None:
 def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     write(runs)
-    for content in ("{", "[]", ""):
+    stamp = scan(runs, [RUN])[RUN].stamp
+    for content in (
+        "{", "[]", "", "[" * 100_000, "{}", '{"format": 2}', '{"format": 2, "runs": []}',
+        json.dumps({"format": 2, "runs": {RUN: None}}),
+        json.dumps({"format": 2, "runs": {RUN: stamp}}),
+        json.dumps({"format": 2, "runs": {RUN: [stamp]}}),
+    ):  # fmt: skip
         (runs / ".index.json").write_text(content)
-        assert scan(runs, [RUN])[RUN].status == "done"
+        state = scan(runs, [RUN])[RUN]
+        assert (state.status, state.wall_s, state.source) == ("done", 1.0, "measured")
+
+
+def test_an_index_of_another_format_is_read_anew(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write(runs, phases={"import": 0.25, "timed": 0.5})
+    state = scan(runs, [RUN])[RUN]
+    content = json.loads((runs / ".index.json").read_text())
+    assert content == {"format": 2, "runs": {RUN: [state.stamp, 1.0, "measured", 0.25]}}
+    for old in (
+        {RUN: [state.stamp, 9.0, "simulated"]},
+        {"format": 1, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0]}},
+        {"format": 3, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0]}},
+    ):
+        (runs / ".index.json").write_text(json.dumps(old))
+        assert scan(runs, [RUN])[RUN] == state
+        assert json.loads((runs / ".index.json").read_text()) == content
+
+
+@pytest.mark.parametrize(
+    ("phases", "fixed_s"),
+    [
+        ({}, None),
+        ({"import": 1.0}, None),
+        ({"timed": 3.0}, 0.0),
+        ({"import": 1.5, "init": 0.25, "warmup": 4.0, "timed": 3.0, "teardown": 0.5}, 2.25),
+        ({"timed": 3.0, "import": "long"}, None),
+    ],
+)
+def test_the_part_of_a_run_that_does_not_grow_with_its_work(
+    tmp_path: Path, phases: dict[str, Any], fixed_s: float | None
+) -> None:
+    runs = tmp_path / "runs"
+    write(runs, phases=phases)
+    for _ in range(2):  # from the record, then from the index
+        assert scan(runs, [RUN])[RUN].fixed_s == fixed_s

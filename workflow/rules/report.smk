@@ -10,6 +10,7 @@ rule page:
     input:
         plan=f"{RESULTS}/plan.json",
         summary=f"{RESULTS}/summary.parquet",
+        jobs=f"{RESULTS}/jobs.csv",
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
         template=ROOT / "resources" / "report.html.j2",
@@ -25,7 +26,7 @@ rule page:
         "Writing {output}"
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --tables {input.tables:q} --figures {input.figures:q} --runs {params.runs:q}"
+        " --jobs {input.jobs:q} --tables {input.tables:q} --figures {input.figures:q} --runs {params.runs:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
@@ -46,6 +47,11 @@ rule report:
 onstart:
     if SWEEP.problems:
         sys.exit(f"error: {next(iter(SWEEP.problems.values()))}")
+    try:
+        SWEEP.check_submission()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    SWEEP.await_staging()
     PROGRESS.start()
 
 
@@ -54,6 +60,7 @@ onsuccess:
 
 
 onerror:
+    SWEEP.settle()
     if PROGRESS.finish():
         # Failure is data: the report shows the holes and their causes.
         shell(

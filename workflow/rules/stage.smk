@@ -9,12 +9,12 @@ rule stage:
     wildcard_constraints:
         files=r"[a-z0-9-]+",
     # All cores, for the same reason as in run.smk: no staging beside a measurement.
-    threads: workflow.cores
+    threads: SWEEP.threads_of_staging(workflow.cores)
+    resources:
+        **SWEEP.stage_resources(),
     params:
         command=lambda wildcards, threads: SWEEP.stage_command(
-            wildcards.folder,
-            f"staged-{wildcards.files}",
-            min(threads, SWEEP.campaign.site.stage_workers),
+            wildcards.folder, wildcards.files, threads
         ),
     message:
         "Staging {wildcards.folder}"

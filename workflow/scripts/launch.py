@@ -1,7 +1,6 @@
 """Launch one attempt of one run."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -10,13 +9,14 @@ sys.path.insert(0, str(ROOT))
 
 from scalesweep.cli import run_main
 from scalesweep.launch import launch
+from scalesweep.orders import read_order
 
 
 def main() -> None:
     """Read the run's description and launch it; exits with 1 if it failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=json.loads, required=True, help="the run, as JSON")
-    code = launch(parser.parse_args().spec, ROOT)
+    parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
+    code = launch(read_order(parser.parse_args().order), ROOT)
     if code:
         sys.exit(code)
 

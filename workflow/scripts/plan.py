@@ -8,7 +8,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.campaign import load_campaign
 from scalesweep.cli import run_main
-from scalesweep.plan import build_plan, plan_text, stamp_state, write_plan
+from scalesweep.estimates import Estimates
+from scalesweep.plan import build_plan, stamp_state, write_plan
+from scalesweep.plantext import plan_text
+from scalesweep.slurm.accounting import read_jobs
+from scalesweep.slurm.requests import shapes_for
 from scalesweep.store import scan
 
 
@@ -26,7 +30,9 @@ def main() -> None:
     args = parser.parse_args()
     campaign = load_campaign(args.campaign, args.site, args.results)
     states = scan(campaign.runs_folder, campaign.unique_runs())
-    plan = build_plan(campaign, states)
+    shapes = shapes_for(campaign, states, Estimates(campaign, states))
+    jobs = campaign.results / "jobs.csv"
+    plan = build_plan(campaign, states, shapes, read_jobs(jobs) if jobs.exists() else [])
     if args.inventory:
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)

@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the site's runs")
+    parser.add_argument("--jobs", type=Path, help="jobs.csv, where the runs were Slurm jobs")
     parser.add_argument("--out", type=Path, required=True, help="the page")
     args = parser.parse_args()
     plan = read_plan(args.plan)
@@ -30,7 +31,8 @@ def main() -> None:
     except ValueError as error:  # pyarrow's own errors are ValueErrors too
         raise UserError(f"{args.summary}: not a summary ({error})") from None
     studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
-    html = render_report(plan, studies, summary, args.tables, args.figures, args.runs, args.out)
+    folders = (args.tables, args.figures, args.runs)
+    html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
     write_report(html, args.out)
     print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
 

@@ -1,5 +1,6 @@
 """Facts about a rank and the software it runs on."""
 
+import ctypes
 import os
 import platform
 import re
@@ -8,7 +9,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM)_")
+_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
 
@@ -42,10 +43,22 @@ def rank_facts(inter_threads: int, intra_threads: int) -> dict[str, Any]:
 
 
 def _mpi_version() -> str | None:
-    for name in ("OMPI_VERSION", "CRAY_MPICH_VERSION", "MPICH_VERSION", "I_MPI_VERSION"):
-        if name in os.environ:
-            return f"{name.removesuffix('_VERSION')} {os.environ[name]}"
-    return None
+    """Name and version of the MPI library as it says itself; None when no MPI is in use.
+
+    A Horovod built with MPI also loads the library when it runs on Gloo, uninitialised.
+    """
+    loaded = ctypes.CDLL(None)
+    initialised, length = ctypes.c_int(0), ctypes.c_int(0)
+    text = ctypes.create_string_buffer(8192)  # the longest of any MPI (MPICH's)
+    try:
+        loaded.MPI_Initialized(ctypes.byref(initialised))
+        if not initialised.value:
+            return None
+        loaded.MPI_Get_library_version(text, ctypes.byref(length))
+    except AttributeError:  # no MPI is loaded
+        return None
+    # Open MPI v4.1.4, package: ..., or lines beginning with MPICH Version: 4.0.2.
+    return " ".join(re.split(r"[,\n]", text.value.decode(errors="replace"))[0].split())
 
 
 def _installed(*names: str) -> str | None:

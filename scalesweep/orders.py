@@ -1,0 +1,70 @@
+"""Orders: what the main process tells a job, as a file, so that the job needs no campaign.
+
+Inside a cluster job Snakemake parses the workflow again while the job's nodes wait. All it needs
+there is the order of its own run, which is one small file.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scalesweep.errors import UserError
+from scalesweep.record import write_atomic
+
+ORDER = "order.json"
+
+
+def write_order(path: Path, order: Mapping[str, Any]) -> None:
+    """Leave an order for the job that will be started next."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps(order, indent=1) + "\n")
+
+
+def read_order(path: Path) -> dict[str, Any]:
+    """Read an order; raises UserError if there is none or it is not whole."""
+    try:
+        order = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: no order to carry out ({error})") from None
+    assert isinstance(order, dict)
+    return order
+
+
+def staging_order(folder: str, files: str) -> Path:
+    """Where the order to make a data set lies."""
+    return Path(folder, "logs", f"staged-{files}.json")
+
+
+class Job:
+    """The workflow as a job sees it, which carries out one order and plans nothing."""
+
+    runs_pattern = ".+"
+
+    def run_order(self, runs: str, run_id: str) -> str:
+        """Path of a run's order."""
+        return f"{runs}/{run_id}/{ORDER}"
+
+    def staged(self, run_id: str) -> list[str]:
+        """Nothing: what a run reads was there before its job was submitted."""
+        return []
+
+    def stage_command(self, folder: str, files: str, threads: int) -> str:
+        """The command that makes a data set."""
+        return str(read_order(staging_order(folder, files))["command"])
+
+    def run_resources(self) -> dict[str, Any]:
+        """Only that the job's body is not to be put into a step of its own."""
+        return {"mpi": ""}
+
+    def stage_resources(self) -> dict[str, Any]:
+        """As for a run."""
+        return {"mpi": ""}
+
+    def threads_per_run(self, cores: int | None) -> int:
+        """One: Slurm has given the job its CPUs."""
+        return 1
+
+    def threads_of_staging(self, cores: int | None) -> int:
+        """As for a run."""
+        return 1

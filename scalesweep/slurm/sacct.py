@@ -1,0 +1,275 @@
+"""What Slurm's accounting says of jobs.
+
+Standard library only; ``parse`` is pure, ``query`` calls sacct.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from signal import SIGKILL
+
+from scalesweep.errors import UserError
+from scalesweep.presentation import number
+
+FIELDS = (
+    *("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw"),
+    *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
+    "ConsumedEnergyRaw",
+)
+# States that a job does not leave; a requeued one comes back under the same id.
+FINAL = (
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"),
+    *("PREEMPTED", "REVOKED", "TIMEOUT"),
+)
+_JOBS_PER_CALL = 200
+_TIMEOUT_S = 120
+_UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
+# Slurm's "no value", which it may print where nothing is known (yet): as it is or as megabytes.
+_NO_VALUES = (2**32 - 2, 2**64 - 2)
+_NO_MEMORY = 2**60
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a job (``batch``, ``extern``, ``0``, ...).
+
+    ``max_rss_bytes`` is its largest task, ``node_rss_bytes`` all its tasks over its nodes (the
+    mean of a node); both are None where nothing was sampled.
+    """
+
+    name: str
+    state: str
+    exit_code: int
+    signal: int
+    max_rss_bytes: int | None
+    node_rss_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One try of a job. Times are UTC in ISO 8601; None stands for what is not known.
+
+    ``state`` is its first word, ``state_detail`` the rest ("by 1000"). ``started`` is None for
+    a job that never got a node. ``asked_mem_bytes`` is per node (the mean, where CPUs are spread
+    unevenly over nodes), ``max_rss_bytes`` the largest task of all steps.
+    """
+
+    job_id: int
+    state: str
+    state_detail: str
+    exit_code: int
+    signal: int
+    submitted: str | None
+    started: str | None
+    ended: str | None
+    elapsed_s: int
+    limit_s: int | None
+    nodes: int
+    cpus: int
+    node_list: str
+    partition: str
+    asked_mem_bytes: int | None
+    max_rss_bytes: int | None
+    energy_j: int | None
+    steps: tuple[Step, ...]
+
+
+def query(job_ids: Sequence[int]) -> dict[int, Job]:
+    """The last try of every job that the accounting knows, by id.
+
+    Raises UserError if sacct is missing, fails (accounting is off) or does not answer.
+    """
+    found: dict[int, Job] = {}
+    for start in range(0, len(job_ids), _JOBS_PER_CALL):
+        ids = ",".join(map(str, job_ids[start : start + _JOBS_PER_CALL]))
+        # One unit for all, as no unit means bytes in one column and megabytes in another.
+        words = ["sacct", "-nP", "--units=K", "-j", ids, f"--format={','.join(FIELDS)}"]
+        env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+        try:
+            done = subprocess.run(
+                words, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            )
+        except FileNotFoundError:
+            raise UserError("sacct: not on this machine") from None
+        except subprocess.TimeoutExpired:
+            raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
+        if done.returncode:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            why = re.sub(r"^sacct: ", "", said[-1]) if said else f"exit code {done.returncode}"
+            raise UserError(f"sacct: {why}")
+        found |= parse(done.stdout)
+    return found
+
+
+def parse(text: str) -> dict[int, Job]:
+    """Jobs in what ``sacct -nP --units=K`` prints of FIELDS; of several tries the last one."""
+    jobs: dict[int, Job] = {}
+    for line in text.splitlines():
+        values = line.split("|")
+        if len(values) != len(FIELDS):
+            continue
+        row = dict(zip(FIELDS, values, strict=True))
+        name, _, step = row["JobIDRaw"].partition(".")
+        if not name.isdecimal():
+            continue
+        if not step:
+            jobs[int(name)] = _job(row)
+        elif job := jobs.get(int(name)):
+            jobs[int(name)] = _with_step(job, step, row)
+    return jobs
+
+
+def finished(job: Job) -> bool:
+    """Whether the job is over for good."""
+    return job.state in FINAL
+
+
+def settled(job: Job) -> bool:
+    """Whether the accounting has all of a finished job.
+
+    For some seconds after the end the books may lack its partition, limit and memory asked for,
+    and its steps may still run there. A step that the books lost stays so, hence never wait for
+    this without a limit.
+    """
+    ended = all(step.state != "RUNNING" for step in job.steps)
+    return finished(job) and bool(job.partition) and ended
+
+
+def cause_of(job: Job) -> tuple[str, str] | None:
+    """Cause and detail of a failure that the scheduler knows better than the launcher, or None.
+
+    None for jobs that completed, still run, or ended by their own exit code.
+    """
+    name = f"job {job.job_id}"
+    if _out_of_memory(job):
+        used = max((step.node_rss_bytes or 0 for step in job.steps), default=0)
+        seen = _gib(max(used, job.max_rss_bytes or 0))
+        asked = _gib(job.asked_mem_bytes)
+        return "OUT_OF_MEMORY", f"{name} asked for {asked} per node and was seen to use {seen}"
+    limit = "its time limit" if job.limit_s is None else f"its limit of {job.limit_s // 60} min"
+    by = job.state_detail.removeprefix("by ")
+    details = {
+        "TIMEOUT": f"{name} reached {limit}",
+        "NODE_FAIL": f"{name} lost a node of {job.node_list or 'its allocation'}",
+        "PREEMPTED": f"{name} had to give way to another job",
+        "CANCELLED": f"{name} was cancelled" + (f" by user {by}" if by else ""),
+        "DEADLINE": f"{name} could not end before its deadline",
+        "BOOT_FAIL": f"{name}: a node of {job.node_list or 'its allocation'} did not boot",
+    }
+    return (job.state, details[job.state]) if job.state in details else None
+
+
+def _out_of_memory(job: Job) -> bool:
+    if job.state == "OUT_OF_MEMORY":
+        return True
+    # Where Slurm has no cgroups it kills a step above its memory and calls that FAILED. Tasks
+    # that are each below it may be above it together.
+    return job.state == "FAILED" and any(
+        step.state == "OUT_OF_MEMORY"
+        or (
+            step.signal == SIGKILL
+            and job.asked_mem_bytes is not None
+            and max(step.max_rss_bytes or 0, step.node_rss_bytes or 0) > job.asked_mem_bytes
+        )
+        for step in job.steps
+    )
+
+
+def _gib(size: int | None) -> str:
+    return f"{number(size / 2**30)} GiB" if size else "an unknown amount"
+
+
+def _job(row: dict[str, str]) -> Job:
+    state, _, detail = row["State"].partition(" ")
+    code, signal = _exit(row["ExitCode"])
+    nodes, cpus = _int(row["NNodes"]) or 0, _int(row["NCPUS"]) or 0
+    placed = row["NodeList"] not in ("", "None assigned")
+    limit = _int(row["TimelimitRaw"])
+    return Job(
+        job_id=int(row["JobIDRaw"]),
+        state=state,
+        state_detail=detail,
+        exit_code=code,
+        signal=signal,
+        submitted=_time(row["Submit"]),
+        # Slurm gives a job that was cancelled in the queue its end for a start.
+        started=_time(row["Start"]) if placed else None,
+        ended=_time(row["End"]),
+        elapsed_s=_int(row["ElapsedRaw"]) or 0,
+        limit_s=None if limit is None else limit * 60,
+        nodes=nodes,
+        cpus=cpus,
+        node_list=row["NodeList"] if placed else "",
+        partition=row["Partition"],
+        asked_mem_bytes=_asked(row["ReqMem"], nodes, cpus),
+        max_rss_bytes=_size(row["MaxRSS"]),
+        energy_j=_energy(row["ConsumedEnergyRaw"]),
+        steps=(),
+    )
+
+
+def _with_step(job: Job, name: str, row: dict[str, str]) -> Job:
+    code, signal = _exit(row["ExitCode"])
+    total = re.search(r"\bmem=([\d.]+[KMGTP]?)", row["TRESUsageInTot"])
+    used = _size(total[1]) if total else None
+    step = Step(
+        name=name,
+        state=row["State"].partition(" ")[0],
+        exit_code=code,
+        signal=signal,
+        max_rss_bytes=_size(row["MaxRSS"]),
+        node_rss_bytes=None if used is None else used // (_int(row["NNodes"]) or 1),
+    )
+    # Steps on the same nodes read the same meters: their energy must not be added up.
+    return replace(
+        job,
+        steps=(*job.steps, step),
+        max_rss_bytes=_largest(job.max_rss_bytes, step.max_rss_bytes),
+        energy_j=_largest(job.energy_j, _energy(row["ConsumedEnergyRaw"])),
+    )
+
+
+def _largest(*values: int | None) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _int(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _exit(text: str) -> tuple[int, int]:
+    """``3:0`` as exit code and signal; a step that went with its node has none."""
+    code, _, signal = text.partition(":")
+    return _int(code) or 0, _int(signal) or 0
+
+
+def _time(text: str) -> str | None:
+    return f"{text}+00:00" if re.fullmatch(r"[\d-]{10}T[\d:]{8}", text) else None
+
+
+def _size(text: str) -> int | None:
+    """``404060K`` in bytes; None where there is no number."""
+    match = re.fullmatch(r"([\d.]+)([KMGTP]?)", text)
+    return round(float(match[1]) * _UNITS[match[2]]) if match else None
+
+
+def _asked(text: str, nodes: int, cpus: int) -> int | None:
+    """Memory asked for per node in bytes; None if the whole node's was (0) or nothing is known.
+
+    Slurm since 21.08 prints the total over all nodes; before, n marked memory per node and c
+    memory per CPU.
+    """
+    size = _size(text.rstrip("nc"))
+    if not size or not nodes or size > _NO_MEMORY:
+        return None
+    if text.endswith("n"):
+        return size
+    return size * cpus // nodes if text.endswith("c") else size // nodes
+
+
+def _energy(text: str) -> int | None:
+    """Joules; None where no plugin measured any (0, nothing, or Slurm's "no value")."""
+    value = _int(text)
+    return None if not value or value in _NO_VALUES else value

@@ -1,0 +1,92 @@
+"""A project whose toy benchmark runs as jobs of a test cluster."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Project, make_project
+from tests.slurm.cluster import Cluster
+
+SITE = """\
+site: toy_cluster
+nodes: 4
+cores_per_node: 2
+memory_gb_per_node: 2
+time_limit_minutes: 5
+launch:
+  single: [srun, "--mpi=none", -N, "1", -n, "1", -c, "{cpus_per_rank}"]
+  multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
+"""
+# As a user would, but looking at the queue often.
+PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "2")
+
+
+@dataclass
+class SlurmProject(Project):
+    """A copy of the project beside a cluster."""
+
+    cluster: Cluster
+
+    def environment(self, **more: str) -> Mapping[str, str]:
+        """What a user of the cluster has: an empty home, and SLURM_CONF."""
+        home = self.path / "home"
+        home.mkdir(exist_ok=True)
+        return {**self.cluster.environment, "HOME": str(home), "PYTHONPATH": "", **more}
+
+    def start(self, *words: str, **more: str) -> "subprocess.Popen[str]":
+        """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
+        with (self.path / "out").open("w") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", "snakemake", *PROFILE, *words], cwd=self.path, text=True,
+                env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+
+    def slurm(self, *words: str, timeout: float = 400, **more: str) -> tuple[int, str]:
+        """Call Snakemake with the Slurm profile; exit code and what it says."""
+        with self.start(*words, **more) as process:
+            try:
+                code = process.wait(timeout)
+            finally:
+                process.kill()
+        return code, (self.path / "out").read_text()
+
+    def run_ids(self, campaign: str, results: str = "results") -> dict[str, str]:
+        """Behaviour (or ranks, for the well-behaved) -> run id, from the plan of a campaign."""
+        plan = self.path / results / "plan.csv"
+        with plan.open(newline="") as file:
+            return {
+                row["behaviour"] if row["behaviour"] != "good" else row["ranks"]: row["run_id"]
+                for row in csv.DictReader(file)
+            }
+
+    def jobs(self, run_id: str) -> list[dict[str, str]]:
+        """Rows of jobs.csv of a run, in the order of their jobs."""
+        with (self.path / "results" / "jobs.csv").open(newline="") as file:
+            return [row for row in csv.DictReader(file) if row["run_id"] == run_id]
+
+    def result(self, run_id: str, name: str) -> dict[str, Any]:
+        """record.json or failure.json of a run."""
+        (path,) = self.path.glob(f"results/runs/*/{run_id}/{name}")
+        content = json.loads(path.read_text())
+        assert isinstance(content, dict)
+        return content
+
+    def submitted(self) -> int:
+        """How many jobs the cluster's accounting knows, some seconds late."""
+        return len(self.cluster.run("sacct", "-nXa", "--format=jobid").split())
+
+
+def slurm_project(
+    folder: Path, cluster: Cluster, slurm: str = "{}", more: str = ""
+) -> SlurmProject:
+    """A new project with a site ``toy_cluster`` that has this ``slurm`` section."""
+    project = make_project(folder)
+    (project.path / "config" / "sites" / "toy_cluster.yaml").write_text(
+        f"{SITE}{more}slurm: {slurm}\n"
+    )
+    return SlurmProject(project.path, cluster)

@@ -1,0 +1,299 @@
+"""Horovod under srun, on Gloo and on MPI, in batch steps such as those that Snakemake makes."""
+
+import itertools
+import json
+import os
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.slurm.cluster import Cluster, missing_packages, wait_until
+from tests.slurm.test_cluster import PMIX, submit, tasks
+
+REASON = missing_packages()
+needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+
+WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+LAUNCHER = WORKFLOW / "launchers" / "srun_gloo.py"
+BENCHMARK = WORKFLOW / "benchmarks" / "data_loading"
+DECLARED = yaml.safe_load((BENCHMARK / "benchmark.yaml").read_text())
+DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+SMALL = {
+    "sample_shape": [8, 8, 8, 4],
+    "samples_per_rank": 4,
+    "validation_samples_per_rank": 2,
+    "batch_size": 2,
+    "epochs": 2,
+}
+GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+MPI = {
+    "HOROVOD_CONTROLLER": "mpi",
+    "HOROVOD_CPU_OPERATIONS": "mpi",
+    # All nodes are this machine: no rank may spin on a core that another one needs, and no
+    # network but its own is to be used.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_btl_tcp_disable_family": "6",
+}
+
+
+def why_no_mpi() -> str:
+    """Why Horovod cannot run on MPI here; empty if it can. Importing it would take seconds."""
+    folders = getattr(find_spec("horovod"), "submodule_search_locations", None) or []
+    libraries = [path for folder in folders for path in Path(folder).glob("tensorflow/mpi_lib*.so")]
+    if not any(b"MPI_Init_thread" in path.read_bytes() for path in libraries):
+        return "Horovod was built without MPI: apt-get install libopenmpi-dev, make setup"
+    return "" if PMIX else "srun --mpi=pmix opens libpmix.so: apt-get install libpmix-dev"
+
+
+needs_mpi = pytest.mark.skipif(bool(why_no_mpi()), reason=why_no_mpi())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
+        yield running
+
+
+def srun(nodes: int, ranks: int, mpi: str = "none") -> list[str]:
+    return ["srun", f"--mpi={mpi}", *f"-N {nodes} -n {ranks} -c 1".split()]
+
+
+def on_gloo(nodes: int, ranks: int, *options: str) -> list[str]:
+    return [sys.executable, str(LAUNCHER), *options, *srun(nodes, ranks), "--"]
+
+
+def run_job(cluster: Cluster, script: str, seconds: float) -> str:
+    """Run a script as Snakemake's plugin does, without most of SLURM_*; what it prints."""
+    strip = "unset $(compgen -e | grep ^SLURM_ | grep -vx 'SLURM_JOB_ID\\|SLURM_CONF')"
+    path = Path(tempfile.mkdtemp(dir=cluster.folder)) / "job.sh"
+    path.write_text(f"#!/bin/bash\n{strip}\n{script}\n")
+    job = submit(cluster, f"bash {path}", "-N4", "-n8", "-c1")
+    done = wait_until(lambda: cluster.says("", "squeue", "-hj", job), seconds)
+    said = (cluster.folder / f"job-{job}.out").read_text()
+    assert done, said
+    return said
+
+
+@dataclass
+class Ended:
+    """A benchmark's run: exit code of its launcher and what it wrote."""
+
+    code: int
+    out: Path
+
+    def native(self) -> dict[str, Any]:
+        native: dict[str, Any] = json.loads((self.out / "native.json").read_text())
+        return native
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set for up to four ranks."""
+    path = tmp_path_factory.mktemp("runs")
+    identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
+    words = [sys.executable, BENCHMARK / "stage.py", "--out", path / "set"]
+    words += ["--train", "16", "--valid", "8"]
+    words += ["--params", json.dumps(identity | {"sample_shape": SMALL["sample_shape"]})]
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    return path
+
+
+def run_all(
+    cluster: Cluster,
+    folder: Path,
+    env: dict[str, str],
+    launches: dict[str, tuple[list[str], dict[str, Any]]],
+) -> dict[str, Ended]:
+    """Run the benchmark in one job, once for each name: with launch words and parameters."""
+    script = [f"export {name}={value}" for name, value in env.items()]
+    for name, (launcher, params) in launches.items():
+        content = {
+            **{"run_id": name, "benchmark": "data_loading", "version": 1, "repeat": 0},
+            "params": DEFAULTS | SMALL | params,
+            "data": str(folder / "set"),
+            "out": str(folder / name),
+            "node_local": str(folder / "local"),
+        }
+        run_file = folder / f"{name}.json"
+        run_file.write_text(json.dumps(content))
+        words = [*launcher, sys.executable, str(BENCHMARK / "main.py"), "--run", str(run_file)]
+        script.append(f"{shlex.join(words)}\necho {name} ended $?")
+    said = run_job(cluster, "\n".join(script), 240)
+    lines = [line.split() for line in said.splitlines() if " ended " in line]
+    ended = {name: Ended(int(code), folder / name) for name, _, code in lines}
+    assert ended.keys() == launches.keys(), said
+    return ended
+
+
+def check(run: Ended, controller: str, nodes: list[str]) -> None:
+    """Whether all is there that a run on these nodes, one for each rank, has to write."""
+    assert run.code == 0
+    native, ranks = run.native(), len(nodes)
+    assert native["resources"]["slurm_nodes"] == nodes
+    assert len(native["resources"]["hosts"]) == ranks
+    facts = native["environment"]["ranks"]
+    assert len({rank["pid"] for rank in facts}) == ranks
+    for rank in facts:
+        assert rank.keys() >= {"host", "affinity", "inter_threads", "intra_threads"}
+        assert rank["affinity"]
+    assert native["notes"]["horovod"]["controller"] == controller
+    assert native["notes"]["horovod"]["local_ranks"] == nodes.count(nodes[0])
+    mpi = native["environment"]["versions"]["mpi"]
+    assert mpi.startswith("Open MPI v") if controller == "mpi" else mpi is None
+    with np.load(run.out / "samples.npz") as arrays:
+        assert {array.shape for array in arrays.values()} == {(SMALL["epochs"], ranks)}
+
+
+def of_ranks(ranks: int, **params: Any) -> dict[str, Any]:
+    return {"ranks": ranks, "ranks_per_node": 1, **params}
+
+
+@pytest.mark.slow
+class TestBenchmark:
+    pytestmark = needs_slurm
+
+    def test_on_gloo(self, cluster: Cluster, folder: Path) -> None:
+        launches = {
+            "one": (srun(1, 1), of_ranks(1)),
+            "two": (on_gloo(2, 2), of_ranks(2)),
+            "uneven": (on_gloo(2, 3), of_ranks(3, ranks_per_node=2)),
+            "four": (on_gloo(4, 4), of_ranks(4)),
+            "missing": (on_gloo(2, 2), of_ranks(2, samples_per_rank=64)),
+        }
+        ended = run_all(cluster, folder, GLOO, launches)
+        check(ended["one"], "gloo", ["node1"])
+        check(ended["two"], "gloo", ["node1", "node2"])
+        check(ended["uneven"], "gloo", ["node1", "node1", "node2"])
+        check(ended["four"], "gloo", ["node1", "node2", "node3", "node4"])
+        error = json.loads((ended["missing"].out / "native_error.json").read_text())
+        assert error["exit_code"] == 66
+        assert ended["missing"].code > 0
+
+    @needs_mpi
+    def test_on_mpi(self, cluster: Cluster, folder: Path) -> None:
+        # Without the option, a rank that fails leaves the others waiting for it.
+        launches = {
+            f"mpi{n}": ([*srun(n, n, "pmix"), "--kill-on-bad-exit=1"], of_ranks(n))
+            for n in (1, 2, 4)
+        }
+        ended = run_all(cluster, folder, MPI, launches)
+        for number in (1, 2, 4):
+            nodes = [f"node{node + 1}" for node in range(number)]
+            check(ended[f"mpi{number}"], "mpi", nodes)
+        kept = ended["mpi4"].native()["environment"]["variables"]
+        assert kept["OMPI_MCA_mpi_yield_when_idle"] == "1"
+
+
+class TestLauncher:
+    """Without Horovod: what srun_gloo.py does, seen from the shell."""
+
+    pytestmark = needs_slurm
+
+    def test_serves_on_loopback_only_and_while_the_step_runs(self, cluster: Cluster) -> None:
+        look = "echo $HOROVOD_GLOO_RENDEZVOUS_PORT; cat /proc/net/tcp /proc/net/tcp6"
+        words = shlex.join([*on_gloo(2, 2), "sh", "-c", f'[ "$HOROVOD_RANK" = 1 ] || ({look})'])
+        said = run_job(cluster, f"{words}\necho after\ncat /proc/net/tcp /proc/net/tcp6", 30)
+        port, *lines = said.splitlines()
+        after = lines.index("after")
+
+        def listening(lines: list[str]) -> list[str]:
+            """Local addresses of sockets in state LISTEN (0A)."""
+            fields = [line.split()[1:4] for line in lines]
+            return [f[0] for f in fields if f[2:] == ["0A"] and int(f[0][-4:], 16) == int(port)]
+
+        assert listening(lines[:after]) == [f"0100007F:{int(port):04X}"]
+        assert listening(lines[after + 1 :]) == []
+
+    def test_each_rank_of_an_uneven_step_knows_its_place(self, cluster: Cluster) -> None:
+        names = [f"{kind}_{what}" for kind in ("LOCAL", "CROSS") for what in ("RANK", "SIZE")]
+        echo = " ".join(f"$HOROVOD_{name}" for name in ("RANK", "SIZE", *names, "HOSTNAME"))
+        words = shlex.join([*on_gloo(2, 3, "--interface", "lo"), "sh", "-c", f"echo {echo}"])
+        assert sorted(run_job(cluster, words, 30).splitlines()) == [
+            "0 3 0 2 0 2 node1",
+            "1 3 1 2 0 1 node1",
+            "2 3 0 1 1 2 node2",
+        ]
+
+    def test_a_rank_that_fails_ends_the_others(self, cluster: Cluster) -> None:
+        words = [*on_gloo(2, 3), "sh", "-c", "[ $HOROVOD_RANK = 1 ] && exit 3; exec sleep 621"]
+        *said, code = run_job(cluster, f"{shlex.join(words)}\necho $?", 30).splitlines()
+        assert int(code) > 0
+        assert any("task 1: Exited with exit code 3" in line for line in said)
+        assert tasks(cluster, "621") == []
+
+    def test_sigterm_ends_the_step(self, cluster: Cluster) -> None:
+        words = shlex.join([*on_gloo(2, 2), "sh", "-c", "echo here; exec sleep 622"])
+        script = f"""
+            cd $(mktemp -d)
+            {words} >said & launcher=$!
+            until [ "$(grep -c here said)" = 2 ]; do sleep 0.1; done
+            kill $launcher; wait $launcher; echo $?
+        """
+        said = run_job(cluster, script, 30)
+        assert int(said.splitlines()[-1]) > 128
+        assert tasks(cluster, "622") == []
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [[1], [3], [1] * 5, [2, 1], [2, 2, 2, 1], [1, 3, 3, 2, 2, 1, 12]],
+    ids=str,
+)
+def test_place_of_every_task(tasks: list[int]) -> None:
+    """The arithmetic of the shell, against counting."""
+    script = runpy.run_path(str(LAUNCHER))["TASK"]
+    runs = [(size, len(list(group))) for size, group in itertools.groupby(tasks)]
+    layout = ",".join(f"{size}(x{count})" if count > 1 else f"{size}" for size, count in runs)
+    for node, size in enumerate(tasks):
+        for local in range(size):
+            variables = {
+                "SLURM_STEP_TASKS_PER_NODE": layout,
+                "SLURM_NODEID": str(node),
+                "SLURM_LOCALID": str(local),
+            }
+            found = subprocess.run(
+                ["sh", "-uec", script, "sh", "127.0.0.1", "1", "lo", "env"],
+                env={**os.environ, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+                | {"SLURMD_NODENAME": "node"} | variables,
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            got = dict(line.split("=", 1) for line in found.stdout.splitlines() if "=" in line)
+            place = [int(got[f"HOROVOD_{n}"]) for n in ("LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")]
+            having = [other for other, count in enumerate(tasks) if count > local]
+            assert place == [size, having.index(node), len(having)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "usage: "),
+        ("srun -n 2", "usage: "),
+        ("srun -n 2 --", "usage: "),
+        ("-- srun -n 2 -- true", "usage: "),
+        ("--interface", "usage: "),
+        ("--interface none_such srun -- true", "no interface 'none_such' with an IPv4 address"),
+        ("srun -- true", "SLURM_JOB_ID is not set: not in a Slurm job"),
+        ("--interface lo no_srun -- true", "cannot start no_srun: No such file or directory"),
+    ],
+)
+def test_bad_use_is_one_line(words: str, message: str) -> None:
+    environment = {name: v for name, v in os.environ.items() if not name.startswith("SLURM_")}
+    done = subprocess.run(
+        [sys.executable, str(LAUNCHER), *words.split()],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (1 if "no_srun" in words else 2)
+    assert done.stderr.startswith(f"error: srun_gloo: {message}")
+    assert done.stderr.count("\n") == 1

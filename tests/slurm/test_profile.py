@@ -1,0 +1,219 @@
+"""`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
+
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scalesweep.campaign import load_campaign
+from scalesweep.slurm.shapes import run_shape
+from tests.slurm.cluster import Cluster, missing_packages, wait_until
+from tests.slurm.support import SlurmProject, slurm_project
+
+REASON = missing_packages()
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
+        yield running
+
+
+CAUSES = """\
+campaign: causes
+site: toy_cluster
+experiments:
+  wrong:
+    benchmark: toy
+    axes: {behaviour: [good, exit3, nan, slow, hungry]}
+    fixed: &on_one {ranks_per_node: 1, ranks: 1}
+    memory_gb_per_rank: 0.1
+    constraint: cache
+    time_limit_minutes: 0.1
+  stuck:
+    benchmark: toy
+    fixed: {<<: *on_one, behaviour: stuck}
+    constraint: cache
+    time_limit_minutes: 0.5
+  on_a_lost_node:
+    benchmark: toy
+    fixed: {<<: *on_one, behaviour: hang_once}
+    constraint: flat
+"""
+
+
+def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_path: Path) -> None:
+    project = slurm_project(
+        tmp_path / "p", cluster, "{startup_minutes: 0.5, max_minutes: 0.5, max_attempts: 3}"
+    )
+    project.write("c.yaml", CAUSES)
+    with project.start("--configfile", "c.yaml") as snakemake:
+        lost = "-w", "node3,node4", "-ho%N", "-tR"
+        assert wait_until(lambda: bool(cluster.run("squeue", *lost).strip()), 60)
+        node = cluster.run("squeue", *lost).strip()
+        runs = project.path / "results" / "runs" / "toy_cluster"
+        hanging = runs.glob("*/attempt-1/stdout.log")
+        assert wait_until(
+            lambda: any("toy" in log.read_text() for log in runs.glob("*/attempt-1/stdout.log")), 60
+        ), list(hanging)
+        time.sleep(3)
+        cluster.kill_node(node)
+        assert snakemake.wait(300) == 1
+    cluster.start_nodes(node)
+    said = (project.path / "out").read_text()
+    ids = project.run_ids("c.yaml")
+
+    # A wrong program is not tried again, nor what has reached the site's longest limit.
+    for behaviour, cause, detail in (
+        ("exit3", "NON_ZERO_EXIT", "exit code 3: the toy is broken"),
+        ("nan", "BAD_RESULT", "local_times holds NaN"),
+        ("stuck", "TIMEOUT", "reached its limit of 1 min"),
+    ):
+        failure = project.result(ids[behaviour], "failure.json")
+        assert (failure["cause"], len(project.jobs(ids[behaviour]))) == (cause, 1), failure
+        assert detail in failure["detail"]
+        assert failure["job_id"] == int(project.jobs(ids[behaviour])[0]["job_id"])
+        assert f"failed: {ids[behaviour]}: {cause}" in said
+
+    # More of what ran out, or other nodes.
+    first, second = project.jobs(ids["slow"])
+    assert (first["cause"], second["state"]) == ("TIMEOUT", "COMPLETED")
+    asked = project.result(ids["slow"], "record.json")["resources"]["slurm"]
+    assert asked["limit_s"] == 30 and asked["job_id"] == int(second["job_id"])
+    first, second = project.jobs(ids["hungry"])
+    assert (first["cause"], second["state"]) == ("OUT_OF_MEMORY", "COMPLETED")
+    assert int(second["asked_mem_bytes"]) == 2 * int(first["asked_mem_bytes"])
+    first, second = project.jobs(ids["hang_once"])
+    assert (first["cause"], second["state"]) == ("NODE_FAIL", "COMPLETED")
+    assert {first["node_list"], second["node_list"]} == {"node3", "node4"}
+    assert first["node_list"] == node
+
+    report = (project.path / "results" / "report.html").read_text()
+    plan = (project.path / "results" / "plan.csv").read_text()
+    for cause in ("NON_ZERO_EXIT", "BAD_RESULT", "TIMEOUT"):
+        assert cause in report and cause in plan
+    assert "OUT_OF_MEMORY" in report and "NODE_FAIL" in report  # in the table of jobs
+    assert "Traceback" not in said
+
+    # The next call runs exactly the failed ones.
+    code, said = project.slurm("--configfile", "c.yaml", "--dry-run")
+    assert code == 0
+    assert set(re.findall(r"Running (\S+)", said)) == {ids[b] for b in ("exit3", "nan", "stuck")}
+    code, said = project.slurm("plan", "--configfile", "c.yaml")
+    assert code == 0
+    assert "7 runs, 4 done, 3 failed, 0 new" in said
+    assert "node-hours spent" in said and "beyond the program" in said
+
+
+GOOD = """\
+campaign: good
+site: toy_cluster
+{more}
+experiments:
+  e:
+    benchmark: toy
+    axes: {{ranks: [1, 2, 4]}}
+    fixed: {{ranks_per_node: 1}}
+    {key}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
+    project = slurm_project(tmp_path_factory.mktemp("refused") / "p", cluster)
+    sites = project.path / "config" / "sites"
+    base = (sites / "toy_cluster.yaml").read_text()
+    for name, slurm in (
+        ("nowhere", "{partition: nowhere}"),
+        ("brief", "{partition: short}"),
+        ("poor", "{account: nobody}"),
+    ):
+        text = base.replace("site: toy_cluster", f"site: {name}").replace(
+            "slurm: {}", f"slurm: {slurm}"
+        )
+        (sites / f"{name}.yaml").write_text(text)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("campaign", "site", "error"),
+    [
+        ({}, "nowhere", "slurm.partition: no partition 'nowhere' here; allowed: main, short"),
+        ({}, "brief", "asks for 6 min, partition short allows 5"),
+        ({}, "poor", "Slurm refuses sbatch --nodes=1 .*--account=nobody.*: Invalid account"),
+        (
+            {"key": "constraint: hbm"}, "toy_cluster",
+            "constraint 'hbm': no node offers 'hbm'; offered: cache, flat",
+        ),
+        ({"key": "constraint: flat"}, "toy_cluster", "Slurm refuses .*Requested node config"),
+        (
+            {"key": "extra: [{ranks: 8}]"}, "toy_cluster",
+            "8 ranks at ranks_per_node = 1 take 8 nodes, site toy_cluster has 4",
+        ),
+        (
+            {"more": "budget_node_hours: 0.5"}, "toy_cluster",
+            r"budget_node_hours: 0.5 node-hours, but 0 are spent and .* may take 0.7, 0.2 too many",
+        ),
+        ({}, "toy", "--profile slurm, but config/sites/toy.yaml has no 'slurm' section"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_one_line_before_anything_is_submitted(
+    project: SlurmProject, campaign: dict[str, str], site: str, error: str
+) -> None:
+    project.write("good.yaml", GOOD.format(**{"more": "", "key": "", **campaign}))
+    code, said = project.slurm("--configfile", "good.yaml", "--config", f"site={site}")
+    lines = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert code != 0 and len(lines) == 1, said
+    assert re.search(error, lines[0]), lines[0]
+    assert "Traceback" not in said
+    # The plugin makes it for a job's log before it submits.
+    assert not (project.path / "results" / "logs" / "slurm").exists()
+    assert not list(project.path.glob("results/runs/*/*/record.json"))
+
+
+def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
+    project.write("good.yaml", GOOD.format(more="", key=""))
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for folder in ("/usr/bin", "/bin"):
+        for path in Path(folder).iterdir():
+            hidden = (
+                path.name.startswith(("s", "scontrol"))
+                and shutil.which(path.name)
+                and (
+                    path.name
+                    in ("sbatch", "squeue", "sinfo", "srun", "sacct", "scontrol", "sacctmgr")
+                )
+            )
+            if not hidden and not (commands / path.name).exists():
+                (commands / path.name).symlink_to(path)
+    code, said = project.slurm("--configfile", "good.yaml", PATH=str(commands))
+    assert code != 0
+    assert "error: sbatch is not on this machine: call Snakemake where Slurm's commands" in said
+    assert "Traceback" not in said
+
+
+def test_slurm_takes_every_shape_of_the_published_study(cluster: Cluster, tmp_path: Path) -> None:
+    project = slurm_project(tmp_path / "p", cluster)
+    text = (project.path / "config" / "campaigns" / "cosmoflow_io.yaml").read_text()
+    assert "site: piz_daint" in text
+    # The study had one rank a node; the test cluster has 4 nodes with 256 places each.
+    text = text.replace("site: piz_daint", "site: test_cluster")
+    text = text.replace(
+        "samples_per_rank: 256", "samples_per_rank: 256\n      ranks_per_node: 256", 1
+    )
+    project.write("cosmoflow_io.yaml", text)
+    campaign = load_campaign(project.path / "cosmoflow_io.yaml")
+    (experiment,) = campaign.experiments
+    points = {int(point["ranks"]): point for point in experiment.points}
+    assert sorted(points) == [2**n for n in range(11)]
+    for ranks, point in points.items():
+        shape = run_shape(campaign.site, point, 600)
+        said = cluster.run("sbatch", "--test-only", *shape.sbatch_words(), "--wrap=true")
+        assert said == "", (ranks, said)
+        assert shape.nodes == -(-ranks // 256)

@@ -1,0 +1,86 @@
+"""Snakemake killed with jobs queued and running: nothing is lost, nothing is measured twice."""
+
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import Cluster, missing_packages, wait_until
+from tests.slurm.support import slurm_project
+
+REASON = missing_packages()
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+
+CAMPAIGN = """\
+campaign: killed
+site: toy_cluster
+experiments:
+  e:
+    benchmark: toy
+    axes: {{behaviour: [slow, {other}]}}
+    fixed: {{ranks: 1, ranks_per_node: 1}}
+    repeats: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
+        yield running
+
+
+def test_the_next_call_waits_for_what_is_in_the_queue(cluster: Cluster, tmp_path: Path) -> None:
+    # One after the other, so that jobs are queued as well as running; at most three of the four.
+    project = slurm_project(
+        tmp_path / "p", cluster, "{startup_minutes: 0.5}", "concurrent_runs: 1\n"
+    )
+    project.write("c.yaml", CAMPAIGN.format(other="exit3"))
+    first = project.start("--configfile", "c.yaml", "--jobs", "3")
+    states = ("squeue", "-ho%T")
+    assert wait_until(
+        lambda: (
+            cluster.run(*states).count("RUNNING") == 1
+            and cluster.run(*states).count("PENDING") == 2
+        ),
+        60,
+    )
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    live = cluster.run("squeue", "-ho%A").split()
+    assert len(live) == 3
+
+    code, said = project.slurm("--configfile", "c.yaml")
+    assert code != 0 and "--unlock" in said  # Snakemake's own lock tells of the dead one
+    assert project.slurm("--configfile", "c.yaml", "--unlock")[0] == 0
+    code, said = project.slurm("--configfile", "c.yaml")
+    ids = project.run_ids("c.yaml")
+    waited = re.findall(r"^(\S+): job (\d+) of an earlier Snakemake is at work on it", said, re.M)
+    # The first may have ended meanwhile; what it left stands.
+    assert {job for _, job in waited} <= set(live) and len(waited) >= 2
+    assert not {run for run, _ in waited} & set(re.findall(r"Running (\S+)", said))
+    records = project.records()
+    # Each run that is done was measured once, in one job.
+    assert [len(project.jobs(run_id)) for run_id in records] == [1, 1]
+    assert project.result(ids["slow"], "record.json")["attempt"] == 1
+    assert len(records) == 2 and ids["slow"] in records
+    assert code == 1 and said.count("is done") + said.count("Finished jobid") >= 1
+    failed = {run for run, _ in re.findall(r"failed: (\S+): (NON_ZERO_EXIT): exit code 3", said)}
+    assert len(failed) == 2
+    assert "Traceback" not in said
+
+    # What a call that is killed leaves unseen, a later one finds in the accounting.
+    again = project.start("--configfile", "c.yaml", "--jobs", "1")
+    assert wait_until(lambda: len(cluster.run("squeue", "-ho%A").split()) == 1, 60)
+    os.killpg(again.pid, signal.SIGKILL)
+    again.wait()
+    (job,) = cluster.run("squeue", "-ho%A").split()
+    cluster.run("scancel", job)
+    assert wait_until(lambda: not cluster.run("squeue", "-ho%A").strip(), 30)
+    assert project.slurm("--configfile", "c.yaml", "--unlock")[0] == 0
+    code, said = project.slurm("plan", "--configfile", "c.yaml")
+    assert code == 0 and "2 done, 2 failed, 0 new" in said
+    assert project.records() == records

@@ -1,0 +1,97 @@
+"""What squeue and sinfo print, read."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from scalesweep.errors import UserError
+from scalesweep.slurm import queue
+from scalesweep.slurm.queue import LiveJob, Partition, job_comment, parse_partitions, parse_queue
+
+
+def test_jobs_of_this_folder_only() -> None:
+    text = (
+        "12|RUNNING|scalesweep_a|/home/me/work|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "13|PENDING|scalesweep_b|/home/me/work|rule_stage_wildcards_a|b_train1\n"
+        "14|RUNNING|other|/home/me/work2|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "15|RUNNING|bash|/home/me/work|(null)\n"
+    )
+    assert parse_queue(text, "/home/me/work") == [
+        LiveJob(12, "RUNNING", "scalesweep_a", job_comment("run", "results/runs/s", "x-r1-0f")),
+        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1"),
+        LiveJob(15, "RUNNING", "bash", "(null)"),
+    ]
+
+
+SINFO = "main*|infinite|cache,big\nmain*|infinite|flat,big\nshort|1-02:03:30|(null)\n"
+
+
+def test_partitions_gather_the_features_of_their_nodes() -> None:
+    assert parse_partitions(SINFO) == {
+        "main": Partition("main", True, None, frozenset({"cache", "flat", "big"})),
+        "short": Partition("short", False, 1563.5, frozenset()),
+    }
+
+
+@pytest.mark.parametrize(
+    ("partition", "constraint", "error"),
+    [
+        ("", "cache|flat", None),
+        ("main", "big&[cache*2|flat*2]", None),
+        ("short", "", None),
+        ("long", "", "s.yaml: slurm.partition: no partition 'long' here; allowed: main, short"),
+        (
+            "",
+            "big&hbm",
+            "s.yaml: slurm: constraint 'big&hbm': no node offers 'hbm'; offered: big, cache, flat",
+        ),
+        (
+            "short",
+            "cache",
+            "s.yaml: slurm: constraint 'cache': no node of partition short offers 'cache'; "
+            "offered: none",
+        ),
+    ],
+)
+def test_names_that_the_cluster_does_not_know(
+    monkeypatch: pytest.MonkeyPatch, partition: str, constraint: str, error: str | None
+) -> None:
+    def known() -> Mapping[str, Partition]:
+        return parse_partitions(SINFO)
+
+    monkeypatch.setattr(queue, "partitions", known)
+    if error is None:
+        queue.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+        return
+    with pytest.raises(UserError) as caught:
+        queue.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+    assert str(caught.value) == error
+
+
+def test_a_limit_that_the_partition_would_let_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queue, "partitions", lambda: parse_partitions(SINFO))
+    queue.check_names("main", [], 10**6, "s.yaml: slurm")
+    with pytest.raises(UserError) as caught:
+        queue.check_names("short", [], 1564, "s.yaml: slurm")
+    assert str(caught.value) == (
+        "s.yaml: slurm: a job asks for 1564 min, partition short allows 1563.5; "
+        "lower time_limit_minutes or name another partition"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "minutes"),
+    [("5:00", 5), ("1:30:00", 90), ("2-00:00:00", 2880), ("infinite", None), ("n/a", None)],
+)
+def test_limits(limit: str, minutes: float | None) -> None:
+    assert queue.minutes_of(limit) == minutes
+
+
+def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match="sbatch is not on this machine: call Snakemake where"):
+        queue.check_commands()
+    with pytest.raises(UserError, match="squeue is not on this machine"):
+        queue.ask("squeue")

@@ -1,0 +1,120 @@
+"""Requests: from estimates, and from how the last job of a run ended."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.estimates import Estimates
+from scalesweep.site import load_site
+from scalesweep.slurm.requests import Request, may_mend, request_for
+from scalesweep.store import DONE, NEW, RunState
+from tests.conftest import make_project
+
+SITE = """\
+site: toy
+nodes: 4
+cores_per_node: 4
+memory_gb_per_node: 8
+time_limit_minutes: 10
+slurm: {margin: 3, max_minutes: 20}
+"""
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    project = make_project(tmp_path_factory.mktemp("requests") / "project")
+    project.write("config/sites/toy.yaml", SITE)
+    path = project.write(
+        "campaign.yaml",
+        "campaign: c\nsite: toy\nexperiments:\n  e:\n    benchmark: data_loading\n"
+        "    axes: {ranks: [1, 2, 4]}\n    memory_gb_per_rank: 1.5\n    repeats: 2\n",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.site.SITES", project.path / "config" / "sites")
+        assert load_site("toy").slurm is not None
+        return load_campaign(path)
+
+
+def request(
+    campaign: Campaign,
+    ranks: int = 2,
+    failure: Mapping[str, Any] | None = None,
+    wall_s: float | None = None,
+) -> Request:
+    """The request of the second repeat, the first of which may be done in ``wall_s``."""
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    first, run = [run for run in experiment.runs if run.point["ranks"] == ranks]
+    if wall_s is not None:
+        states[first.run_id] = RunState(DONE, "s", wall_s=wall_s, source="measured")
+    return request_for(campaign, experiment, run, Estimates(campaign, states), failure)
+
+
+def failed(cause: str, **asked: Any) -> dict[str, Any]:
+    defaults = {"nodes": 2, "minutes": 11, "limit_s": 600.0, "mem_mb": 2048}
+    return {"cause": cause, "asked": {**defaults, **asked}, "nodes": "node[1-2]"}
+
+
+def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> None:
+    assert request(campaign).limit_s == 600
+    assert request(campaign).shape.minutes == 11
+    known = request(campaign, wall_s=50)
+    assert (known.limit_s, known.shape.minutes) == (150, 4)
+    # Not below a minute, never above the experiment's own limit.
+    assert request(campaign, wall_s=2).limit_s == 60
+    assert request(campaign, wall_s=500).limit_s == 600
+
+
+def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=120.0, minutes=3)).limit_s == 240
+    # Slurm's own limit was longer than the program's.
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=6.0, minutes=3)).limit_s == 240
+    assert request(campaign, failure=failed("TIMEOUT")).limit_s == 1200
+    assert request(campaign, failure=failed("TIMEOUT", limit_s=900.0)).limit_s == 1200
+    # What the last job was given is not taken back for another cause, or by a new estimate.
+    assert request(campaign, failure=failed("NODE_FAIL", limit_s=900.0), wall_s=9).limit_s == 900
+
+
+def test_more_memory_after_out_of_memory(campaign: Campaign) -> None:
+    assert request(campaign).shape.mem_mb == 1536 + 512
+    assert request(campaign, failure=failed("OUT_OF_MEMORY")).shape.mem_mb == 4096
+    assert request(campaign, failure=failed("OUT_OF_MEMORY", mem_mb=6000)).shape.mem_mb == 8192
+    assert request(campaign, failure=failed("TIMEOUT", mem_mb=4096)).shape.mem_mb == 4096
+
+
+def test_other_nodes_after_a_node_failed(campaign: Campaign) -> None:
+    assert request(campaign, failure=failed("NODE_FAIL")).shape.exclude == "node[1-2]"
+    assert request(campaign, failure=failed("TIMEOUT")).shape.exclude == ""
+    # Four of four nodes: there are no others.
+    assert request(campaign, 4, failure=failed("NODE_FAIL", nodes=4)).shape.exclude == ""
+
+
+def test_a_failure_of_no_job_changes_nothing(campaign: Campaign) -> None:
+    for failure in ({"cause": "TIMEOUT"}, {"cause": "TIMEOUT", "asked": {"limit_s": None}}):
+        assert request(campaign, failure=failure) == request(campaign)
+
+
+@pytest.mark.parametrize(
+    ("cause", "asked", "mends"),
+    [
+        ("TIMEOUT", {}, True),
+        ("TIMEOUT", {"limit_s": 1200.0}, False),
+        ("TIMEOUT", {"limit_s": None}, False),
+        ("OUT_OF_MEMORY", {}, True),
+        ("OUT_OF_MEMORY", {"mem_mb": 8192}, False),
+        ("OUT_OF_MEMORY", {"mem_mb": None}, False),
+        ("NODE_FAIL", {}, True),
+        ("PREEMPTED", {}, True),
+        ("NON_ZERO_EXIT", {}, False),
+        ("BAD_RESULT", {}, False),
+        ("CANCELLED", {}, False),
+        ("KILLED", {}, False),
+    ],
+)
+def test_only_some_causes_are_tried_again(
+    campaign: Campaign, cause: str, asked: dict[str, Any], mends: bool
+) -> None:
+    (experiment,) = campaign.experiments
+    assert may_mend(campaign, experiment, cause, failed(cause, **asked)["asked"]) is mends

@@ -1,0 +1,226 @@
+"""What sacct prints is read right; the text is from the test cluster (Slurm 22.05, no cgroups)."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scalesweep.errors import UserError
+from scalesweep.slurm import sacct
+from scalesweep.slurm.sacct import Job, cause_of, finished, parse, query, settled
+
+MIB = 2**20
+# sacct -nP --units=K -D; jobs 15 and 16 are pieced together from several looks.
+CAPTURED = """\
+1|COMPLETED|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:12|0|60|2|2|node[1-2]|main|2048000K|||
+1.batch|COMPLETED|0:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:12|0||1|1|node1||||energy=0|0
+2|FAILED|3:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:14|2|60|2|8|node[1-2]|main|1638400K|||0
+2.batch|FAILED|3:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:14|2||1|6|node1|||10748K|cpu=00:00:00,energy=0,fs/disk=29.88K,mem=10748K,pages=0,vmem=286040K|0
+2.0|COMPLETED|0:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:14|2||2|8|node[1-2]|||1780K|cpu=00:00:00,energy=0,fs/disk=27.25K,mem=6708K,pages=0,vmem=11680K|0
+3|FAILED|0:9|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:13|1|60|1|1|node1|main|102400K|||
+3.batch|CANCELLED by 0|0:9|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:13|1||1|1|node1|||405484K|cpu=00:00:00,energy=0,fs/disk=1650.43K,mem=405484K,pages=0.00K,vmem=409800K|0
+4|FAILED|9:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:13|1|60|1|1|node1|main|102400K|||0
+4.batch|FAILED|9:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:13|1||1|1|node1|||10828K|cpu=00:00:00,energy=0,fs/disk=28.21K,mem=10828K,pages=0.00K,vmem=219476K|0
+4.0|CANCELLED by 0|0:9|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:13|1||1|1|node1|||404060K|cpu=00:00:00,energy=0,fs/disk=1646.32K,mem=404060K,pages=0,vmem=407196K|0
+5|CANCELLED by 0|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:15|3|60|1|1|node1|main|1048576K|||
+5.batch|CANCELLED|0:15|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:15|3||1|1|node1|||10680K|cpu=00:00:00,energy=0,fs/disk=28.12K,mem=10680K,pages=0,vmem=219476K|0
+6|TIMEOUT|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:53:22|70|1|1|1|node1|main|1048576K|||
+6.batch|CANCELLED|0:15|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:53:22|70||1|1|node1|||3212K|cpu=00:00:00,energy=0,fs/disk=10.83K,mem=3212K,pages=0,vmem=5512K|0
+7|COMPLETED|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:12|0|60|1|256|node3|main|268435456K|||
+7.batch|COMPLETED|0:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:12|0||1|256|node3||||energy=0|0
+8|CANCELLED by 0|0:0|2026-11-21T07:52:11|2026-11-21T07:52:15|2026-11-21T07:52:15|0|60|1|1|None assigned|main|1048576K|||0
+10|COMPLETED|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:14|2|60|2|2|node[1-2]|main|204800K|||0
+10.batch|COMPLETED|0:0|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:14|2||1|1|node1|||10712K|cpu=00:00:00,energy=0,fs/disk=37.95K,mem=10712K,pages=0,vmem=286040K|0
+10.0|CANCELLED by 0|0:9|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:13|1||2|2|node[1-2]|||404016K|cpu=00:00:00,energy=0,fs/disk=3292.64K,mem=404016K,pages=0,vmem=407196K|0
+11|REQUEUED|0:0|2026-11-21T07:52:11|2026-11-21T07:52:12|2026-11-21T07:52:15|3|60|1|1|node4|main|1048576K|||
+11.batch|CANCELLED|0:15|2026-11-21T07:52:12|2026-11-21T07:52:12|2026-11-21T07:52:15|3||1|1|node4|||3288K|cpu=00:00:00,energy=0,fs/disk=10.83K,mem=3288K,pages=0,vmem=5512K|0
+11|COMPLETED|0:0|2026-11-21T07:52:15|2026-11-21T07:54:16|2026-11-21T07:59:16|300|60|1|1|node4|main|1048576K|||
+11.batch|COMPLETED|0:0|2026-11-21T07:54:16|2026-11-21T07:54:16|2026-11-21T07:59:16|300||1|1|node4|||3252K|cpu=00:00:00,energy=0,fs/disk=10.83K,mem=3252K,pages=0,vmem=5512K|0
+12|FAILED|9:0|2026-11-21T07:54:55|2026-11-21T07:54:55|2026-11-21T07:54:56|1|60|1|4|node4|main|204800K|||0
+12.batch|FAILED|9:0|2026-11-21T07:54:55|2026-11-21T07:54:55|2026-11-21T07:54:56|1||1|4|node4|||13896K|cpu=00:00:00,energy=0,fs/disk=35.88K,mem=13896K,pages=0.00K,vmem=223836K|0
+12.0|CANCELLED by 0|0:9|2026-11-21T07:54:55|2026-11-21T07:54:55|2026-11-21T07:54:56|1||1|4|node4|||91652K|cpu=00:00:00,energy=0,fs/disk=6585.29K,mem=366312K,pages=0,vmem=378832K|0
+15|NODE_FAIL|0:0|2026-11-21T08:00:11|2026-11-21T08:00:11|2026-11-21T08:00:41|30|60|2|2|node[3-4]|main|2097152K|||0
+15.batch|CANCELLED|0:15|2026-11-21T08:00:11|2026-11-21T08:00:11|2026-11-21T08:00:41|30||1|1|node3|||10752K|cpu=00:00:00,energy=0,mem=10752K|0
+16|PENDING|0:0|2026-11-21T07:52:15|Unknown|Unknown|0|UNLIMITED|1|1|None assigned|main|1048576K|||0
+16.batch|RUNNING|0:0|2026-11-21T07:52:15|2026-11-21T07:52:15|Unknown|1||1|1|node4||||energy=0|0
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def jobs() -> dict[int, Job]:
+    return parse(CAPTURED)
+
+
+def test_a_completed_job(jobs: dict[int, Job]) -> None:
+    job = jobs[1]
+    assert (job.state, job.exit_code, job.signal) == ("COMPLETED", 0, 0)
+    assert job.submitted == "2026-11-21T07:52:11+00:00"
+    assert job.started == job.ended == "2026-11-21T07:52:12+00:00"
+    assert (job.elapsed_s, job.limit_s) == (0, 3600)
+    assert (job.nodes, job.cpus, job.node_list, job.partition) == (2, 2, "node[1-2]", "main")
+    # --mem=1000M on two nodes: sacct prints the sum.
+    assert job.asked_mem_bytes == 1000 * MIB
+    # It ended before anything was sampled, and nothing measures energy here.
+    assert job.max_rss_bytes is None and job.energy_j is None
+    assert [step.name for step in job.steps] == ["batch"]
+    assert finished(job) and settled(job) and cause_of(job) is None
+
+
+def test_a_failed_job_is_the_launchers_to_explain(jobs: dict[int, Job]) -> None:
+    job = jobs[2]
+    assert (job.state, job.exit_code) == ("FAILED", 3) and cause_of(job) is None
+    assert job.asked_mem_bytes == 800 * MIB
+    assert job.max_rss_bytes == 10748 * 1024
+    assert [(s.name, s.state, s.exit_code) for s in job.steps] == [
+        ("batch", "FAILED", 3),
+        ("0", "COMPLETED", 0),
+    ]
+    assert job.steps[1].node_rss_bytes == 6708 * 1024 // 2
+
+
+def test_too_much_memory_is_found_without_cgroups(jobs: dict[int, Job]) -> None:
+    for number, used in ((3, "0.387"), (4, "0.385")):
+        detail = f"job {number} asked for 0.0977 GiB per node and was seen to use {used} GiB"
+        assert cause_of(jobs[number]) == ("OUT_OF_MEMORY", detail)
+    # Four tasks of 90 MiB, none of which is above 200 MiB by itself.
+    detail = "job 12 asked for 0.195 GiB per node and was seen to use 0.349 GiB"
+    assert cause_of(jobs[12]) == ("OUT_OF_MEMORY", detail)
+    # The script went on after that and ended well.
+    assert jobs[10].steps[1].signal == 9 and cause_of(jobs[10]) is None
+
+
+def test_too_much_memory_with_cgroups(jobs: dict[int, Job]) -> None:
+    said = replace(jobs[2], state="OUT_OF_MEMORY")
+    assert (cause_of(said) or ("", ""))[0] == "OUT_OF_MEMORY"
+    step = replace(jobs[2].steps[1], state="OUT_OF_MEMORY")
+    by_step = replace(jobs[2], steps=(step,))
+    assert (cause_of(by_step) or ("", ""))[0] == "OUT_OF_MEMORY"
+    unseen = replace(said, steps=(), max_rss_bytes=None, asked_mem_bytes=None)
+    assert "an unknown amount" in (cause_of(unseen) or ("", ""))[1]
+
+
+def test_a_killed_step_within_its_memory_is_no_lack_of_it(jobs: dict[int, Job]) -> None:
+    step = replace(jobs[2].steps[1], state="CANCELLED", signal=9)
+    assert cause_of(replace(jobs[2], steps=(step,))) is None
+
+
+def test_the_schedulers_own_causes(jobs: dict[int, Job]) -> None:
+    assert cause_of(jobs[5]) == ("CANCELLED", "job 5 was cancelled by user 0")
+    assert cause_of(jobs[6]) == ("TIMEOUT", "job 6 reached its limit of 1 min")
+    assert cause_of(jobs[15]) == ("NODE_FAIL", "job 15 lost a node of node[3-4]")
+    for state in ("PREEMPTED", "DEADLINE", "BOOT_FAIL"):
+        found = cause_of(replace(jobs[15], state=state))
+        assert found is not None and found[0] == state and "job 15" in found[1]
+    assert cause_of(replace(jobs[5], state_detail="")) == ("CANCELLED", "job 5 was cancelled")
+
+
+def test_a_job_cancelled_in_the_queue_never_started(jobs: dict[int, Job]) -> None:
+    job = jobs[8]
+    assert (job.started, job.node_list, job.elapsed_s) == (None, "", 0)
+    assert job.ended and finished(job) and settled(job)
+
+
+def test_of_several_tries_the_last_one_counts(jobs: dict[int, Job]) -> None:
+    job = jobs[11]
+    assert (job.state, job.elapsed_s, job.submitted) == (
+        *("COMPLETED", 300),
+        "2026-11-21T07:52:15+00:00",
+    )
+    assert [step.max_rss_bytes for step in job.steps] == [3252 * 1024]
+
+
+def test_a_job_that_is_not_over(jobs: dict[int, Job]) -> None:
+    job = jobs[16]
+    assert not finished(job) and not settled(job) and cause_of(job) is None
+    assert (job.started, job.ended, job.limit_s) == (None, None, None)
+    assert not settled(replace(job, state="FAILED")) and finished(replace(job, state="FAILED"))
+
+
+def test_a_job_that_the_books_do_not_have_whole_yet() -> None:
+    # A second after its end; without partition, limit and memory.
+    rows = """\
+17|FAILED|9:0|2026-11-21T08:20:35|2026-11-21T08:20:35|2026-11-21T08:20:36|1||1|1|node1||18889465931478580852736K|||
+17.0|CANCELLED by 0|0:9|2026-11-21T08:20:35|2026-11-21T08:20:35|2026-11-21T08:20:36|1||1|1|node1|||404060K|mem=404060K|0
+"""  # noqa: E501
+    job = parse(rows)[17]
+    assert finished(job) and not settled(job)
+    assert (job.asked_mem_bytes, job.limit_s, cause_of(job)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1024Mn", 1024 * MIB),
+        ("4Gc", 3 * 4096 * MIB),
+        ("262144M", 131072 * MIB),
+        ("16G", 8192 * MIB),
+        ("1.50G", 768 * MIB),
+        ("1048576K", 512 * MIB),
+        ("0n", None),
+        ("0", None),
+        ("", None),
+        ("16?", None),
+        ("18889465931478580852736K", None),
+    ],
+)
+def test_memory_asked_for_in_every_spelling(text: str, wanted: int | None) -> None:
+    line = f"7|FAILED|1:0||||5|60|2|6|a,b|p|{text}|||"
+    assert parse(line)[7].asked_mem_bytes == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("0", None), ("", None), ("18446744073709551614", None), ("4294967294", None), ("52", 52)],
+)
+def test_energy_is_missing_where_nothing_measures_it(text: str, wanted: int | None) -> None:
+    assert parse(f"7|FAILED|1:0||||5|60|2|6|a,b|p|1G|||{text}")[7].energy_j == wanted
+
+
+def test_energy_of_steps_on_the_same_nodes_is_not_added_up() -> None:
+    steps = "".join(f"7.{s}|COMPLETED|0:0||||5||2|6|a,b||||energy={e}|{e}\n"
+                    for s, e in (("batch", 40), ("0", 90)))  # fmt: skip
+    assert parse(f"7|COMPLETED|0:0||||5|60|2|6|a,b|p|1G|||\n{steps}")[7].energy_j == 90
+
+
+def test_what_is_no_row_is_passed_over() -> None:
+    assert parse("\nsacct: something\n5_[1-3]|PENDING\n9.batch" + "|" * 15 + "\n") == {}
+
+
+def fake_sacct(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "sacct"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+def test_query_asks_for_200_jobs_at_a_time_in_utc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").write_text(CAPTURED)
+    script = f'echo "$TZ $SLURM_TIME_FORMAT $4" >> {tmp_path}/calls; cat {tmp_path}/text'
+    fake_sacct(tmp_path, script, monkeypatch)
+    monkeypatch.setenv("TZ", "America/Toronto")
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
+    assert query([]) == {}
+    assert query(range(1, 402)) == parse(CAPTURED)
+    calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
+    assert [call[:2] for call in calls] == [["UTC", "standard"]] * 3
+    assert [len(call[2].split(",")) for call in calls] == [200, 200, 1]
+
+
+def test_no_accounting_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "echo 'warning' >&2; echo 'Slurm accounting storage is disabled' >&2; exit 1"
+    fake_sacct(tmp_path, said, monkeypatch)
+    with pytest.raises(UserError, match=r"^sacct: Slurm accounting storage is disabled$"):
+        query([1])
+    fake_sacct(tmp_path, "exit 4", monkeypatch)
+    with pytest.raises(UserError, match=r"^sacct: exit code 4$"):
+        query([1])
+    monkeypatch.setattr(sacct, "_TIMEOUT_S", 0.2)
+    fake_sacct(tmp_path, "exec sleep 5", monkeypatch)
+    with pytest.raises(UserError, match="no answer"):
+        query([1])
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"^sacct: not on this machine$"):
+        query([1])

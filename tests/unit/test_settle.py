@@ -1,0 +1,122 @@
+"""The last word on a run after its Slurm job has ended."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.slurm.sacct import Job
+from scalesweep.slurm.settle import settle
+from scalesweep.store import FAILED, scan
+
+ASKED = {"minutes": 5, "mem_mb": 1024, "nodes": 2}
+JOB = Job(
+    job_id=12, state="FAILED", state_detail="", exit_code=1, signal=0,
+    submitted="2026-03-01T08:00:00+00:00", started="2026-03-01T08:00:30+00:00",
+    ended="2026-03-01T08:10:30+00:00", elapsed_s=600, limit_s=3600, nodes=2, cpus=48,
+    node_list="node[1-2]", partition="main", asked_mem_bytes=2**30, max_rss_bytes=2**29,
+    energy_j=None, steps=(),
+)  # fmt: skip
+TIMEOUT = replace(JOB, state="TIMEOUT", exit_code=0)
+
+
+def by_launcher(folder: Path, **words: Any) -> dict[str, Any]:
+    failure = {
+        "schema": 1, "run_id": "a", "cause": "NON_ZERO_EXIT", "detail": "exit code 3",
+        "exit_code": 3, "signal": None, "attempt": 2, "job_id": 12,
+        "started": "2026-03-01T08:00:35+00:00", "ended": "2026-03-01T08:10:20.5+00:00",
+        "last_lines": ["x"], **words,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "failure.json").write_text(json.dumps(failure))
+    return failure
+
+
+def failure_in(folder: Path) -> dict[str, Any]:
+    content = json.loads((folder / "failure.json").read_bytes())
+    assert isinstance(content, dict)
+    return content
+
+
+def test_a_record_needs_no_word(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("{}")
+    assert settle(tmp_path, "a", TIMEOUT, ASKED) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_the_launchers_word_stands(tmp_path: Path) -> None:
+    failure = by_launcher(tmp_path)
+    assert settle(tmp_path, "a", JOB, ASKED) == "NON_ZERO_EXIT"
+    assert failure_in(tmp_path) == {**failure, "asked": ASKED, "nodes": "node[1-2]"}
+
+
+def test_slurm_outranks_the_launcher(tmp_path: Path) -> None:
+    failure = by_launcher(tmp_path)
+    assert settle(tmp_path, "a", TIMEOUT, ASKED) == "TIMEOUT"
+    told = {"cause": "TIMEOUT", "detail": "job 12 reached its limit of 60 min"}
+    assert failure_in(tmp_path) == {**failure, **told, "asked": ASKED, "nodes": "node[1-2]"}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        {},
+        {"job_id": 11},
+        {"job_id": None},
+        # The same job, before Slurm requeued it.
+        {"ended": "2026-03-01T07:59:00+00:00"},
+    ],
+)
+def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) -> None:
+    folder = tmp_path / "a"
+    if old:
+        by_launcher(folder, **old)
+    log = tmp_path / "12.log"
+    log.write_text("first\n\n" + "line\n" * 30 + "slurmstepd: error\n")
+    killed = replace(JOB, exit_code=0, signal=9)
+    assert settle(folder, "a", killed, ASKED, log) == "KILLED"
+    found = failure_in(folder)
+    assert found["detail"] == (
+        "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
+    )
+    assert (found["job_id"], found["attempt"]) == (12, 0)
+    assert (found["exit_code"], found["signal"]) == (None, 9)
+    assert (found["asked"], found["nodes"]) == (ASKED, "node[1-2]")
+    assert found["last_lines"] == [*["line"] * 19, "slurmstepd: error"]
+    state = scan(tmp_path, ["a"])["a"]
+    assert (state.status, state.cause, state.detail) == (FAILED, "KILLED", found["detail"])
+
+
+def test_last_lines_are_of_this_try(tmp_path: Path) -> None:
+    for number, began in ((1, "2026-03-01T07:00:00+00:00"), (10, "2026-03-01T08:00:31+00:00")):
+        attempt = tmp_path / f"attempt-{number}"
+        attempt.mkdir()
+        (attempt / "stdout.log").write_text(f"out {number}\n")
+        (attempt / "stderr.log").write_text(f"err {number}\n")
+        (attempt / "run.json").touch()
+        seconds = datetime.fromisoformat(began).timestamp()
+        os.utime(attempt / "run.json", (seconds, seconds))
+    (tmp_path / "12.log").write_text("log\n")
+    assert settle(tmp_path, "a", TIMEOUT, ASKED, tmp_path / "12.log") == "TIMEOUT"
+    found = failure_in(tmp_path)
+    assert (found["attempt"], found["last_lines"]) == (10, ["out 10", "err 10"])
+    later = replace(TIMEOUT, job_id=13, started="2026-03-01T09:00:00+00:00")
+    settle(tmp_path, "a", later, ASKED, tmp_path / "12.log")
+    found = failure_in(tmp_path)
+    assert (found["attempt"], found["last_lines"]) == (0, ["log"])
+    settle(tmp_path, "a", replace(later, job_id=14), ASKED)
+    assert failure_in(tmp_path)["last_lines"] == []
+
+
+def test_settling_again_changes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    assert settle(folder, "a", JOB, ASKED) == "KILLED"
+    before = (folder / "failure.json").stat().st_mtime_ns
+    assert settle(folder, "a", JOB, ASKED) == "KILLED"
+    assert (folder / "failure.json").stat().st_mtime_ns == before
+    # The accounting is complete a moment later.
+    assert settle(folder, "a", TIMEOUT, ASKED) == "TIMEOUT"

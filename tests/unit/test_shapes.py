@@ -1,0 +1,132 @@
+"""What jobs ask for, from 1 to 1,024 ranks."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.errors import UserError
+from scalesweep.site import Site, load_site
+from scalesweep.slurm.shapes import RESOURCES, Shape, run_shape, staging_shape
+
+SITE = """\
+site: big
+nodes: 1024
+cores_per_node: 24
+memory_gb_per_node: 96
+gpus_per_node: {gpus}
+time_limit_minutes: 60
+stage_workers: 8
+slurm: {slurm}
+"""
+
+
+def site(folder: Path, slurm: str = "{}", gpus: int = 0) -> Site:
+    (folder / "big.yaml").write_text(SITE.format(slurm=slurm, gpus=gpus))
+    return load_site("big", folder=folder)
+
+
+def point(ranks: int, per_node: int = 1, **more: Any) -> dict[str, Any]:
+    return {"ranks": ranks, "ranks_per_node": per_node, **more}
+
+
+@pytest.mark.parametrize("per_node", [1, 2, 3, 5, 8, 24])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 8, 64, 100, 512, 1000, 1024])
+def test_every_rank_count_fits_its_nodes(tmp_path: Path, ranks: int, per_node: int) -> None:
+    shape = run_shape(site(tmp_path), point(ranks, per_node), limit_s=600)
+    assert shape.tasks == ranks
+    assert shape.nodes == -(-ranks // per_node)
+    # Balanced, every task has a place, and no node is asked for in vain or beyond its cores.
+    assert (shape.nodes - 1) * shape.tasks_per_node < ranks <= shape.nodes * shape.tasks_per_node
+    assert shape.cpus_per_task == 24 // shape.tasks_per_node
+    assert shape.minutes == 11
+    resources = shape.resources()
+    # The plugin: mpi is refused with one task, and missing puts the body into a step.
+    assert resources["mpi"] == ("srun" if ranks > 1 else "")
+    assert "tasks_per_node" not in resources
+    assert resources.keys() <= set(RESOURCES)
+
+
+def test_the_request_in_full(tmp_path: Path) -> None:
+    options = (
+        "{account: proj1, partition: gpu, qos: high, constraint: knl, reservation: week 12,"
+        " exclusive: true, extra: ['--switches=1'], startup_minutes: 2}"
+    )
+    here = site(tmp_path, options, gpus=4)
+    shape = run_shape(here, point(12, 4, memory_mode="flat"), 100, constraint="{memory_mode}")
+    further = [
+        *("--ntasks-per-node=4", "--gpus-per-node=4", "--exclusive", "--no-requeue"),
+        *("--reservation=week 12", "--switches=1"),
+    ]
+    assert shape.sbatch_words() == [
+        *("--nodes=3", "--ntasks=12", "--cpus-per-task=6", "--time=4", "--mem=98304"),
+        *("--account=proj1", "--partition=gpu", "--qos=high", "--constraint=knl&flat"),
+        *further,
+    ]
+    resources = shape.resources()
+    extra = resources.pop("slurm_extra")
+    # The last word takes back what the plugin excludes after a NODE_FAIL.
+    assert shlex.split(str(extra)) == [*further, "--exclude="]
+    assert resources == {
+        **{"nodes": 3, "tasks": 12, "mpi": "srun", "cpus_per_task": 6, "runtime": 4},
+        **{"mem_mb": 98304, "constraint": "knl&flat", "slurm_account": "proj1"},
+        **{"slurm_partition": "gpu", "qos": "high"},
+    }
+    assert shape.node_hours == pytest.approx(0.2)
+
+
+def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
+    here = site(tmp_path)
+    assert run_shape(here, point(1), 60).mem_mb == 96 * 1024
+    assert run_shape(here, point(5, 5), 60).mem_mb == 96 * 1024 * 20 // 24
+    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5).mem_mb == 6 * 1024 + 512
+    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5, mem_mb=7000).mem_mb == 7000
+    unknown = replace(here, memory_gb_per_node=None)
+    assert run_shape(unknown, point(4, 4), 60).mem_mb is None
+    with pytest.raises(UserError, match=r"4 ranks on a node take 100\.5 GiB, .* site big has 96"):
+        run_shape(here, point(4, 4), 60, memory_gb_per_rank=25)
+
+
+def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
+    here = site(tmp_path)
+    assert run_shape(here, point(2), 60).extra == ("--no-requeue",)
+    alone = replace(here, concurrent_runs=1)
+    assert run_shape(alone, point(2), 60).extra == ("--no-requeue", "--dependency=singleton")
+    elsewhere = run_shape(here, point(2), 60, exclude="n[1-2]")
+    assert "--exclude=n[1-2]" in elsewhere.sbatch_words()
+    assert str(elsewhere.resources()["slurm_extra"]).endswith("'--exclude=n[1-2]'")
+    assert run_shape(site(tmp_path, "{requeue: true}"), point(1), 60).extra == ("--requeue",)
+
+
+def test_staging_is_one_task(tmp_path: Path) -> None:
+    shape = staging_shape(site(tmp_path, "{staging: {minutes: 90, memory_gb: 2}, partition: p}"))
+    assert shape == Shape(
+        nodes=1, tasks=1, tasks_per_node=1, cpus_per_task=8, minutes=90, mem_mb=2048,
+        partition="p", extra=("--no-requeue",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("concurrent_runs: 2", "concurrent_runs: with a slurm section it is 1"),
+        ("oversubscribe: true", "oversubscribe: not with a slurm section"),
+        ("slurm: {queue: long}", "slurm: unknown key 'queue'"),
+        ("slurm: {extra: [-N 3]}", "slurm.extra"),
+        ("slurm: {max_attempts: 0}", "slurm.max_attempts"),
+    ],
+)
+def test_wrong_keys_are_told(tmp_path: Path, line: str, message: str) -> None:
+    text = SITE.format(slurm="{}", gpus=0)
+    text = text.replace("slurm: {}", line) if line.startswith("slurm") else f"{text}{line}\n"
+    (tmp_path / "big.yaml").write_text(text)
+    with pytest.raises(UserError, match=message):
+        load_site("big", folder=tmp_path)
+
+
+def test_a_site_without_slurm_has_no_shapes(tmp_path: Path) -> None:
+    (tmp_path / "pc.yaml").write_text("site: pc\nnodes: 1\n")
+    with pytest.raises(UserError, match=r"pc\.yaml: has no 'slurm' section"):
+        run_shape(load_site("pc", folder=tmp_path), point(1), 60)

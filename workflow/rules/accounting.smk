@@ -1,0 +1,25 @@
+# Jobs of the runs: what each has asked for and what it has used, as Slurm's accounting knows.
+
+
+localrules:
+    accounting,
+
+
+rule accounting:
+    input:
+        plan=f"{RESULTS}/plan.json",
+        # After it: the records tell how long each program ran inside its job.
+        summary=f"{RESULTS}/summary.parquet",
+    output:
+        f"{RESULTS}/jobs.csv",
+    log:
+        f"{RESULTS}/logs/accounting.log",
+    params:
+        script=f"{SCRIPT}/accounting.py",
+        runs=RUNS,
+        logs=LOGS,
+    message:
+        "Accounting for jobs"
+    shell:
+        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --logs {params.logs:q}"
+        " --out {output:q} > {log:q} 2>&1"

@@ -1,0 +1,20 @@
+# Jobs that an earlier Snakemake, gone by now, has left in the queue: waited for, never doubled.
+
+
+localrules:
+    adopt,
+
+
+rule adopt:
+    output:
+        touch(f"{RESULTS}/.state/adopted-{{sessions}}"),
+    log:
+        f"{RESULTS}/logs/adopt-{{sessions}}.log",
+    params:
+        script=f"{SCRIPT}/adopt.py",
+        campaign=SWEEP.campaign_arguments(),
+        sessions=SWEEP.sessions,
+    message:
+        "Waiting for jobs of an earlier Snakemake"
+    shell:
+        "{params.script} {params.campaign} --sessions {params.sessions:q} 2>&1 | tee {log:q}"
