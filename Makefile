@@ -28,6 +28,7 @@ lint: setup
 	mypy
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
+	python tools/parameters.py --check
 
 format: setup
 	ruff check --fix .
@@ -36,11 +37,11 @@ format: setup
 
 bench: setup
 	@mkdir -p results/bench
-	@for name in data_loading workflow; do \
+	@for name in data_loading workflow slurm_job; do \
 	    python bench/$$name.py --json results/bench/$$name.json || exit 1; done
 
 # A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).
-SLURM_FOLDER := /tmp/slurm-test
+SLURM_FOLDER ?= /tmp/slurm-test
 
 slurm-up:
 	@python3 tests/slurm/cluster.py up --folder $(SLURM_FOLDER)

@@ -55,14 +55,15 @@ class SlurmProject(Project):
                 process.kill()
         return code, (self.path / "out").read_text()
 
-    def run_ids(self, campaign: str, results: str = "results") -> dict[str, str]:
-        """Behaviour (or ranks, for the well-behaved) -> run id, from the plan of a campaign."""
-        plan = self.path / results / "plan.csv"
-        with plan.open(newline="") as file:
-            return {
-                row["behaviour"] if row["behaviour"] != "good" else row["ranks"]: row["run_id"]
-                for row in csv.DictReader(file)
-            }
+    def run_ids(self) -> dict[str, str]:
+        """Behaviour of the toy (ranks, where it is good) -> run id, from the plan."""
+        with (self.path / "results" / "plan.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        odd = ("", "good", None)
+        return {
+            row["ranks"] if row.get("behaviour") in odd else row["behaviour"]: row["run_id"]
+            for row in rows
+        }
 
     def jobs(self, run_id: str) -> list[dict[str, str]]:
         """Rows of jobs.csv of a run, in the order of their jobs."""

@@ -66,7 +66,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         assert snakemake.wait(300) == 1
     cluster.start_nodes(node)
     said = (project.path / "out").read_text()
-    ids = project.run_ids("c.yaml")
+    ids = project.run_ids()
 
     # A wrong program is not tried again, nor what has reached the site's longest limit.
     for behaviour, cause, detail in (

@@ -57,7 +57,7 @@ def test_the_next_call_waits_for_what_is_in_the_queue(cluster: Cluster, tmp_path
     assert code != 0 and "--unlock" in said  # Snakemake's own lock tells of the dead one
     assert project.slurm("--configfile", "c.yaml", "--unlock")[0] == 0
     code, said = project.slurm("--configfile", "c.yaml")
-    ids = project.run_ids("c.yaml")
+    ids = project.run_ids()
     waited = re.findall(r"^(\S+): job (\d+) of an earlier Snakemake is at work on it", said, re.M)
     # The first may have ended meanwhile; what it left stands.
     assert {job for _, job in waited} <= set(live) and len(waited) >= 2

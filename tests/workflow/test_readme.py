@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from scalesweep.yamlfile import check_schema
 from tests.conftest import ROOT
+from tests.slurm.cluster import missing_packages
 
 pytestmark = pytest.mark.slow
 
@@ -52,9 +54,13 @@ class Clone:
         return {p.parent.name for p in self.path.glob("results/runs/local/*/record.json")}
 
 
+def readme_blocks(language: str) -> list[list[str]]:
+    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [[line for line in block.splitlines() if line.strip()] for block in blocks]
+
+
 def readme_commands() -> list[str]:
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    lines = [line for block in readme_blocks("bash") for line in block]
     # `make test` is what is running right now.
     return [line for line in lines if not line.startswith("make test")]
 
@@ -133,3 +139,29 @@ def test_a_missing_tool_is_named_with_its_package(demo: Clone, tmp_path: Path) -
     )
     assert done.returncode == 1
     assert done.stderr == "error: cmake is missing: apt-get install cmake\n"
+
+
+@pytest.mark.slurm
+@pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
+def test_readme_on_a_slurm_of_ones_own(tmp_path: Path) -> None:
+    clone = Clone(tmp_path)
+    _, commands = readme_blocks("sh")
+    assert (
+        commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
+    )
+    # The run itself would take ten minutes; test_sweep.py has a shorter one.
+    lines = [
+        line.replace("snakemake --profile slurm ", "snakemake --profile slurm --dry-run ")
+        for line in commands[:-1]
+    ]
+    assert any("--dry-run" in line for line in lines)
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    start = f"export SLURM_FOLDER={folder}\nmake -s setup >&2\nsource .venv/bin/activate\n"
+    try:
+        said = clone.bash(start + "\n".join([*lines, "sinfo"]))
+    finally:
+        clone.bash(f"export SLURM_FOLDER={folder}\n{commands[-1]}")
+    assert "campaign demo on site test_cluster: 21 runs" in said
+    assert "sbatch --nodes=1 --ntasks=2 --cpus-per-task=128" in said
+    assert re.search(r"^run +21$", said, re.M) and "main*" in said
+    assert not folder.exists()

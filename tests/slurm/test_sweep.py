@@ -1,0 +1,88 @@
+"""A real sweep through `snakemake --profile slurm`: TensorFlow and Horovod across slurmds."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.slurm.cluster import Cluster, missing_packages
+from tests.slurm.support import slurm_project
+from tests.slurm.test_horovod import MPI, why_no_mpi
+
+REASON = missing_packages()
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+
+CAMPAIGN = """\
+campaign: sweep
+site: test_cluster
+experiments:
+  weak:
+    benchmark: data_loading
+    scaling: weak
+    axes: {ranks: [1, 2, 4]}
+    fixed:
+      ranks_per_node: 1
+      sample_shape: [16, 16, 16, 4]
+      samples_per_rank: 8
+      validation_samples_per_rank: 4
+      epochs: 3
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "controller",
+    [
+        "gloo",
+        pytest.param("mpi", marks=pytest.mark.skipif(bool(why_no_mpi()), reason=why_no_mpi())),
+    ],
+)
+def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controller: str) -> None:
+    project = slurm_project(tmp_path / "p", cluster)
+    site = yaml.safe_load((ROOT / "config" / "sites" / "test_cluster.yaml").read_text())
+    if controller == "mpi":
+        # Nothing but these words and variables makes a site one of MPI.
+        words = ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-N", "{nodes}", "-n", "{ranks}"]
+        site["launch"] = {key: [*words, "-c", "{cpus_per_rank}"] for key in ("single", "multi")}
+        site["env"] |= MPI
+    site["prologue"] = ["export TF_FROM_PROLOGUE=here"]
+    (project.path / "config" / "sites" / "test_cluster.yaml").write_text(yaml.safe_dump(site))
+    project.write("sweep.yaml", CAMPAIGN)
+    code, said = project.slurm("--configfile", "sweep.yaml")
+    assert code == 0, said
+    ids = project.run_ids()
+    assert sorted(ids) == ["1", "2", "4"]
+    for ranks, run_id in ids.items():
+        count = int(ranks)
+        record = project.result(run_id, "record.json")
+        nodes = record["resources"]["slurm_nodes"]
+        assert len(set(nodes)) == len(nodes) == count
+        assert set(nodes) <= set(cluster.nodes)
+        facts = record["environment"]["ranks"]
+        assert [rank["slurm_node"] for rank in facts] == nodes
+        assert all(rank["host"] and rank["affinity"] for rank in facts)
+        assert all({"inter_threads", "intra_threads", "omp_num_threads"} <= set(r) for r in facts)
+        variables = record["environment"]["variables"]
+        assert variables["TF_FROM_PROLOGUE"] == "here"
+        assert variables["HOROVOD_CONTROLLER"] == controller
+        asked = record["resources"]["slurm"]
+        (job,) = project.jobs(run_id)
+        assert (asked["nodes"], asked["job_id"]) == (count, int(job["job_id"]))
+        assert (job["state"], int(job["nodes"])) == ("COMPLETED", count)
+        assert float(job["program_s"]) == pytest.approx(record["wall_s"])
+    report = (project.path / "results" / "report.html").read_text()
+    assert "3 of 3 runs done" in report and 'id="jobs"' in report
+    # Staging was a job; planning, tables, figures and the report were not.
+    logs = project.path / "results" / "logs" / "slurm"
+    assert sorted(path.name for path in logs.iterdir()) == ["rule_run", "rule_stage"]
+    # Nothing is left to do, and that costs no job.
+    code, said = project.slurm("--configfile", "sweep.yaml")
+    assert code == 0 and "Nothing to be done" in said
