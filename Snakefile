@@ -29,7 +29,8 @@ if workflow.is_main_process:
             overrides=workflow.config_settings.config,
             default=ROOT / "config" / "config.yaml",
             # profiles/slurm sets it; the executor itself is not known yet.
-            cluster="slurm_jobs" in (workflow.resource_settings.default_resources or ()),
+            cluster="slurm_jobs"
+            in (workflow.resource_settings.default_resources or ()),
             dry=lambda: workflow.dryrun,
         )
     except UserError as error:

@@ -45,7 +45,8 @@ echo "setup: packages (the first time Horovod is compiled, which takes some minu
 [ $mpi = 0 ] && export HOROVOD_WITHOUT_MPI=1 || unset HOROVOD_WITHOUT_MPI
 # uv takes an installed Horovod of this version for the one wanted, with MPI or without.
 built=$(grep -o 'mpi [01]$' "$stamp" 2>/dev/null || true)
-again=(); [ "$built" = "mpi $mpi" ] || again=(--reinstall-package horovod)
+again=()
+[ ! -d .venv ] || [ "$built" = "mpi $mpi" ] || again=(--reinstall-package horovod)
 rm -f "$stamp"
 .tools/bin/uv venv --quiet --allow-existing --no-python-downloads --python "$PYTHON" .venv
 # The setting means nothing to Horovod: it keeps builds with and without MPI apart in uv's cache.
