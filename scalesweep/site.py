@@ -23,6 +23,7 @@ class SlurmSite:
     qos: str
     constraint: str
     reservation: str
+    gres: str
     exclusive: bool
     requeue: bool
     extra: tuple[str, ...]
@@ -167,7 +168,7 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
     return SlurmSite(
         **{
             name: section.get(name) or ""
-            for name in ("account", "partition", "qos", "constraint", "reservation")
+            for name in ("account", "partition", "qos", "constraint", "reservation", "gres")
         },
         exclusive=section.get("exclusive", False),
         requeue=section.get("requeue", False),

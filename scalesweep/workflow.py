@@ -27,12 +27,13 @@ from scalesweep.plan import (
     state_file,
 )
 from scalesweep.record import digest_of
-from scalesweep.runs import data_folder, run_spec
+from scalesweep.runs import run_spec
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.slurm.queue import live_jobs
 from scalesweep.slurm.requests import shapes_for
 from scalesweep.slurm.shapes import RESOURCES, Shape, staging_shape
 from scalesweep.slurm.submission import LOGS, Submission
+from scalesweep.staging import Staging
 from scalesweep.store import DONE, RunState, scan
 
 # --config keys: what each does.
@@ -208,59 +209,25 @@ class Workflow:
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
             )
-        folder = data_folder(self.campaign, experiment.benchmark, run.point)
-        return [] if folder is None else [f"{folder}/{self._markers[folder]}"]
+        return self._staging.marker(experiment, run)
 
     @cached_property
-    def _needs(self) -> dict[str, tuple[Experiment, Run, dict[str, int]]]:
-        """Data set folder -> largest number of files of each split that pending runs read."""
-        needs: dict[str, tuple[Experiment, Run, dict[str, int]]] = {}
-        for run_id in self.pending or self.runs:
-            experiment, run = self.runs[run_id]
-            data = experiment.benchmark.data
-            folder = data_folder(self.campaign, experiment.benchmark, run.point)
-            if data is None or folder is None:
-                continue
-            files = data.needed(run.point)
-            if folder in needs:
-                known = needs[folder][2]
-                files = {split: max(count, known[split]) for split, count in files.items()}
-            needs[folder] = (experiment, run, files)
-        return needs
+    def _staging(self) -> Staging:
+        return Staging(self.campaign, [self.runs[run_id] for run_id in self.pending or self.runs])
 
-    @cached_property
-    def _markers(self) -> dict[str, str]:
-        return {
-            folder: "staged-" + "-".join(f"{split}{count}" for split, count in files.items())
-            for folder, (_, _, files) in self._needs.items()
-        }
+    def mend_data(self) -> None:
+        """Have data sets that have lost files since staged again."""
+        self._staging.drop_stale_markers()
 
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` stands for."""
-        experiment, run, files = self._needs[folder]
-        data = experiment.benchmark.data
-        if data is None or self._markers[folder] != f"staged-{wanted}":
-            raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
-        site = self.campaign.site
-        workers = site.stage_workers if self.submission else min(threads, site.stage_workers)
-        words = [self.campaign.site.python, str(data.program), "--out", folder]
-        for split, count in files.items():
-            words += [f"--{split}", str(count)]
-        words += ["--params", _json(data.spec(run.point)), "--workers", str(workers)]
-        words += ["--reserve-gb", f"{site.reserve_disk_gb:g}"]
-        command = shlex.join(words)
+        most = self.campaign.site.stage_workers
+        command = self._staging.command(
+            folder, wanted, most if self.submission else min(threads, most)
+        )
         if self.submission and not self.dry():
             write_order(staging_order(folder, wanted), {"command": command})
         return command
-
-    def drop_stale_markers(self) -> None:
-        """Remove markers of data sets that have lost files since, so that staging mends them."""
-        for folder, (_, _, files) in self._needs.items():
-            marker = Path(folder, self._markers[folder])
-            if marker.exists() and not all(
-                _has_files(Path(folder, split), count) for split, count in files.items()
-            ):
-                marker.unlink()
 
     def check_submission(self) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
@@ -321,19 +288,6 @@ def report_command(snakefile: str, campaign: Path, site: str, results: str) -> l
     return words
 
 
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, sort_keys=True)
-
-
-def _has_files(folder: Path, count: int) -> bool:
-    try:
-        return sum(name.suffix == ".tfrecord" for name in folder.iterdir()) >= count
-    except OSError:
-        return count == 0
-
-
 def prepare(
     configfiles: Sequence[Path],
     overrides: Mapping[str, Any],
@@ -376,7 +330,7 @@ def prepare(
         )
     if submission and workflow.awaited:
         workflow = _with_past(workflow, submission)
-    workflow.drop_stale_markers()
+    workflow.mend_data()
     workflow.stamp_new_state()
     return workflow
 

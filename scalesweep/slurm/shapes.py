@@ -16,6 +16,7 @@ STARTUP_MB = 512
 RESOURCES = (
     *("nodes", "tasks", "mpi", "cpus_per_task", "runtime", "slurm_extra"),
     *("mem_mb", "constraint", "slurm_account", "slurm_partition", "qos"),
+    *("gres", "tasks_per_gpu"),
 )
 
 
@@ -23,8 +24,8 @@ RESOURCES = (
 class Shape:
     """A job's request: nodes, tasks (ranks), CPUs of each, limit, memory of a node, and the rest.
 
-    ``minutes`` is the job's limit. ``mem_mb`` (MiB) and ``gpus_per_node`` are per node, None and 0
-    when not asked for. Empty strings are not asked for.
+    ``minutes`` is the job's limit. ``mem_mb`` (MiB), ``gpus_per_node`` and ``gres`` (instead of
+    the latter) are per node. None, 0 and empty are not asked for.
     """
 
     nodes: int
@@ -34,6 +35,7 @@ class Shape:
     minutes: int
     mem_mb: int | None = None
     gpus_per_node: int = 0
+    gres: str = ""
     exclusive: bool = False
     exclude: str = ""
     constraint: str = ""
@@ -50,7 +52,7 @@ class Shape:
     def _further_words(self) -> list[str]:
         words = [f"--ntasks-per-node={self.tasks_per_node}"]
         if self.gpus_per_node:
-            # Not --gres or --gpus: the plugin would add --ntasks-per-gpu to those.
+            # Not --gpus: the plugin would add --ntasks-per-gpu.
             words.append(f"--gpus-per-node={self.gpus_per_node}")
         if self.exclusive:
             words.append("--exclusive")
@@ -64,7 +66,7 @@ class Shape:
         words += [f"--cpus-per-task={self.cpus_per_task}", f"--time={self.minutes}"]
         if self.mem_mb is not None:
             words.append(f"--mem={self.mem_mb}")
-        for name in ("account", "partition", "qos", "constraint"):
+        for name in ("account", "partition", "qos", "constraint", "gres"):
             if value := getattr(self, name):
                 words.append(f"--{name}={value}")
         return words + self._further_words()
@@ -89,6 +91,9 @@ class Shape:
             "slurm_account": self.account,
             "slurm_partition": self.partition,
             "qos": self.qos,
+            "gres": self.gres,
+            # Below 1, or the plugin takes the tasks of the job for tasks of each GPU.
+            "tasks_per_gpu": -1 if self.gres else None,
         }
         return found | {name: value for name, value in optional.items() if value}
 
@@ -134,7 +139,8 @@ def run_shape(
         cpus_per_task=cpus,
         minutes=math.ceil(limit_s / 60 + slurm.startup_minutes),
         mem_mb=mem_mb,
-        gpus_per_node=site.gpus_per_node,
+        gpus_per_node=0 if slurm.gres else site.gpus_per_node,
+        gres=slurm.gres,
         exclusive=slurm.exclusive,
         exclude=exclude,
         constraint="&".join(features),

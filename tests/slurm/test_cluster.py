@@ -27,12 +27,6 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
-
-
 def submit(cluster: Cluster, script: str, *options: str) -> str:
     """Submit a batch script; its job's number."""
     out = f"--output={cluster.folder}/job-%j.out"

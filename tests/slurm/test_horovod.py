@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,12 +57,6 @@ def why_no_mpi() -> str:
 
 
 needs_mpi = pytest.mark.skipif(bool(why_no_mpi()), reason=why_no_mpi())
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
 
 
 def srun(nodes: int, ranks: int, mpi: str = "none") -> list[str]:

@@ -2,9 +2,7 @@
 
 import re
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +14,6 @@ from tests.slurm.support import SlurmProject, slurm_project
 
 REASON = missing_packages()
 pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
 
 
 CAUSES = """\

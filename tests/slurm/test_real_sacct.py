@@ -2,8 +2,6 @@
 
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,12 +23,6 @@ SCRIPTS = {
     "cancelled": ("srun --mpi=none sleep 60", ""),
     "queued": ("true", "--begin=now+1hour"),
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +23,6 @@ experiments:
     fixed: {{ranks: 1, ranks_per_node: 1}}
     repeats: 2
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
 
 
 def test_the_next_call_waits_for_what_is_in_the_queue(cluster: Cluster, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A real sweep through `snakemake --profile slurm`: TensorFlow and Horovod across slurmds."""
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,12 +28,6 @@ experiments:
       validation_samples_per_rank: 4
       epochs: 3
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(tempfile.mkdtemp(prefix="slurm-")) as running:
-        yield running
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,13 @@
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 from scalesweep.errors import UserError
 from scalesweep.site import Site, load_site
@@ -32,6 +36,21 @@ def point(ranks: int, per_node: int = 1, **more: Any) -> dict[str, Any]:
     return {"ranks": ranks, "ranks_per_node": per_node, **more}
 
 
+class AttributeDict(dict[str, Any]):
+    """Resources as Snakemake hands them to the plugin."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def submit_string(shape: Shape) -> str:
+    """The sbatch command that the plugin makes of a shape; it refuses some with an exception."""
+    job = SimpleNamespace(resources=AttributeDict(shape.resources()), threads=1)
+    names = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
+    validate_slurm_extra(job)
+    return str(get_submit_command(job, dict.fromkeys(names, "x")) + set_gres_string(job))
+
+
 @pytest.mark.parametrize("per_node", [1, 2, 3, 5, 8, 24])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 8, 64, 100, 512, 1000, 1024])
 def test_every_rank_count_fits_its_nodes(tmp_path: Path, ranks: int, per_node: int) -> None:
@@ -45,7 +64,7 @@ def test_every_rank_count_fits_its_nodes(tmp_path: Path, ranks: int, per_node: i
     resources = shape.resources()
     # The plugin: mpi is refused with one task, and missing puts the body into a step.
     assert resources["mpi"] == ("srun" if ranks > 1 else "")
-    assert "tasks_per_node" not in resources
+    assert f" --ntasks={ranks} " in submit_string(shape)
     assert resources.keys() <= set(RESOURCES)
 
 
@@ -75,6 +94,22 @@ def test_the_request_in_full(tmp_path: Path) -> None:
         **{"slurm_partition": "gpu", "qos": "high"},
     }
     assert shape.node_hours == pytest.approx(0.2)
+
+
+def test_gpus_by_name(tmp_path: Path) -> None:
+    here = site(tmp_path, "{gres: 'gpu:a100:4'}", gpus=4)
+    shape = run_shape(here, point(8, 4), 60)
+    assert "--gres=gpu:a100:4" in shape.sbatch_words()
+    assert not any("gpus-per-node" in word for word in shape.sbatch_words())
+    job = SimpleNamespace(resources=AttributeDict(shape.resources()), threads=1)
+    params = dict.fromkeys(("run_uuid", "slurm_logfile", "comment_str", "account"), "x")
+    call = get_submit_command(job, {**params, "partition": "", "workdir": ""}) + set_gres_string(
+        job
+    )
+    assert "--ntasks=8" in call and "--gres=gpu:a100:4" in call
+    assert "ntasks-per-gpu" not in call
+    with pytest.raises(UserError, match="name:count or name:type:count"):
+        site(tmp_path, "{gres: 'gpu'}")
 
 
 def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
