@@ -142,10 +142,10 @@ class Workflow:
 
     def threads_per_run(self, cores: int | None) -> int:
         """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
-        at_once = self.campaign.site.concurrent_runs
-        if self.submission or at_once is None:
+        if self.submission:
             return 1
-        return max(1, (cores or 1) // at_once)
+        # Of a cluster's site without its profile: one after the other, in what was allocated.
+        return max(1, (cores or 1) // (self.campaign.site.concurrent_runs or 1))
 
     def threads_of_staging(self, cores: int | None) -> int:
         """Cores Snakemake sets aside for staging here: all of them."""

@@ -149,7 +149,7 @@ def test_readme_on_a_slurm_of_ones_own(tmp_path: Path) -> None:
     assert (
         commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
     )
-    # The run itself would take ten minutes; test_sweep.py has a shorter one.
+    # The run itself would take four minutes; test_sweep.py has a shorter one.
     lines = [
         line.replace("snakemake --profile slurm ", "snakemake --profile slurm --dry-run ")
         for line in commands[:-1]
