@@ -141,6 +141,8 @@ def _only_one(folder: Path, run_id: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(f"{run_id}: is being measured by another process") from None
+        except OSError:
+            pass  # a file system without locks, as some clusters mount theirs
         yield
 
 

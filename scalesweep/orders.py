@@ -18,7 +18,8 @@ ORDER = "order.json"
 def write_order(path: Path, order: Mapping[str, Any]) -> None:
     """Leave an order for the job that will be started next."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, json.dumps(order, indent=1) + "\n")
+    # Not durable: there may be thousands, and the next call writes them again.
+    write_atomic(path, json.dumps(order, indent=1) + "\n", durable=False)
 
 
 def read_order(path: Path) -> dict[str, Any]:

@@ -74,14 +74,18 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write a text file so that readers see the old content or the new, never a part of it."""
+def write_atomic(path: Path, text: str, durable: bool = True) -> None:
+    """Write a text file so that readers see the old content or the new, never a part of it.
+
+    ``durable``: it is on disk on return, which costs milliseconds.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

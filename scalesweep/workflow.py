@@ -204,7 +204,7 @@ class Workflow:
         if self.submission:
             self.submission.submitted.add(run_id)
         program = next(iter(site.launcher(run.point)), site.python)
-        if not site.prologue and shutil.which(program) is None:
+        if not self.submission and not site.prologue and shutil.which(program) is None:
             self.problems[program] = (
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
@@ -337,9 +337,11 @@ def prepare(
 
 def _with_past(workflow: Workflow, submission: Submission) -> Workflow:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
-    if shutil.which("squeue") is None:
-        return workflow  # told once jobs are to be submitted; a plan can do without
-    submission.find_live()
+    try:
+        submission.find_live()
+    except UserError as error:
+        submission.blind = str(error)  # told once jobs are to be submitted; a plan can do without
+        return workflow
     if submission.settle_past(workflow.pending):
         states = scan(workflow.campaign.runs_folder, workflow.runs)
         submission.states = states

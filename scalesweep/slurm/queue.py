@@ -56,7 +56,8 @@ def ask(*words: str) -> str:
         raise UserError(f"{words[0]} did not answer within {_TIMEOUT_S} s") from None
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise UserError(f"{words[0]}: {said[0] if said else f'exit code {done.returncode}'}")
+        first = said[0].removeprefix(f"{words[0]}: ") if said else f"exit code {done.returncode}"
+        raise UserError(f"{words[0]}: {first}")
     return done.stdout
 
 

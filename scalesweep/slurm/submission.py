@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class Submission:
     submitted: set[str] = field(default_factory=set)
     # Node-hours that retries may still ask for; None without a budget.
     budget_left: float | None = None
+    # Why nobody knows what is in the queue: then nothing may be submitted.
+    blind: str = ""
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
     @cached_property
@@ -49,7 +51,10 @@ class Submission:
         return queue.default_account()
 
     def find_live(self) -> None:
-        """Note which pending runs have a job in the queue, from a Snakemake that is gone."""
+        """Note which pending runs have a job in the queue, from a Snakemake that is gone.
+
+        Raises UserError if the queue cannot be looked at.
+        """
         jobs = {job.comment: job for job in queue.live_jobs(Path.cwd())}
         self.live.clear()
         for run_id in self.runs:
@@ -112,20 +117,25 @@ class Submission:
         site = self.campaign.site
         where = f"config/sites/{site.name}.yaml: slurm"
         queue.check_commands()
-        shapes: dict[Shape, list[str]] = {}
-        for run_id in sorted(self.submitted):
-            shapes.setdefault(self.request(run_id, 1).shape, []).append(run_id)
+        if self.blind:
+            raise UserError(self.blind)
+        shapes = {self.request(run_id, 1).shape: run_id for run_id in sorted(self.submitted)}
         if not shapes:
             return
-        constraints = {shape.constraint for shape in shapes}
         longest = max(shape.minutes for shape in shapes)
+        constraints = {shape.constraint for shape in shapes}
         queue.check_names(of_slurm(site).partition, constraints, longest, where)
-        for shape, run_ids in {**shapes, staging_shape(site): ["staging"]}.items():
+        # Limits may differ from point to point: the longest of like requests stands for all.
+        alike: dict[Shape, Shape] = {}
+        for shape in (*shapes, staging_shape(site)):
+            key = replace(shape, minutes=0)
+            alike[key] = max(shape, alike.get(key, shape), key=lambda one: one.minutes)
+        for shape in alike.values():
             words = shape.sbatch_words()
             if why := queue.refusal(words):
                 raise UserError(
                     f"{where}: Slurm refuses sbatch {' '.join(words)}: {why} "
-                    f"({len(run_ids)} job(s), as {run_ids[0]})"
+                    f"(for {shapes.get(shape, 'staging')})"
                 )
 
     def restarts(self, run_id: str, attempt: int) -> int:

@@ -32,13 +32,14 @@ class SlurmProject(Project):
 
     cluster: Cluster
 
-    def environment(self, **more: str) -> Mapping[str, str]:
-        """What a user of the cluster has: an empty home, and SLURM_CONF."""
+    def environment(self, **more: str | None) -> Mapping[str, str]:
+        """What a user of the cluster has: an empty home, and SLURM_CONF; None takes one away."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        return {**self.cluster.environment, "HOME": str(home), "PYTHONPATH": "", **more}
+        all_of_it = {**self.cluster.environment, "HOME": str(home), "PYTHONPATH": "", **more}
+        return {name: value for name, value in all_of_it.items() if value is not None}
 
-    def start(self, *words: str, **more: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
@@ -46,7 +47,7 @@ class SlurmProject(Project):
                 env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 
-    def slurm(self, *words: str, timeout: float = 400, **more: str) -> tuple[int, str]:
+    def slurm(self, *words: str, timeout: float = 400, **more: str | None) -> tuple[int, str]:
         """Call Snakemake with the Slurm profile; exit code and what it says."""
         with self.start(*words, **more) as process:
             try:
