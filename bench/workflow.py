@@ -62,8 +62,8 @@ for run_id, (experiment, run) in campaign.unique_runs().items():
 states = scan(campaign.runs_folder, campaign.unique_runs())
 stamp_state(campaign, states)
 write_plan(campaign, build_plan(campaign, states), as_json=True)
-for name in ("summary.parquet", "tables/.snakemake_timestamp", "figures/.snakemake_timestamp",
-             "report.html"):
+for name in ("summary.parquet", "jobs.csv", "tables/.snakemake_timestamp",
+             "figures/.snakemake_timestamp", "report.html"):
     path = campaign.results / name
     path.parent.mkdir(exist_ok=True)
     path.touch()
