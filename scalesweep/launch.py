@@ -29,13 +29,19 @@ from typing import Any, NoReturn
 
 from scalesweep.errors import UserError
 from scalesweep.host import git_state, host_facts, oom_kills
-from scalesweep.record import FAILURE, PREVIOUS_FAILURE, SAMPLES, SCHEMA, write_atomic, write_record
+from scalesweep.record import (
+    FAILURE,
+    PREVIOUS_FAILURE,
+    SAMPLES,
+    SCHEMA,
+    last_lines,
+    write_atomic,
+    write_record,
+)
 
 # What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT).
 EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA"}
 GRACE_S = 5.0
-LAST_LINES = 20
-_TAIL_BYTES = 65536
 _PR_SET_PDEATHSIG = 1
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
@@ -275,14 +281,7 @@ def _said(lines: list[str], benchmark: str) -> str:
 
 def _last_lines(work: Path) -> list[str]:
     """The last lines of the program's output, stdout first, then stderr."""
-    lines: list[str] = []
-    for name in ("stdout.log", "stderr.log"):
-        with (work / name).open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-        lines += [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
-    return lines
+    return last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
 
 
 def _read_native(work: Path) -> dict[str, Any]:

@@ -18,6 +18,10 @@ FAILURE = "failure.json"
 PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
 SAMPLES = "samples.npz"
 
+# Of each log, kept with a failure.
+LAST_LINES = 20
+_TAIL_BYTES = 65536
+
 SOURCES = ("measured", "simulated", "imported")
 
 # Key -> type(s) that a complete record has; values that may be absent are null, not missing.
@@ -173,6 +177,18 @@ def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return failure if isinstance(failure, dict) and "cause" in failure else None
+
+
+def last_lines(path: Path) -> list[str]:
+    """The last lines of a log, without empty ones; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
 def verify_samples(path: Path, record: Mapping[str, Any]) -> Path:

@@ -16,9 +16,9 @@ from scalesweep import stats
 from scalesweep.errors import UserError
 from scalesweep.findings import find
 from scalesweep.presentation import PHASES, counted, listed, number, seconds_text, text_of
-from scalesweep.provenance import RunFacts, differences, group, read_facts, read_failure
+from scalesweep.provenance import RunFacts, differences, group, read_facts
 from scalesweep.quantities import QUANTITIES
-from scalesweep.record import RECORD, write_atomic
+from scalesweep.record import RECORD, read_failure, write_atomic
 from scalesweep.reportjobs import FILTERS, jobs_section
 from scalesweep.reporttables import point_table
 from scalesweep.slurm.accounting import read_jobs
@@ -244,7 +244,7 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
     budget["failures"] -= len(shown)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for run in shown:
-        failure = read_failure(runs, run["run_id"])
+        failure = read_failure(runs / run["run_id"]) or {}
         # A job may have ended before its launcher began an attempt.
         attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
         folder = runs / run["run_id"] / f"attempt-{attempt}"

@@ -45,6 +45,8 @@ OVERRIDES = {
     "source": "folder of published results (import_cosmoflow)",
 }
 
+STAGING_POLL_S = 10.0
+
 
 @dataclass(frozen=True)
 class Workflow:
@@ -61,7 +63,8 @@ class Workflow:
     submission: Submission | None = None
     # Whether this Snakemake only shows what it would do.
     dry: Callable[[], bool] = lambda: False
-    _ordered: set[tuple[str, int]] = field(default_factory=set)
+    # Orders left by this Snakemake: runs by attempt, data sets by file.
+    _ordered: set[tuple[str, int] | Path] = field(default_factory=set)
 
     @property
     def results(self) -> str:
@@ -225,8 +228,10 @@ class Workflow:
         command = self._staging.command(
             folder, wanted, most if self.submission else min(threads, most)
         )
-        if self.submission and not self.dry():
-            write_order(staging_order(folder, wanted), {"command": command})
+        order = staging_order(folder, wanted)
+        if self.submission and not self.dry() and order not in self._ordered:
+            write_order(order, {"command": command})
+            self._ordered.add(order)
         return command
 
     def check_submission(self) -> None:
@@ -246,12 +251,11 @@ class Workflow:
     def await_staging(self) -> None:
         """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
         staging = self.submission.staging if self.submission else []
-        names = {job.session for job in staging}
-        while left := [j for j in staging if j.session in names]:
-            print(f"waiting for staging job(s) {', '.join(str(j.job_id) for j in left)}")
-            time.sleep(10)
+        while staging:
+            print(f"waiting for staging job(s) {', '.join(str(job.job_id) for job in staging)}")
+            time.sleep(STAGING_POLL_S)
             here = {job.job_id for job in live_jobs(Path.cwd())}
-            staging = [job for job in left if job.job_id in here]
+            staging = [job for job in staging if job.job_id in here]
 
     def restarts(self, rule: str, run_id: str, attempt: int) -> int:
         """How often Snakemake may restart a job of which try number ``attempt`` has failed."""

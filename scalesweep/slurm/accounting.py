@@ -17,6 +17,7 @@ from scalesweep.errors import UserError
 from scalesweep.presentation import counted
 from scalesweep.provenance import read_json
 from scalesweep.record import PREVIOUS_FAILURE, RECORD, read_failure, write_atomic
+from scalesweep.slurm.queue import joined
 from scalesweep.slurm.sacct import FINAL, Job, cause_of, query
 from scalesweep.slurm.settle import BY_SLURM, epoch_s, written_in
 
@@ -74,8 +75,7 @@ def job_ids(log_folder: Path, runs_folder: str, run_ids: Iterable[str]) -> dict[
     ``log_folder`` is the Slurm plugin's, ``runs_folder`` the wildcard of the rule ``run``.
     """
     folder = log_folder / "rule_run"
-    prefix = runs_folder.replace("/", "_")
-    runs = {f"{prefix}_{run_id}": run_id for run_id in run_ids}
+    runs = {joined(runs_folder, run_id): run_id for run_id in run_ids}
     return {
         int(log.stem): runs[run.name]
         for run in _files(folder)

@@ -72,7 +72,12 @@ def default_account() -> str:
 
 def job_comment(rule: str, *wildcards: str) -> str:
     """The comment that Snakemake's Slurm plugin gives to the job of a rule."""
-    return f"rule_{rule}_wildcards_" + "_".join(wildcards).replace("/", "_")
+    return f"rule_{rule}_wildcards_{joined(*wildcards)}"
+
+
+def joined(*wildcards: str) -> str:
+    """Wildcards as the plugin writes them in comments and in the names of log folders."""
+    return "_".join(wildcards).replace("/", "_")
 
 
 def live_jobs(folder: Path) -> list[LiveJob]:

@@ -1,19 +1,16 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scalesweep.record import FAILURE, RECORD, SCHEMA, read_failure, write_atomic
+from scalesweep.record import FAILURE, RECORD, SCHEMA, last_lines, read_failure, write_atomic
 from scalesweep.slurm.sacct import Job, cause_of
 
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
 BY_SLURM = "by_slurm"
-LAST_LINES = 20
-_TAIL_BYTES = 65536
 # The clocks of the nodes and of the scheduler need not agree better.
 _CLOCK_S = 5.0
 
@@ -75,9 +72,9 @@ def _failure(run_folder: Path, run_id: str, job: Job, job_log: Path | None) -> d
     lines: list[str] = []
     if attempt:
         folder = run_folder / f"attempt-{attempt}"
-        lines = _tail(folder / "stdout.log") + _tail(folder / "stderr.log")
+        lines = last_lines(folder / "stdout.log") + last_lines(folder / "stderr.log")
     elif job_log is not None:
-        lines = _tail(job_log)
+        lines = last_lines(job_log)
     return {
         "schema": SCHEMA,
         "run_id": run_id,
@@ -119,15 +116,3 @@ def epoch_s(time: Any) -> float | None:
         return datetime.fromisoformat(str(time)).timestamp()
     except ValueError:
         return None
-
-
-def _tail(path: Path) -> list[str]:
-    """The last lines of a log that may not be there."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]

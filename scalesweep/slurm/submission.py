@@ -94,7 +94,7 @@ class Submission:
         return str(failure["cause"]) if failure.get("job_id") == max(ids) else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        log = LOGS / "rule_run" / f"{self._runs}_{run_id}".replace("/", "_") / f"{job.job_id}.log"
+        log = LOGS / "rule_run" / queue.joined(self._runs, run_id) / f"{job.job_id}.log"
         return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
 
     @property
