@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalesweep.record import FAILURE, RECORD
+from scalesweep.record import RECORD
 
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
 _PLACE = re.compile(
-    r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME|CONTROLLER|CPU_OPERATIONS"
+    r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME"
     r"|ELASTIC|RENDEZVOUS\w*)|NCCL_SOCKET_IFNAME"
 )
 _GPU_KEPT = ("name", "memory.total", "driver_version")
@@ -106,11 +106,6 @@ def read_facts(runs: Path, run_ids: Iterable[str]) -> dict[str, RunFacts]:
         if record is not None:
             found[run_id] = run_facts(record)
     return found
-
-
-def read_failure(runs: Path, run_id: str) -> dict[str, Any]:
-    """Content of failure.json, or nothing if it cannot be read."""
-    return read_json(runs / run_id / FAILURE) or {}
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ Times follow a simple machine: reading slows down beyond 64 ranks, later epochs 
 and the closing barrier costs time that grows with the ranks.
 """
 
+import csv
 import itertools
 import json
 import math
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.record import digest_of, file_digest
+from scalesweep.slurm.accounting import COLUMNS
 from scalesweep.summaries import build_summary, write_summary
 from scalesweep.tablefiles import write_tables
 from scalesweep.tables import make_tables
@@ -269,3 +271,19 @@ def _experiment(
         },
         "runs": runs, "excluded": excluded, "points": points,
     }  # fmt: skip
+
+
+def write_jobs(root: Path, *changes: dict[str, Any]) -> None:
+    """A table of jobs, each as the first one but for its changes."""
+    job = {
+        "run_id": "a", "state": "COMPLETED", "exit_code": 0, "partition": "normal", "nodes": 4,
+        "cpus": 96, "asked_s": 3600, "elapsed_s": 600, "asked_mem_bytes": 64 * 2**30,
+        "max_rss_bytes": 3 * 2**30, "submitted": "2026-03-01T08:00:00+00:00",
+        "started": "2026-03-01T08:01:00+00:00", "ended": "2026-03-01T08:11:00+00:00",
+        "wait_s": 60.0, "program_s": 580.0, "held_s": 20.0, "node_hours": 4 / 6,
+        "node_list": "nid[1-4]",
+    }  # fmt: skip
+    with (root / "jobs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(COLUMNS))
+        writer.writeheader()
+        writer.writerows({"job_id": 10 + n, **job, **change} for n, change in enumerate(changes))

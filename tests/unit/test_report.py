@@ -1,6 +1,5 @@
 """The report: whole, self-contained, honest about holes, and small."""
 
-import csv
 import html
 import json
 import re
@@ -20,9 +19,8 @@ from scalesweep.figures import write_figures
 from scalesweep.presentation import listed, number, percent, seconds_text, with_interval
 from scalesweep.provenance import differences, group, run_facts
 from scalesweep.report import render_report
-from scalesweep.slurm.accounting import COLUMNS
 from scalesweep.study import load_study, read_plan
-from tests.unit.fake_results import SITE, Fake, demo, make_results
+from tests.unit.fake_results import SITE, Fake, demo, make_results, write_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -211,6 +209,10 @@ def test_identical_environments_appear_once() -> None:
     other["environment"]["versions"]["tensorflow"] = "2.17.0"
     apart = group([run_facts(base), run_facts(base), run_facts(other)])
     assert differences(apart) == {"tensorflow": {"2.18.1": 2, "2.17.0": 1}}
+    # MPI and Gloo are two ways to communicate, not two places.
+    mpi = json.loads(json.dumps(base))
+    mpi["environment"]["variables"]["HOROVOD_CONTROLLER"] = "mpi"
+    assert list(differences(group([run_facts(base), run_facts(mpi)]))) == ["HOROVOD_CONTROLLER"]
     assert run_facts({}).environment == ()
 
 
@@ -284,94 +286,6 @@ def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
     page = render(root, figures=False)
     assert time.process_time() - start < 5
     assert len(page) < 2_000_000
-
-
-def write_jobs(root: Path, *changes: dict[str, Any]) -> None:
-    """A table of jobs, each as the first one but for its changes."""
-    job = {
-        "run_id": "a", "state": "COMPLETED", "exit_code": 0, "partition": "normal", "nodes": 4,
-        "cpus": 96, "asked_s": 3600, "elapsed_s": 600, "asked_mem_bytes": 64 * 2**30,
-        "max_rss_bytes": 3 * 2**30, "submitted": "2026-03-01T08:00:00+00:00",
-        "started": "2026-03-01T08:01:00+00:00", "ended": "2026-03-01T08:11:00+00:00",
-        "wait_s": 60.0, "program_s": 580.0, "held_s": 20.0, "node_hours": 4 / 6,
-        "node_list": "nid[1-4]",
-    }  # fmt: skip
-    with (root / "jobs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(COLUMNS))
-        writer.writeheader()
-        writer.writerows({"job_id": 10 + n, **job, **change} for n, change in enumerate(changes))
-
-
-def jobs_part(page: str) -> str:
-    return page[page.index('<section id="jobs">') : page.index('<section id="methods">')]
-
-
-def test_jobs_are_told_by_what_they_asked_for(tmp_path: Path) -> None:
-    root = make_results(tmp_path, [Fake("e", {"a": [1, 2]}, repeats=1)])
-    timeout = {"state": "TIMEOUT", "cause": "TIMEOUT", "elapsed_s": 3600, "held_s": None}
-    write_jobs(
-        root, {}, {"elapsed_s": 700, "held_s": 30.0, "wait_s": 100.0}, timeout | {"node_hours": 4},
-        {"nodes": 1024, "cpus": 24576, "asked_s": None, "max_rss_bytes": None, "wait_s": 7200.0},
-        {"state": "CANCELLED", "cause": "CANCELLED", "started": None},
-        {"state": "RUNNING", "ended": None, "partition": "long"},
-    )  # fmt: skip
-    page = render(root)
-    found = outline(page)
-    assert found.ths_without_scope == 0 and "#jobs" in found.hrefs and "./jobs.csv" in found.hrefs
-    part = jobs_part(page)
-    text = visible(part)
-    assert (
-        "6 Slurm jobs in partitions long and normal: 3 completed, 1 TIMEOUT, 1 CANCELLED and "
-        "1 not over yet. Wait in the queue: median 1 min 00 s, at most 2 h 00 min. "
-        "A completed job held its nodes for a median of 20 s outside the benchmark program."
-    ) in text
-    assert "the largest single task was seen to hold, not the sum over the tasks" in text
-    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", part)
-    four, many, total = ([*map(visible, re.findall(r"<t[hd].*?</t[hd]>", row))] for row in rows)
-    assert four == [
-        *("4", "96", "3", "1 TIMEOUT", "1 h 00 min", "11 min 40 s", "1 h 00 min"),
-        *("64.0", "3.00", "12.0", "5.33", "1 min 00 s", "25 s"),
-    ]
-    assert many[:5] == ["1,024", "24,576", "1", "–", "–"] and many[8:10] == ["–", "–"]
-    # No limit of one means no sum of what was asked for.
-    assert total == ["All", "4", "", "–", "6.00", ""]
-    assert "Energy" not in text
-
-
-def test_energy_is_told_where_it_is_known(tmp_path: Path) -> None:
-    root = make_results(tmp_path, [Fake("e", {"a": [1]}, repeats=1)])
-    write_jobs(root, {"energy_j": 1_500_000}, {"nodes": 8}, {"partition": HOSTILE, "cause": HOSTILE,
-               "state": "FAILED"})  # fmt: skip
-    page = render(root)
-    found = outline(page)
-    assert "script" not in found.tags and "onerror" not in found.attributes
-    text = visible(jobs_part(page))
-    assert "Energy, MJ" in text and text.count("1.50") == 2 and HOSTILE in text
-
-
-def test_no_jobs_no_section(tmp_path: Path, page: str) -> None:
-    root = make_results(tmp_path, [Fake("e", {"a": [1]}, repeats=1)])
-    write_jobs(root)
-    for text in (page, render(root)):
-        assert "#jobs" not in text and 'id="jobs"' not in text and "jobs.csv" not in text
-    write_jobs(root, {"state": "PENDING", "started": None, "ended": None, "wait_s": None})
-    text = visible(jobs_part(render(root)))
-    assert "1 Slurm job in partition normal: 0 completed and 1 not over yet." in text
-    assert "Nodes" not in text and "Wait" not in text
-
-
-def test_a_failure_names_its_job(tmp_path: Path) -> None:
-    fake = Fake("e", {"a": [1, 2]}, repeats=1, fate=lambda p, r: "TIMEOUT")
-    root = make_results(tmp_path, [fake])
-    early, late = sorted((root / "runs" / SITE).glob("*/failure.json"))
-    # One whose launcher never began, so that the logs there are another job's.
-    for path, told in ((early, {"job_id": 7, "attempt": 0}), (late, {"job_id": 8})):
-        path.write_text(json.dumps(json.loads(path.read_bytes()) | told))
-    page = render(root)
-    text = visible(page)
-    assert f"{early.parent.name} (repeat 0, job 7)" in text
-    assert f"{late.parent.name} (repeat 0, attempt 1, job 8) stderr" in text
-    assert page.count("stderr.log") == 1
 
 
 def test_command_line(tmp_path: Path) -> None:
