@@ -1,18 +1,16 @@
 """`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
 
 from scalesweep.campaign import load_campaign
 from scalesweep.slurm.shapes import run_shape
-from tests.slurm.cluster import Cluster, missing_packages, wait_until
-from tests.slurm.support import SlurmProject, slurm_project
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
 
 CAUSES = """\
@@ -44,15 +42,12 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     )
     project.write("c.yaml", CAUSES)
     with project.start("--configfile", "c.yaml") as snakemake:
-        lost = "-w", "node3,node4", "-ho%N", "-tR"
-        assert wait_until(lambda: bool(cluster.run("squeue", *lost).strip()), 60)
-        node = cluster.run("squeue", *lost).strip()
-        runs = project.path / "results" / "runs" / "toy_cluster"
-        hanging = runs.glob("*/attempt-1/stdout.log")
-        assert wait_until(
-            lambda: any("toy" in log.read_text() for log in runs.glob("*/attempt-1/stdout.log")), 60
-        ), list(hanging)
-        time.sleep(3)
+        on_flat = ("squeue", "-hwnode3,node4", "-tR", "-o%N %k")
+        assert wait_until(lambda: bool(cluster.run(*on_flat).strip()), 60)
+        node, comment = cluster.run(*on_flat).split()
+        run = project.path / "results" / "runs" / "toy_cluster" / comment.rpartition("_")[2]
+        log = run / "attempt-1" / "stdout.log"
+        assert wait_until(lambda: log.exists() and "toy" in log.read_text(), 60)
         cluster.kill_node(node)
         assert snakemake.wait(300) == 1
     cluster.start_nodes(node)

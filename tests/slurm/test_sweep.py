@@ -6,12 +6,11 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.slurm.cluster import Cluster, missing_packages
-from tests.slurm.support import slurm_project
+from tests.slurm.cluster import Cluster
+from tests.slurm.support import needs_slurm, slurm_project
 from tests.slurm.test_horovod import MPI, why_no_mpi
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
 CAMPAIGN = """\
 campaign: sweep
