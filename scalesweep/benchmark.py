@@ -136,6 +136,15 @@ class DataSet:
 
 
 @dataclass(frozen=True)
+class Workers:
+    """What a benchmark scales over, where that is not its ranks: name, and count at a point."""
+
+    name: str
+    count: Expression
+    doc: str
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs."""
 
@@ -148,6 +157,8 @@ class Benchmark:
     refuse: tuple[tuple[Expression, str], ...]
     work_scope: str | None
     work: Expression | None
+    workers: Workers | None
+    main_metric: str | None
     data: DataSet | None
     env: Mapping[str, str]
     command: tuple[str, ...]
@@ -189,6 +200,24 @@ class Benchmark:
             return None
         samples = int(self.work(point))
         return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
+
+    @property
+    def scale(self) -> str:
+        """What runs scale over: ``ranks``, or the name of ``workers``."""
+        return self.workers.name if self.workers else "ranks"
+
+    @property
+    def scale_parameters(self) -> frozenset[str]:
+        """The parameters that make up the scale."""
+        return self.workers.count.names if self.workers else frozenset({"ranks"})
+
+    def scaled(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The point together with what it scales over."""
+        return {**point, self.scale: self.scale_of(point)}
+
+    def scale_of(self, point: Mapping[str, Any]) -> int:
+        """Ranks of a point, or what stands for them."""
+        return int(self.workers.count(point) if self.workers else point["ranks"])
 
     @property
     def work_parameters(self) -> frozenset[str]:
@@ -237,6 +266,9 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
     work = content.get("work")
+    workers = _workers(content["workers"], path, expression) if "workers" in content else None
+    if workers and workers.name in parameters:
+        raise UserError(f"{path}: workers.name: {workers.name!r} is a parameter too")
     return Benchmark(
         name=name,
         version=content["version"],
@@ -253,12 +285,21 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         ),
         work_scope=work["scope"] if work else None,
         work=expression(work["samples"], "work.samples") if work else None,
+        workers=workers,
+        main_metric=content.get("main_metric"),
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=tuple(content["command"]),
         result=content["result"],
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
+
+
+def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
+    count = expression(content["count"], "workers.count")
+    if "ranks" not in count.names:
+        raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+    return Workers(content["name"], count, content["doc"])
 
 
 def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:

@@ -322,12 +322,14 @@ def _extra(
 
 
 def _varying(benchmark: Benchmark, points: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Parameters with more than one value among the points, ``ranks`` first."""
+    """Parameters with more than one value among the points, what they scale over first."""
     first = points[0]
     names = [
         name for name in benchmark.parameters if any(point[name] != first[name] for point in points)
     ]
-    return tuple(sorted(names, key=lambda name: name != "ranks"))
+    if benchmark.workers and len({benchmark.scale_of(point) for point in points}) > 1:
+        names.append(benchmark.scale)
+    return tuple(sorted(names, key=lambda name: name != benchmark.scale))
 
 
 def _check_scaling(
@@ -340,22 +342,24 @@ def _check_scaling(
     """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
     if scaling == "none" or benchmark.work is None:
         return
-    if "ranks" not in varying:
-        raise UserError(f"{where}.scaling: {scaling}, but 'ranks' takes one value only")
-    others = [name for name in varying if name != "ranks" and name not in benchmark.work.names]
+    scale = benchmark.scale
+    if scale not in varying:
+        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
+    left_out = {scale, *benchmark.work.names, *benchmark.scale_parameters}
+    others = [name for name in varying if name not in left_out]
     series: dict[str, dict[float, set[int]]] = {}
     for point in points:
-        ranks = int(point["ranks"])
+        count = benchmark.scale_of(point)
         total = benchmark.total_work(point) or 0
-        work = total / ranks if scaling == "weak" else total
+        work = total / count if scaling == "weak" else total
         key = canonical_json([point[name] for name in others])
-        series.setdefault(key, {}).setdefault(work, set()).add(ranks)
-    unit = "samples per rank" if scaling == "weak" else "samples in all"
+        series.setdefault(key, {}).setdefault(work, set()).add(count)
+    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
     for works in series.values():
-        for work, ranks_seen in works.items():
-            if len(ranks_seen) == 1 and len(works) > 1:
-                amounts = ", ".join(f"{w:g} at {min(r)} ranks" for w, r in sorted(works.items()))
+        for work, seen in works.items():
+            if len(seen) == 1 and len(works) > 1:
+                amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
                 raise UserError(
-                    f"{where}.scaling: {scaling} needs the same {unit} at several rank counts, "
-                    f"but {work:g} stands at {min(ranks_seen)} ranks only ({amounts})"
+                    f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
+                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
                 )

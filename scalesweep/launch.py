@@ -39,8 +39,9 @@ from scalesweep.record import (
     write_record,
 )
 
-# What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT).
-EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA"}
+# What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT,
+# EX_UNAVAILABLE). The last means that this machine cannot do what the point asks.
+EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA", 69: "UNSUPPORTED"}
 GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
@@ -91,9 +92,9 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
         cause, detail = _judge(outcome, work, spec)
-        if cause is None:
+        if cause is None or cause == "UNSUPPORTED":
             try:
-                native = _read_native(work)
+                native = _read_native(work) if cause is None else _unsupported(detail)
                 if job is not None:
                     native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
                 samples = work / SAMPLES
@@ -111,7 +112,8 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
                 }
                 write_record(folder, record, samples if samples.exists() else None)
                 (folder / FAILURE).unlink(missing_ok=True)
-                print(f"{spec['run_id']}: done in {wall_s:.1f} s")
+                said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
+                print(f"{spec['run_id']}: {said}")
                 return 0
             except (Refused, UserError) as error:
                 cause, detail = "BAD_RESULT", str(error)
@@ -245,7 +247,7 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     code, said = _native_error(work)
     code = code or outcome.exit_code
     said = said or _said(_last_lines(work), spec["benchmark"])
-    if code in EXIT_CAUSES:
+    if code in EXIT_CAUSES and (said or EXIT_CAUSES[code] != "UNSUPPORTED"):
         return EXIT_CAUSES[code], said or f"exit code {code}"
     if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
         return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
@@ -307,6 +309,16 @@ def _read_native(work: Path) -> dict[str, Any]:
     result = {key: native[key] for key in _NATIVE_KEYS}
     result["environment"] = {**native["environment"], "node": host_facts()}
     return result
+
+
+def _unsupported(reason: str) -> dict[str, Any]:
+    """The parts of a record that say only why there is no result, and never will be here."""
+    return {
+        **{key: {} for key in _NATIVE_KEYS},
+        "resources": {"hosts": [], "slurm_nodes": []},
+        "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
+        "unsupported": reason,
+    }
 
 
 def check_finite(samples: Path) -> None:

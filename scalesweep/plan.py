@@ -9,11 +9,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from scalesweep.benchmark import Benchmark
 from scalesweep.campaign import Campaign
 from scalesweep.errors import UserError
 from scalesweep.estimates import BASES, Estimates
 from scalesweep.record import digest_of, write_atomic
-from scalesweep.store import DONE, RunState
+from scalesweep.store import RunState
 
 if TYPE_CHECKING:
     from scalesweep.slurm.shapes import Shape
@@ -57,6 +58,7 @@ def build_plan(
     for experiment in campaign.experiments:
         runs = []
         pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
+        benchmark = experiment.benchmark
         for run in experiment.runs:
             state = states[run.run_id]
             reused = run.run_id in seen
@@ -65,34 +67,37 @@ def build_plan(
                 {
                     "run_id": run.run_id,
                     "repeat": run.repeat,
-                    "point": run.point,
+                    "point": benchmark.scaled(run.point),
                     "status": state.status,
                     "cause": state.cause,
                     "detail": state.detail,
                     "reused": reused,
                 }
             )
-            if state.status != DONE and not reused:
+            if not state.settled and not reused:
                 nodes = campaign.site.nodes_for(run.point)
                 pending.append((nodes, estimates.seconds(experiment, run)))
-        first = experiment.points[0]
+        first = benchmark.scaled(experiment.points[0])
         experiments.append(
             {
                 "name": experiment.name,
                 "description": experiment.description,
-                "benchmark": experiment.benchmark.name,
-                "summary": experiment.benchmark.summary,
-                "version": experiment.benchmark.version,
+                "benchmark": benchmark.name,
+                "summary": benchmark.summary,
+                "version": benchmark.version,
+                "main_metric": benchmark.main_metric,
                 "scaling": experiment.scaling,
+                "scale": benchmark.scale,
+                "scale_parameters": sorted(benchmark.scale_parameters),
                 "axes": list(experiment.axes),
-                "work": sorted(experiment.benchmark.work_parameters),
+                "work": sorted(benchmark.work_parameters),
                 "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
-                "parameters": {
-                    name: {"unit": p.unit, "doc": p.doc, "default": p.default}
-                    for name, p in experiment.benchmark.parameters.items()
-                },
+                "parameters": _parameters(benchmark),
                 "runs": runs,
-                "excluded": [{"point": p, "reason": why} for p, why in experiment.excluded],
+                "excluded": [
+                    {"point": benchmark.scaled(point), "reason": why}
+                    for point, why in experiment.excluded
+                ],
                 "points": len(experiment.points),
                 "estimate": _estimate(campaign, pending),
             }
@@ -107,6 +112,17 @@ def build_plan(
         "experiments": experiments,
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+
+
+def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """What each column of a point means; what runs scale over stands among the parameters."""
+    found: dict[str, dict[str, Any]] = {
+        name: {"unit": p.unit, "doc": p.doc, "default": p.default}
+        for name, p in benchmark.parameters.items()
+    }
+    if benchmark.workers:
+        found[benchmark.scale] = {"unit": None, "doc": benchmark.workers.doc, "default": None}
+    return found
 
 
 def _estimate(

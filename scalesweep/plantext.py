@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.plan import budget_left, hours
-from scalesweep.store import DONE, FAILED, NEW
+from scalesweep.store import DONE, FAILED, NEW, UNSUPPORTED
 
 
 def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
@@ -30,10 +30,12 @@ def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
                 "unknown" if core_hours is None else f"{core_hours:.3g}",
             ]
         )  # fmt: skip
-    counts = {status: list(unique.values()).count(status) for status in (NEW, DONE, FAILED)}
+    statuses = list(unique.values())
+    counts = {status: statuses.count(status) for status in (NEW, DONE, FAILED, UNSUPPORTED)}
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
         f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
+        + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
         + (f" ({reused} shared between experiments)" if reused else ""),
         "",
         *_aligned(rows, left={0, 1, 2}),
@@ -113,7 +115,7 @@ def _counted(count: int) -> str:
 
 
 def _to_run(run: Mapping[str, Any]) -> bool:
-    return run["status"] != DONE and not run["reused"]
+    return run["status"] in (NEW, FAILED) and not run["reused"]
 
 
 def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
@@ -122,15 +124,16 @@ def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    failed = {
-        run["run_id"]: f"{run['cause']}: {run['detail']}"
-        for experiment in plan["experiments"]
-        for run in experiment["runs"]
-        if run["status"] == FAILED
-    }
-    lines += [f"failed: {run_id}: {why}" for run_id, why in list(failed.items())[:limit]]
-    if len(failed) > limit:
-        lines.append(f"failed: {len(failed) - limit} more, see plan.csv")
+    runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
+    for status in (UNSUPPORTED, FAILED):
+        why = {
+            run["run_id"]: f"{run['cause']}: {run['detail']}"
+            for run in runs
+            if run["status"] == status
+        }
+        lines += [f"{status}: {run_id}: {text}" for run_id, text in list(why.items())[:limit]]
+        if len(why) > limit:
+            lines.append(f"{status}: {len(why) - limit} more, see plan.csv")
     return ["", *lines] if lines else []
 
 

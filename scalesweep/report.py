@@ -87,7 +87,8 @@ def render_report(
             "table": point_table(study, share),
             "csv": _csv_links(tables / study.name, links),
             "failures": _failures(study, runs, links, budget),
-            "excluded": _excluded(study),
+            "excluded": _by_reason(study, _excluded(study)),
+            "unsupported": _by_reason(study, _unsupported(study)),
             "runs": _runs(study, facts, runs, links, len(studies)),
             "unlike": _unlike(study, facts),
         }
@@ -272,14 +273,27 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
     return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
 
 
-def _excluded(study: Study) -> list[dict[str, Any]]:
-    """Excluded points by reason."""
-    reasons: dict[str, list[str]] = {}
-    for entry in study.plan["excluded"]:
-        reasons.setdefault(str(entry["reason"]), []).append(study.describe(entry["point"]))
+def _excluded(study: Study) -> list[tuple[str, Mapping[str, Any]]]:
+    """Reason and point of what the campaign leaves out."""
+    return [(str(entry["reason"]), entry["point"]) for entry in study.plan["excluded"]]
+
+
+def _unsupported(study: Study) -> list[tuple[str, Mapping[str, Any]]]:
+    """Reason and point of what this machine cannot do."""
+    runs = [run for run in study.plan["runs"] if run["status"] == "unsupported"]
+    return [(str(run["detail"]), run["point"]) for run in runs]
+
+
+def _by_reason(
+    study: Study, points: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Points in words by the reason why they have no result, each once."""
+    reasons: dict[str, dict[str, None]] = {}
+    for reason, point in points:
+        reasons.setdefault(reason, {})[study.describe(point)] = None
     return [
-        {"reason": reason, "count": len(points), "points": listed(points, MAX_REASON_POINTS)}
-        for reason, points in reasons.items()
+        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
+        for reason, named in reasons.items()
     ]
 
 

@@ -38,7 +38,7 @@ class Table:
 
 
 def point_table(study: Study, limit: int) -> Table:
-    """Points (with efficiency where ranks vary), at most ``limit`` rows.
+    """Points (with efficiency where what they scale over varies), at most ``limit`` rows.
 
     Rows left out are the last ones; the CSV has all.
     """
@@ -59,7 +59,7 @@ def point_table(study: Study, limit: int) -> Table:
 
 
 def _by_series(study: Study) -> list[Row]:
-    """Rows of the scaling table with holes among their series, at their place by ranks."""
+    """Rows of the scaling table with holes among their series, at their place by scale."""
     places: dict[tuple[object, ...], int] = {}
     for row in study.scaling:
         places.setdefault(study.key(row, study.series_names), len(places))
@@ -68,14 +68,14 @@ def _by_series(study: Study) -> list[Row]:
         key=lambda row: (
             places[study.key(row, study.series_names)],
             str(row.get("source") or "") if len(study.sources) > 1 else "",
-            row["ranks"],
+            study.scale_of(row),
         ),
     )
 
 
 def _heading(study: Study, name: str) -> str:
     unit = (study.plan["parameters"].get(name) or {}).get("unit")
-    return "ranks" if name == "ranks" else f"{name} [{unit}]" if unit else name
+    return name if name == study.scale else f"{name} [{unit}]" if unit else name
 
 
 def _run_cell(study: Study, row: Row) -> Cell:

@@ -15,15 +15,15 @@ from typing import Any, TypeGuard
 from scalesweep.record import FAILURE, RECORD, SAMPLES, BadRecord, read_record, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 2  # of the index file; another one is read anew from the records
+INDEX_FORMAT = 3  # of the index file; another one is read anew from the records
 QUARANTINE = "record.json.broken"
 
-DONE, FAILED, NEW = "done", "failed", "new"
+DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """State of one run: status, and for a failure its cause and detail; ``stamp`` changes
+    """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
     whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
     the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
     ``timed``), which does not grow with the work."""
@@ -35,6 +35,11 @@ class RunState:
     wall_s: float | None = None
     source: str = ""
     fixed_s: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to run: a result, or the record that there can be none."""
+        return self.status in (DONE, UNSUPPORTED)
 
 
 def scan(
@@ -67,12 +72,20 @@ def scan(
                 else:
                     states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
                 continue
-            entry = [stamp, record["wall_s"], record["source"], _fixed(record["phases"])]
+            fixed = _fixed(record["phases"])
+            entry = [stamp, record["wall_s"], record["source"], fixed, record.get("unsupported")]
         known[run_id] = entry
-        states[run_id] = RunState(DONE, stamp, wall_s=entry[1], source=entry[2], fixed_s=entry[3])
+        states[run_id] = _finished(entry)
     if any(index.get(run_id) != entry for run_id, entry in known.items()):
         _save_index(runs_folder, {**index, **known})
     return states
+
+
+def _finished(entry: list[Any]) -> RunState:
+    stamp, wall_s, source, fixed_s, unsupported = entry
+    if unsupported:
+        return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
+    return RunState(DONE, stamp, wall_s=wall_s, source=source, fixed_s=fixed_s)
 
 
 def _stamp(path: str) -> str | None:
@@ -123,8 +136,9 @@ def _load_index(runs_folder: Path) -> dict[str, Any]:
 
 
 def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
-    """Whether an entry of the index, ``[stamp, wall_s, source, fixed_s]``, is of this stamp."""
-    return isinstance(entry, list) and len(entry) == 4 and entry[0] == stamp
+    """Whether an entry of the index is of this stamp:
+    ``[stamp, wall_s, source, fixed_s, unsupported]``."""
+    return isinstance(entry, list) and len(entry) == 5 and entry[0] == stamp
 
 
 def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ class PointState:
         """Count one planned run."""
         if run["status"] == "done":
             self.done += 1
-        elif run["status"] == "failed":
+        elif run["status"] in ("failed", "unsupported"):
             self.failed += 1
             self.causes.append(str(run.get("cause") or "failed"))
         else:
@@ -91,18 +91,18 @@ def determined(leader: str, follower: str, points: Sequence[Mapping[str, Any]]) 
 
 
 def fold_axes(
-    axes: Sequence[str], points: Sequence[Mapping[str, Any]]
+    axes: Sequence[str], points: Sequence[Mapping[str, Any]], scale: str = "ranks"
 ) -> tuple[list[str], dict[str, list[str]]]:
     """Split the varying parameters into independent ones and those that only follow them.
 
     Linked parameters (a model with its image size; a batch size set per rank count) are one
     direction of a study, not two: drawn apart they would give a grid that is nearly empty.
-    Of two that determine each other the first leads, and ``ranks`` always leads.
+    Of two that determine each other the first leads, and ``scale`` always leads.
     """
-    order = sorted(axes, key=lambda name: name != "ranks")
+    order = sorted(axes, key=lambda name: name != scale)
     follows: dict[str, str] = {}
     for i, name in enumerate(order):
-        if name == "ranks":
+        if name == scale:
             continue
         for j, other in enumerate(order):
             if other == name or other in follows or not determined(other, name, points):
@@ -134,12 +134,30 @@ class Study:
 
     @property
     def axes(self) -> list[str]:
-        """Parameters that take more than one value, ``ranks`` first."""
+        """Parameters that take more than one value, the scale first."""
         return list(self.plan["axes"])
 
     @cached_property
     def _folded(self) -> tuple[list[str], dict[str, list[str]]]:
-        return fold_axes(self.axes, [run["point"] for run in self.plan["runs"]])
+        return fold_axes(self.axes, [run["point"] for run in self.plan["runs"]], self.scale)
+
+    @property
+    def scale(self) -> str:
+        """What runs scale over: ``ranks``, or devices where ranks have several."""
+        return str(self.plan["scale"])
+
+    def scale_of(self, row: Mapping[str, Any]) -> int:
+        """Ranks (or devices) of a point or table row that varies them."""
+        return int(row[self.scale])
+
+    def scaled(self, count: int) -> str:
+        """``1 rank``, ``4 devices``."""
+        return counted(count, self.scale.removesuffix("s"))
+
+    @property
+    def scale_words(self) -> str:
+        """``rank count``, ``device count``: how sentences call what runs scale over."""
+        return f"{self.scale.removesuffix('s')} count"
 
     @property
     def leaders(self) -> list[str]:
@@ -153,8 +171,8 @@ class Study:
 
     @property
     def grid(self) -> list[str]:
-        """Independent varying parameters other than ranks."""
-        return [name for name in self.leaders if name != "ranks"]
+        """Independent varying parameters other than the scale."""
+        return [name for name in self.leaders if name != self.scale]
 
     @cached_property
     def states(self) -> dict[Key, PointState]:
@@ -200,8 +218,8 @@ class Study:
     def label(self, name: str) -> str:
         """Axis label of a parameter with its unit and those that follow it."""
         unit = (self.plan["parameters"].get(name) or {}).get("unit")
-        label = "Ranks" if name == "ranks" else name
-        label += f" [{unit}]" if unit and name != "ranks" else ""
+        label = name.capitalize() if name == self.scale else name
+        label += f" [{unit}]" if unit and name != self.scale else ""
         more = self.followers.get(name, [])
         return label + (f" (with {', '.join(more)})" if more else "")
 
@@ -210,8 +228,8 @@ class Study:
         names = self.leaders if names is None else names
         parts = []
         for name in names:
-            if name == "ranks":
-                parts.append(counted(int(point["ranks"]), "rank"))
+            if name == self.scale:
+                parts.append(self.scaled(self.scale_of(point)))
             else:
                 parts.append(f"{name} {text_of(point.get(name))}")
             follow = [f for f in self.followers.get(name, []) if f in point]
@@ -222,12 +240,12 @@ class Study:
     @cached_property
     def series_names(self) -> list[str]:
         """Parameters that tell one scaling series from another."""
-        return series_parameters(self.plan) if "ranks" in self.axes else []
+        return series_parameters(self.plan) if self.scale in self.axes else []
 
     @cached_property
     def series(self) -> list["Series"]:
         """The scaling series with at least one finished point, in plan order."""
-        strong = self.plan["scaling"] == "strong" and "work" in self.plan
+        strong = self.plan["scaling"] == "strong" and bool(self.plan["work"])
         groups: dict[Key, list[Row]] = {}
         for row in self.scaling:
             if row.get("repeats"):
@@ -236,7 +254,7 @@ class Study:
         many_sizes = strong and len({key[-1] for key in groups}) > 1
         result = []
         for rows in groups.values():
-            rows.sort(key=lambda row: row["ranks"])
+            rows.sort(key=self.scale_of)
             label = self.describe(rows[0], self.series_names) if self.series_names else ""
             values = [text_of(rows[0].get(name)) for name in self.series_names]
             more = [f"{text_of(rows[0].get('samples'))} samples"] if many_sizes else []
@@ -251,8 +269,8 @@ class Study:
         states: dict[int, PointState] = {}
         for run in self.plan["runs"]:
             if self.key(run["point"], self.series_names) == key:
-                states.setdefault(int(run["point"]["ranks"]), PointState()).count(run)
-        there = {int(row["ranks"]) for row in rows}
+                states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
+        there = {self.scale_of(row) for row in rows}
         return {
             ranks: state.word
             for ranks, state in sorted(states.items())
@@ -263,8 +281,8 @@ class Study:
     def measures(self) -> dict[str, "Measure"]:
         """Metrics with at least one value in the points table, the main one first.
 
-        Total throughput leads; where runs report nothing but numbers of their own, the first
-        of those does.
+        Total throughput leads; where runs report nothing but numbers of their own, the one that
+        the benchmark names, or the first.
         """
         frame = self.tables.get("points")
         units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
@@ -291,7 +309,8 @@ class Study:
                 )
                 found[parts.metric] = entry
             entry.phases.append(parts.phase)
-        order = sorted(found, key=lambda name: (name != "total_throughput",))
+        first = ("total_throughput", self.plan["main_metric"])
+        order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
         return {name: found[name] for name in order}
 
     @property

@@ -57,6 +57,7 @@ class _Data:
         self.summary = summary
         self.experiment = experiment
         self.axes: list[str] = list(experiment["axes"])
+        self.scale: str = experiment["scale"]
         self.row_of = self._finished()
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities = quantities_of(summary, experiment["benchmark"])
@@ -157,9 +158,9 @@ def make_tables(
             "runs": _runs(data, points),
             "points": pd.DataFrame({**_identity(data.axes, points), **statistics}),
         }
-        if "ranks" in data.axes:
+        if data.scale in data.axes:
             tables["scaling"] = _scaling(data, points, tables["points"])
-        if sum(name != "ranks" for name in data.axes) >= 2:
+        if len(set(data.axes) - {data.scale, *experiment["scale_parameters"]}) >= 2:
             tables["threads"] = _threads(data, points, statistics)
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
@@ -261,35 +262,46 @@ def _over_repeats(means: Floats, stds: Floats) -> tuple[float, ...]:
 def series_parameters(experiment: Experiment) -> list[str]:
     """Varying parameters whose values tell one scaling series from another.
 
-    All but ``ranks`` and those that follow it: a parameter with one value per rank count (a
-    batch size or a share of the samples linked to the ranks) changes along a series. In strong
-    scaling neither do the parameters that set the amount of work (``work`` in the plan) tell
-    series apart; the samples in all do.
+    All but what the runs scale over (``scale``: the ranks, or the devices) and those that follow
+    it: a parameter with one value per rank count (a batch size or a share of the samples linked
+    to the ranks) changes along a series. In strong scaling neither do the parameters that set the
+    amount of work (``work`` in the plan) tell series apart; the samples in all do. Those that make
+    up the scale (ranks and devices per rank) do so only where one series would else hold two ways
+    to the same number of devices.
     """
-    values: dict[str, dict[Any, set[str]]] = {}
-    for run in experiment["runs"]:
-        for name in experiment["axes"]:
-            at_ranks = values.setdefault(name, {})
-            text = canonical_json(run["point"][name])
-            at_ranks.setdefault(run["point"]["ranks"], set()).add(text)
-    work = experiment.get("work", ()) if experiment["scaling"] == "strong" else ()
-    return [
+    scale, parts = experiment["scale"], set(experiment["scale_parameters"])
+    points = [run["point"] for run in experiment["runs"]]
+    work = experiment["work"] if experiment["scaling"] == "strong" else ()
+    names = [
         name
-        for name, at_ranks in values.items()
-        if name != "ranks" and name not in work and max(map(len, at_ranks.values())) > 1
+        for name in experiment["axes"]
+        if name not in {scale, *work, *parts} and _largest_choice(points, [scale], name) > 1
     ]
+    split = sorted(parts - {"ranks", scale})
+    return names + [name for name in split if _largest_choice(points, [scale, *names], name) > 1]
+
+
+def _largest_choice(points: Sequence[Mapping[str, Any]], given: Sequence[str], name: str) -> int:
+    """The most values that ``name`` takes among points that agree in ``given``."""
+    values: dict[str, set[str]] = {}
+    for point in points:
+        key = canonical_json([point[other] for other in given])
+        values.setdefault(key, set()).add(canonical_json(point[name]))
+    return max(map(len, values.values()))
 
 
 def _series(data: _Data, points: Sequence[_Point]) -> list[list[int]]:
-    """Positions of the points of every series, each sorted by ranks."""
+    """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
-    by_work = data.experiment["scaling"] == "strong" and "work" in data.experiment
+    by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
     found: dict[tuple[Any, ...], list[int]] = {}
     for position, point in enumerate(points):
         key = canonical_json([point.values[name] for name in names])
         size = point.samples if by_work else None
         found.setdefault((key, point.source, size), []).append(position)
-    return [sorted(group, key=lambda i: points[i].values["ranks"]) for group in found.values()]
+    return [
+        sorted(group, key=lambda i: points[i].values[data.scale]) for group in found.values()
+    ]
 
 
 def _scaled(data: _Data) -> Iterator[tuple[Measure, str, Quantity]]:
@@ -305,10 +317,10 @@ def _scaled(data: _Data) -> Iterator[tuple[Measure, str, Quantity]]:
 
 
 def _scaling(data: _Data, points: Sequence[_Point], table: pd.DataFrame) -> pd.DataFrame:
-    """`points` sorted by series and ranks, with ideal, efficiency and speedup.
+    """`points` sorted by series and scale, with ideal, efficiency and speedup.
 
-    The base of a series is its smallest finished rank count; against itself it has efficiency 1
-    by definition and no interval. Where the base lacks a metric, so does the series.
+    The base of a series is its smallest finished number of ranks (or devices); against itself it
+    has efficiency 1 by definition and no interval. Where it lacks a metric, so does the series.
     """
     groups = _series(data, points)
     columns: dict[str, Floats] = {}
@@ -331,13 +343,14 @@ def _scaling(data: _Data, points: Sequence[_Point], table: pd.DataFrame) -> pd.D
 def _against_base(
     data: _Data, measure: Measure, points: Sequence[_Point], scope: str
 ) -> list[list[float]]:
-    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by ranks."""
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale."""
     base = data.repeats(points[0], measure)
     if base.size == 0:
         return [[math.nan] * 7 for _ in points]
     result = []
     for position, point in enumerate(points):
-        factor = point.values["ranks"] / points[0].values["ranks"] if scope == "total" else 1.0
+        times = point.values[data.scale] / points[0].values[data.scale]
+        factor = times if scope == "total" else 1.0
         ideal = factor * float(base.mean())
         values = data.repeats(point, measure)
         row = [ideal, *[math.nan] * 6]

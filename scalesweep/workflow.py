@@ -34,7 +34,7 @@ from scalesweep.slurm.requests import shapes_for
 from scalesweep.slurm.shapes import RESOURCES, Shape, staging_shape
 from scalesweep.slurm.submission import LOGS, Submission
 from scalesweep.staging import Staging
-from scalesweep.store import DONE, RunState, scan
+from scalesweep.store import RunState, scan
 
 # --config keys: what each does.
 OVERRIDES = {
@@ -96,7 +96,7 @@ class Workflow:
             return ()
         if self.options.get("check") == "full":
             return tuple(self.runs)
-        return tuple(run_id for run_id in self.runs if self.states[run_id].status != DONE)
+        return tuple(run_id for run_id in self.runs if not self.states[run_id].settled)
 
     @cached_property
     def pending(self) -> tuple[str, ...]:

@@ -25,11 +25,11 @@ def draw(study: Study) -> list[Drawing]:
     """All figures that suit what the experiment varies, in the order a report shows them."""
     with mpl.rc_context(cast(Any, RC)):
         drawings: list[Drawing] = []
-        if study.series and "ranks" in study.leaders:
+        if study.series and study.scale in study.leaders:
             drawings += scaling_figures(study)
         if len(study.grid) >= 2:
             drawings += heatmap_figures(study) + group_figures(study)
-        elif study.grid and "ranks" not in study.leaders:
+        elif study.grid and study.scale not in study.leaders:
             drawings += single_figures(study)
         return drawings
 

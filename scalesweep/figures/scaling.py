@@ -25,7 +25,7 @@ from scalesweep.figures.style import (
     log_axis,
     look,
     mark_holes,
-    rank_axis,
+    scale_axis,
 )
 from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten
 from scalesweep.quantities import column
@@ -101,6 +101,7 @@ def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
 
 def _draw_efficiency(
     ax: Axes,
+    study: Study,
     rows: Sequence[Row],
     xs: list[int],
     stem: str,
@@ -108,8 +109,8 @@ def _draw_efficiency(
     style: dict[str, Any],
     bands: bool = True,
 ) -> list[float]:
-    by_ranks = {row["ranks"]: efficiency(row, stem, phase) for row in rows}
-    found = [by_ranks.get(x, (None, None, None)) for x in xs]
+    by_count = {study.scale_of(row): efficiency(row, stem, phase) for row in rows}
+    found = [by_count.get(x, (None, None, None)) for x in xs]
     if not bands:
         found = [(value, None, None) for value, _, _ in found]
     spans = [
@@ -125,8 +126,8 @@ def _one_series(
     scaling = f"{study.plan['scaling']} scaling" if study.plan["scaling"] != "none" else "scaling"
     head = f"{study.name}: {scaling}, {PHASES[phase]}{study.mark}"
     figure, upper, lower = _panels(head, series.label)
-    xs = sorted({*(row["ranks"] for row in series.rows), *series.holes})
-    by_ranks = {row["ranks"]: row for row in series.rows}
+    xs = sorted({*map(study.scale_of, series.rows), *series.holes})
+    by_count = {study.scale_of(row): row for row in series.rows}
     handles: list[Line2D] = []
     levels: list[float] = []
     effs: list[float] = []
@@ -135,7 +136,7 @@ def _one_series(
         shown.append((local, "Per rank", BLUE, "o"))
     shown.append((main, "Total" if shown else main.label, ORANGE, "^"))
     for measure, label, colour, marker in shown:
-        rows = [by_ranks.get(x, {}) for x in xs]
+        rows = [by_count.get(x, {}) for x in xs]
         style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-"}
         found = [bounds(measure, row, phase) for row in rows]
         means = [measure.value(row, "mean", phase) for row in rows]
@@ -152,7 +153,7 @@ def _one_series(
         )  # fmt: skip
         levels += [*positive, *(y for _, y in pairs), *(v for s in spans if s for v in s)]
         handles.append(Line2D([], [], label=label, **style))
-        effs += _draw_efficiency(lower, series.rows, xs, stem, phase, style)
+        effs += _draw_efficiency(lower, study, series.rows, xs, stem, phase, style)
     handles.append(Line2D([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1, label="Ideal"))
     handles.append(Line2D([], [], color=INK, linestyle=(0, (1, 2)), linewidth=1, label="80 %"))
     band = band_words(main, series.rows, phase)
@@ -161,25 +162,26 @@ def _one_series(
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
     _efficiency_axis(lower, effs)
-    rank_axis(lower, xs)
+    scale_axis(lower, xs, study.scale)
     for ax in (upper, lower):
         mark_holes(ax, series.holes)
     figure.legend(handles=handles, loc="outside lower left", ncols=3, columnspacing=1.2)
-    base = int(series.rows[0]["ranks"])
+    base = study.scale_of(series.rows[0])
     text = caption(
         study, series.rows, [phase],
         f"Band: {band}." if band else "",
-        f"Efficiency and ideal (dashed) are relative to {counted(base, 'rank')}.",
+        f"Efficiency and ideal (dashed) are relative to {study.scaled(base)}.",
         "Bands of the efficiency: 95 % interval of the ratio, none where a side has one repeat."
         if effs else "",
         "Hatched: planned, but without a result." if series.holes else "",
         note,
     )  # fmt: skip
     last = series.rows[-1]
+    end = study.scale_of(last)
     value, low, high = efficiency(last, stem_of(main.metric), phase)
     alt = (
-        f"{head}. {series.label} {main.label} over {base} to {last['ranks']} ranks; "
-        f"at {last['ranks']} ranks {number(main.value(last, 'mean', phase))} {main.unit}, "
+        f"{head}. {series.label} {main.label} over {base} to {study.scaled(end)}; "
+        f"at {study.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
         f"efficiency {percent(value, low, high)}."
     )
     return Drawing(f"scaling{suffix}-{phase}", head, text, alt, figure)
@@ -195,9 +197,9 @@ def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str)
     handles: list[Line2D] = []
     levels: list[float] = []
     effs: list[float] = []
-    every = sorted({row["ranks"] for one in series for row in one.rows})
+    every = sorted({study.scale_of(row) for one in series for row in one.rows})
     for one in [one for one in series if one not in chosen]:
-        xs = [row["ranks"] for row in one.rows]
+        xs = [study.scale_of(row) for row in one.rows]
         means = [main.value(row, "mean", phase) or float("nan") for row in one.rows]
         upper.plot(xs, means, color="#c9ced6", linewidth=0.8, zorder=1)
         ratios = [efficiency(row, stem, phase)[0] or float("nan") for row in one.rows]
@@ -206,17 +208,17 @@ def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str)
         effs += [ratio for ratio in ratios if ratio > 0]
     for index, one in enumerate(chosen):
         style = look(index)
-        xs = sorted({*(row["ranks"] for row in one.rows), *one.holes})
-        by_ranks = {row["ranks"]: row for row in one.rows}
-        values = [main.value(by_ranks.get(x, {}), "mean", phase) for x in xs]
+        xs = sorted({*map(study.scale_of, one.rows), *one.holes})
+        by_count = {study.scale_of(row): row for row in one.rows}
+        values = [main.value(by_count.get(x, {}), "mean", phase) for x in xs]
         draw_line(upper, xs, values, [None] * len(xs), **style)
         levels += [value for value in values if value is not None and value > 0]
-        effs += _draw_efficiency(lower, one.rows, xs, stem, phase, style, bands=False)
+        effs += _draw_efficiency(lower, study, one.rows, xs, stem, phase, style, bands=False)
         handles.append(Line2D([], [], label=shorten(one.short, 44), **style))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel(main.axis_label)
     _efficiency_axis(lower, effs)
-    rank_axis(lower, every)
+    scale_axis(lower, every, study.scale)
     widest = max(len(one.short) for one in chosen)
     columns = 1 if widest > 30 else 2 if widest > 16 else 3
     figure.legend(
@@ -227,11 +229,11 @@ def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str)
     left_out = len(series) - len(chosen)
     text = caption(
         study, [row for one in series for row in one.rows], [phase],
-        "Each efficiency is relative to the smallest rank count of its series, so lines may differ "
+        f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines may differ "
         "in height above and coincide below. Dotted: 80 %. Intervals are in the figures of each "
         "series.",
-        f"Grey: {left_out:,} more series, lower at their largest rank count." if left_out else "",
+        f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}." if left_out else "",
     )  # fmt: skip
-    span = f"{every[0]} to {every[-1]} ranks"
+    span = f"{every[0]} to {study.scaled(every[-1])}"
     alt = f"{head}: {main.label} and efficiency of {len(series)} series over {span}."
     return Drawing(f"overview-{phase}", head, text, alt, figure)

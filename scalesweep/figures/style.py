@@ -87,13 +87,13 @@ def look(index: int) -> dict[str, Any]:
     }
 
 
-def rank_axis(ax: Axes, ranks: Sequence[int]) -> None:
-    """Logarithmic axis to base 2 whose ticks are rank counts that occur, as plain numbers."""
+def scale_axis(ax: Axes, counts: Sequence[int], scale: str) -> None:
+    """Logarithmic axis to base 2 whose ticks are rank counts (or devices) that occur."""
     ax.set_xscale("log", base=2)
-    low, high = min(ranks), max(ranks)
+    low, high = min(counts), max(counts)
     room = max(math.log2(high / low), 1.0) / 11  # about twelve labels fit
     ticks: list[int] = []
-    for value in sorted(set(ranks), reverse=True):  # the largest is always labelled
+    for value in sorted(set(counts), reverse=True):  # the largest is always labelled
         if not ticks or math.log2(ticks[-1] / value) >= room:
             ticks.append(value)
     ax.xaxis.set_major_locator(FixedLocator(ticks))
@@ -101,7 +101,7 @@ def rank_axis(ax: Axes, ranks: Sequence[int]) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     pad = 2 ** (max(math.log2(high / low), 1.0) * 0.04)
     ax.set_xlim(low / pad, high * pad)
-    ax.set_xlabel("Number of ranks")
+    ax.set_xlabel(f"Number of {scale}")
 
 
 def log_axis(ax: Axes, values: Sequence[float]) -> None:
@@ -204,13 +204,13 @@ def draw_line(
 
 def mark_holes(ax: Axes, holes: dict[int, str]) -> None:
     """Hatch rank counts without a result and write what became of them."""
-    for ranks, word in holes.items():
+    for count, word in holes.items():
         ax.axvspan(
-            ranks / 2**0.22, ranks * 2**0.22,
+            count / 2**0.22, count * 2**0.22,
             facecolor="none", edgecolor=HOLE, hatch="////", linewidth=0, alpha=0.6,
         )  # fmt: skip
         ax.text(
-            ranks, 0.5, word, transform=ax.get_xaxis_transform(), rotation=90, ha="center",
+            count, 0.5, word, transform=ax.get_xaxis_transform(), rotation=90, ha="center",
             va="center", fontsize=7.5, color=INK,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
         )  # fmt: skip

@@ -218,9 +218,8 @@ def warnings(study: Study) -> list[Finding]:
 def coverage(study: Study) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.plan["runs"]
-    counts = {
-        word: sum(run["status"] == word for run in runs) for word in ("done", "failed", "new")
-    }
+    words = ("done", "failed", "unsupported", "new")
+    counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
     for run in runs:
         if run["status"] == "failed":
@@ -230,11 +229,13 @@ def coverage(study: Study) -> list[Finding]:
     if counts["failed"]:
         told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
         parts.append(f"{counts['failed']:,} failed ({told})")
+    if counts["unsupported"]:
+        parts.append(f"{counts['unsupported']:,} unsupported on this machine")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
     if study.plan["excluded"]:
         parts.append(f"{counted(len(study.plan['excluded']), 'point')} excluded on purpose")
-    level = NOTE if counts["done"] == len(runs) else WARNING
+    level = NOTE if counts["done"] + counts["unsupported"] == len(runs) else WARNING
     evidence = {
         "experiment": study.name,
         "table": "runs",

@@ -18,7 +18,8 @@ class _Efficiency:
     """Total efficiency of a point: value and 95 % interval (None where there is none)."""
 
     row: Row
-    ranks: int
+    count: int  # of ranks, or of devices
+    at: str  # the same in words
     value: float
     low: float | None
     high: float | None
@@ -40,7 +41,7 @@ class _Efficiency:
 
 
 def _efficiencies(study: Study, series: Series, phase: str) -> list[_Efficiency]:
-    """Efficiencies of a series without its base, by ranks."""
+    """Efficiencies of a series without its base, by scale."""
     stem = _stem(study)
     found = []
     for row in series.rows[1:]:
@@ -51,7 +52,12 @@ def _efficiencies(study: Study, series: Series, phase: str) -> list[_Efficiency]
             known = finite(low, high)
             found.append(
                 _Efficiency(
-                    row, int(row["ranks"]), value, low if known else None, high if known else None
+                    row,
+                    study.scale_of(row),
+                    study.scaled(study.scale_of(row)),
+                    value,
+                    low if known else None,
+                    high if known else None,
                 )
             )
     return found
@@ -79,11 +85,11 @@ def efficiency_at_largest(study: Study) -> list[Finding]:
     for series in study.series:
         parts: list[str] = []
         evidence: dict[str, Any] = {}
-        last_ranks = int(series.rows[-1]["ranks"])
+        end = study.scale_of(series.rows[-1])
         sure, one_sided = True, True
         for phase in study.main.phases:
             points = _efficiencies(study, series, phase)
-            if points and points[-1].ranks == last_ranks:
+            if points and points[-1].count == end:
                 parts.append(f"{points[-1].text} in the {PHASES[phase]}")
                 sure = sure and points[-1].low is not None
                 one_sided = one_sided and points[-1].side != "straddles"
@@ -91,15 +97,15 @@ def efficiency_at_largest(study: Study) -> list[Finding]:
                 evidence = evidence_of(study, "scaling", points[-1].row, columns)
         if not parts:
             continue
-        planned = max([last_ranks, *series.holes])
+        planned = max([end, *series.holes])
         beyond = (
-            f" ({planned:,} ranks: {series.holes[planned].lower().replace('_', ' ')})"
-            if planned > last_ranks
+            f" ({study.scaled(planned)}: {series.holes[planned].lower().replace('_', ' ')})"
+            if planned > end
             else ""
         )
         text = (
-            f"{_prefix(series)}efficiency at {last_ranks:,} ranks, relative to "
-            f"{counted(int(series.rows[0]['ranks']), 'rank')}: {' and '.join(parts)}{beyond}"
+            f"{_prefix(series)}efficiency at {study.scaled(end)}, relative to "
+            f"{study.scaled(study.scale_of(series.rows[0]))}: {' and '.join(parts)}{beyond}"
             f"{'' if sure else '; not confirmed, a side has one repeat'}"
             f"{'' if one_sided else '; an interval too wide to tell which side of 80 % it is on'}."
         )
@@ -126,8 +132,8 @@ def _efficiency_range(study: Study, phase: str) -> list[Finding]:
     (low, low_series), (high, high_series) = last[0], last[-1]
     text = (
         f"{PHASES[phase]}: efficiency of {counted(len(last), 'series', 'series')} at the largest "
-        f"rank count of each lies between {low.text} ({low_series.label}, {low.ranks:,} ranks) "
-        f"and {high.text} ({high_series.label}, {high.ranks:,} ranks)."
+        f"{study.scale_words} of each lies between {low.text} ({low_series.label}, {low.at}) "
+        f"and {high.text} ({high_series.label}, {high.at})."
     )
     evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
     sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
@@ -152,7 +158,7 @@ def efficiency_threshold(study: Study) -> list[Finding]:
         for phase in study.main.phases:
             points = _efficiencies(study, series, phase)
             if points:
-                text, level, point = _threshold(points, series.holes)
+                text, level, point = _threshold(study, points, series.holes)
                 told.setdefault((text, level), ([], point))[0].append(phase)
         for (text, level), (phases, point) in told.items():
             key = (text, level, str(point.row["source"]), tuple(phases))
@@ -180,23 +186,23 @@ def efficiency_threshold(study: Study) -> list[Finding]:
 
 
 def _threshold(
-    points: Sequence[_Efficiency], holes: Mapping[int, str]
+    study: Study, points: Sequence[_Efficiency], holes: Mapping[int, str]
 ) -> tuple[str, str, _Efficiency]:
-    """Sentence, level and decisive point for efficiencies sorted by ranks."""
+    """Sentence, level and decisive point for efficiencies sorted by scale."""
     last = points[-1]
     first = next((p for p in points if p.side not in ("above", "~above")), None)
     if first is None:
-        gap = _gap(holes, 0, last.ranks)
+        gap = _gap(holes, 0, last.count)
         if all(p.side == "above" for p in points):
-            return f"efficiency stays above 80 % up to {last.ranks:,} ranks{gap}", CONFIRMED, last
-        text = f"measured efficiency stays above 80 % up to {last.ranks:,} ranks{gap}"
+            return f"efficiency stays above 80 % up to {last.at}{gap}", CONFIRMED, last
+        text = f"measured efficiency stays above 80 % up to {last.at}{gap}"
         return f"{text}, not confirmed where there is one repeat", OPEN, last
-    before = max([p.ranks for p in points if p.ranks < first.ranks], default=0)
-    at = f"at {first.ranks:,} ranks ({first.text})" + _gap(holes, before, first.ranks)
+    before = max([p.count for p in points if p.count < first.count], default=0)
+    at = f"at {first.at} ({first.text})" + _gap(holes, before, first.count)
     after = points[points.index(first) + 1 :]
     if first.side == "below":
         back = next((p for p in after if p.side == "above"), None)
-        more = f", though it is above again at {back.ranks:,} ranks" if back else ""
+        more = f", though it is above again at {back.at}" if back else ""
         return f"efficiency first falls under 80 % {at}{more}", CONFIRMED, first
     if first.side == "~below":
         text = f"measured efficiency first falls under 80 % {at}, not confirmed"
@@ -204,11 +210,11 @@ def _threshold(
         text = f"the interval of the efficiency straddles 80 % {at}"
     clear = next((p for p in after if p.side == "below"), None)
     if clear is not None:
-        return f"{text}; clearly under from {clear.ranks:,} ranks ({clear.text})", OPEN, first
-    return f"{text}; not clearly under 80 % at any rank count", OPEN, first
+        return f"{text}; clearly under from {clear.at} ({clear.text})", OPEN, first
+    return f"{text}; not clearly under 80 % at any {study.scale_words}", OPEN, first
 
 
 def _gap(holes: Mapping[int, str], low: int, high: int) -> str:
-    """Planned rank counts between two others that have no result."""
-    inside = [f"{ranks:,}" for ranks in holes if low < ranks < high]
+    """Planned rank counts (or numbers of devices) between two others that have no result."""
+    inside = [f"{count:,}" for count in holes if low < count < high]
     return f" (no result at {listed(inside)})" if inside else ""

@@ -8,7 +8,7 @@ from scalesweep.campaign import Campaign, Experiment, Run
 from scalesweep.estimates import Estimates
 from scalesweep.record import read_failure
 from scalesweep.slurm.shapes import MB_PER_GB, Shape, of_slurm, run_shape
-from scalesweep.store import DONE, FAILED, RunState
+from scalesweep.store import FAILED, RunState
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
@@ -95,7 +95,7 @@ def shapes_for(
     shapes = {}
     for run_id, (experiment, run) in campaign.unique_runs().items():
         state = states[run_id]
-        if state.status != DONE:
+        if not state.settled:
             failure = (
                 read_failure(campaign.runs_folder / run_id) if state.status == FAILED else None
             )

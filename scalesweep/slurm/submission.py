@@ -17,7 +17,7 @@ from scalesweep.slurm.accounting import job_ids
 from scalesweep.slurm.requests import Request, may_mend, request_for
 from scalesweep.slurm.settle import settle
 from scalesweep.slurm.shapes import Shape, of_slurm, staging_shape
-from scalesweep.store import DONE, RunState
+from scalesweep.store import RunState
 
 LOGS = Path("results", "logs", "slurm")  # slurm-logdir in profiles/slurm
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
@@ -59,7 +59,7 @@ class Submission:
         self.live.clear()
         for run_id in self.runs:
             job = jobs.get(queue.job_comment("run", self._runs, run_id))
-            if job is not None and self.states[run_id].status != DONE:
+            if job is not None and not self.states[run_id].settled:
                 self.live[run_id] = job
         self.staging = [job for job in jobs.values() if job.comment.startswith("rule_stage_")]
 

@@ -35,7 +35,8 @@ def study(
     ]  # fmt: skip
     entry = {
         "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {},
-        "scaling": "weak" if "ranks" in axes else "none", "runs": plan_runs, "excluded": [],
+        "scaling": "weak" if "ranks" in axes else "none", "scale": "ranks",
+        "scale_parameters": ["ranks"], "work": [], "main_metric": None, "runs": plan_runs, "excluded": [],
         "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
     }  # fmt: skip
     frame = pd.DataFrame(rows)

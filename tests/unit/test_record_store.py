@@ -155,7 +155,7 @@ def test_an_index_of_another_format_is_read_anew(tmp_path: Path) -> None:
     write(runs, phases={"import": 0.25, "timed": 0.5})
     state = scan(runs, [RUN])[RUN]
     content = json.loads((runs / ".index.json").read_text())
-    assert content == {"format": 2, "runs": {RUN: [state.stamp, 1.0, "measured", 0.25]}}
+    assert content == {"format": 3, "runs": {RUN: [state.stamp, 1.0, "measured", 0.25, None]}}
     for old in (
         {RUN: [state.stamp, 9.0, "simulated"]},
         {"format": 1, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0]}},

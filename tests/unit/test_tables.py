@@ -40,6 +40,7 @@ class Study:
         self.root = root
         self.experiment: dict[str, Any] = {
             "name": name, "benchmark": "data_loading", "version": 1, "scaling": scaling,
+            "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
             "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [], "points": 0,
         }  # fmt: skip
         self.records: list[Path] = []

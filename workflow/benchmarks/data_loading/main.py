@@ -243,7 +243,9 @@ def finish(run: program.Run, epochs: Epochs, phases: Phases, notes: dict[str, An
         )
         sizes = ranks.gather(np.asarray(float(size)))
         everyone = ranks.gather_json(
-            facts.rank_facts(params["inter_threads"], params["intra_threads"])
+            facts.rank_facts(
+                params["inter_threads"], params["intra_threads"], ranks.first_on_host()
+            )
         )
     if ranks.rank() != 0:
         return

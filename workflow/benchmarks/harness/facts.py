@@ -9,6 +9,8 @@ import sys
 from importlib import metadata
 from typing import Any
 
+from harness.hardware import host_hardware
+
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
@@ -25,13 +27,18 @@ def number_ranges(numbers: set[int]) -> str:
     return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
 
 
-def rank_facts(inter_threads: int, intra_threads: int) -> dict[str, Any]:
+def rank_facts(
+    inter_threads: int, intra_threads: int, first_on_host: bool = False
+) -> dict[str, Any]:
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
-    host. Thread counts of 0 are TensorFlow's choice.
+    host. Thread counts of 0 are TensorFlow's choice. The host's hardware is told by one rank of
+    it, since asking takes most of a second where there are GPUs.
     """
     return {
+        "hardware": host_hardware() if first_on_host else None,
+        "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "host": socket.gethostname(),
         "slurm_node": os.environ.get("SLURMD_NODENAME"),
         "affinity": number_ranges(os.sched_getaffinity(0)),

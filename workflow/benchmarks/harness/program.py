@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Exit codes, after sysexits.h; the launcher turns 65 and 66 into BAD_RESULT and MISSING_DATA.
+# Exit codes, after sysexits.h; the launcher turns 65, 66 and 69 into BAD_RESULT, MISSING_DATA
+# and an unsupported point.
 EXIT_PARAMETERS = 2
 EXIT_BAD_DATA = os.EX_DATAERR
 EXIT_MISSING_DATA = os.EX_NOINPUT
+EXIT_UNSUPPORTED = os.EX_UNAVAILABLE  # this machine cannot do what the point asks
 
 
 class ProgramError(Exception):

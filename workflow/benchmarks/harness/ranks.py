@@ -32,6 +32,11 @@ def rank() -> int:
     return hvd.rank()
 
 
+def first_on_host() -> bool:
+    """Return whether this is the first rank of its host."""
+    return hvd.local_rank() == 0
+
+
 def barrier(ok: bool = True) -> bool:
     """Wait for every rank, by an allgather of one int; return whether every rank said `ok`."""
     flags = hvd.allgather(tf.constant([int(ok)], tf.int32), name="barrier")

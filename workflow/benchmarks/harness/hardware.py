@@ -1,0 +1,118 @@
+"""Hardware of this host: processors, frequency governors, GPUs with clocks and their links.
+
+Ranks that are slow for a reason are found here: a GPU whose memory clock is 5 % lower, a pair of
+GPUs across a host bridge, a node on the powersave governor. What cannot be read is None.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_CPUS = Path("/sys/devices/system/cpu")
+# nvidia-smi's name of a field -> ours.
+_GPU_FIELDS = {
+    "index": "index",
+    "name": "name",
+    "pci.bus_id": "pci_bus_id",
+    "clocks.max.sm": "max_sm_clock_mhz",
+    "clocks.max.mem": "max_memory_clock_mhz",
+    "clocks.applications.memory": "application_memory_clock_mhz",
+    "clocks.sm": "sm_clock_mhz",
+    "clocks.mem": "memory_clock_mhz",
+    "memory.total": "memory_mib",
+    "power.limit": "power_limit_w",
+    "driver_version": "driver",
+}
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _field(path: Path, key: str) -> str | None:
+    for line in (_text(path) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
+
+
+def governors(cpus: set[int], folder: Path = _CPUS) -> str | None:
+    """Return the frequency governors of these CPUs, each once (``performance``, or several)."""
+    found = {_text(folder / f"cpu{cpu}" / "cpufreq" / "scaling_governor") for cpu in cpus}
+    return ", ".join(sorted(name for name in found if name)) or None
+
+
+def gpu_list(table: str) -> list[dict[str, Any]]:
+    """Parse nvidia-smi's CSV without header and units, whose columns are those of _GPU_FIELDS.
+
+    Numbers become floats; what a GPU does not support (``[N/A]``, ``[Not Supported]``) is None.
+    """
+    gpus = []
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.split(", ")]
+        if len(cells) == len(_GPU_FIELDS):
+            gpus.append(dict(zip(_GPU_FIELDS.values(), map(_value, cells), strict=True)))
+    return gpus
+
+
+def _value(cell: str) -> float | str | None:
+    if cell.startswith("[") or cell in ("N/A", ""):
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def gpu_links(matrix: str) -> dict[str, str]:
+    """Parse ``nvidia-smi topo -m``: how each pair of GPUs is connected (NV18, PIX, PHB, SYS...)."""
+    rows = [line.split() for line in _ESCAPES.sub("", matrix).splitlines()]
+    header = next((row for row in rows if row and row[0] == "GPU0" and "X" not in row), [])
+    names = [name for name in header if re.fullmatch(r"GPU\d+", name)]
+    links = {}
+    for row in rows:
+        if row and row[0] in names and "X" in row:
+            for other, link in zip(names, row[1 : len(names) + 1], strict=False):
+                if names.index(other) > names.index(row[0]):
+                    links[f"{row[0]}-{other}"] = link
+    return links
+
+
+def _nvidia_smi(*words: str) -> str:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run([program, *words], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def host_hardware() -> dict[str, Any]:
+    """Return CPU model, logical CPUs, governor, memory (bytes), NUMA nodes, GPUs and their links.
+
+    Asks nvidia-smi where there is one, which takes most of a second: to be called once per host
+    and outside of what is timed.
+    """
+    memory = _field(Path("/proc/meminfo"), "MemTotal")
+    gpus = gpu_list(
+        _nvidia_smi(f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits")
+    )
+    return {
+        "cpu_model": _field(Path("/proc/cpuinfo"), "model name"),
+        "cpus": os.cpu_count(),
+        "governor": governors(set(os.sched_getaffinity(0))),
+        "memory_bytes": int(memory.split()[0]) * 1024 if memory else None,
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+        "gpus": gpus,
+        "gpu_links": gpu_links(_nvidia_smi("topo", "-m")) if len(gpus) > 1 else {},
+    }
