@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.errors import UserError
+from scalesweep.importers.campaigns import Comparison, Rules
 from scalesweep.importers.plainpickle import MAX_BYTES, load_plain
+from scalesweep.importers.runs import ImportedRun, Refusal
+from scalesweep.record import file_digest
 
 CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"
 TIMES = ("local_times", "global_times")
 MAX_HISTORY_BYTES = 64 << 20
+
+RULES = {
+    "data_loading": Rules(
+        scaling="io_scaling",
+        comparisons=(
+            Comparison("thread_pools", ("inter_threads", "intra_threads"), "TensorFlow's threads."),
+        ),
+    )
+}
 
 _FOLDER = re.compile(r"gpu-n(\d+)-inter(\d+)-intra(\d+)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -45,13 +58,25 @@ class CosmoflowRun:
     local_times: NDArray[np.float64]
     global_times: NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Refusal:
-    """A file (or folder) that was not imported, and why."""
-
-    file: Path
-    reason: str
+    def imported(self) -> ImportedRun:
+        """The run for ``records.import_runs``; reads the history's date and digest."""
+        history = self.folder / HISTORY
+        # The history's own age is the only date that the original leaves.
+        modified = datetime.fromtimestamp(history.stat().st_mtime, UTC)
+        return ImportedRun(
+            benchmark="data_loading",
+            point=self.point,
+            file=self.folder,
+            source_digest=file_digest(history),
+            started=modified,
+            ended=modified,
+            notes={
+                "importer": "cosmoflow-benchmark",
+                "dates": "started and ended are the time the history file was last modified",
+            },
+            samples={"local_times": self.local_times, "global_times": self.global_times},
+            samples_per_epoch=self.samples_per_epoch,
+        )
 
 
 def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:

@@ -1,196 +1,189 @@
-"""From runs that other programs measured to records, and a campaign that shows them."""
+"""From runs that other programs measured to records."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.errors import UserError
-from scalesweep.importers.cosmoflow import HISTORY, CosmoflowRun, Refusal
+from scalesweep.importers.runs import GPU, ImportedRun, Refusal
 from scalesweep.record import (
     RECORD,
     SAMPLES,
     BadRecord,
     canonical_json,
-    file_digest,
     read_record,
     write_record,
 )
 
-THREADS = ("inter_threads", "intra_threads")
+_NO_ENVIRONMENT: dict[str, Any] = {"ranks": [], "versions": {}, "variables": {}, "node": {}}
+SOURCE_DIGEST = "source_blake2b"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A run whose record is there: its complete point, and which repeat of it."""
+
+    benchmark: Benchmark
+    point: Mapping[str, Any]
+    repeat: int
+    variant: Mapping[str, str]
 
 
 def import_runs(
-    runs: Sequence[CosmoflowRun], runs_folder: Path
-) -> tuple[list[dict[str, Any]], list[Refusal]]:
-    """Write a record for every run below ``runs_folder``; returns the records' points.
+    runs: Sequence[ImportedRun], runs_folder: Path, startable: bool = False
+) -> tuple[list[Written], list[Refusal]]:
+    """Write a record for every run below ``runs_folder``.
+
+    With ``startable`` points that the benchmark could not start itself are refused, as a campaign
+    of a site with a launcher refuses them.
 
     Runs of one point become its repeats in the order given. A run that was imported before keeps
-    its record; an id that holds something else is refused, never overwritten.
+    its record; an id that holds something else is refused, never overwritten. So are a second
+    copy of a run, and a run that differs from the first of its point in its ``variant``.
     """
-    benchmark = load_benchmark("data_loading")
-    seen: dict[str, int] = {}
-    written: list[dict[str, Any]] = []
+    writer = _Writer(runs_folder, startable)
+    written: list[Written] = []
     refusals: list[Refusal] = []
     for run in runs:
         try:
-            point = _complete(benchmark, run)
-            repeat = seen.get(benchmark.run_id(point, -1), 0)
-            _write(benchmark, run, point, repeat, runs_folder)
+            written.append(writer.write(run))
         except UserError as error:
-            refusals.append(Refusal(run.folder, str(error)))
-            continue
-        seen[benchmark.run_id(point, -1)] = repeat + 1
-        written.append({"point": point, "repeat": repeat})
+            refusals.append(run.refused(str(error)))
     return written, refusals
 
 
-def _complete(benchmark: Benchmark, run: CosmoflowRun) -> dict[str, Any]:
-    where = str(run.folder)
-    point = {
-        **benchmark.defaults,
-        **{
+class _Writer:
+    """Writes records and remembers what it wrote."""
+
+    def __init__(self, runs_folder: Path, startable: bool) -> None:
+        self.runs_folder = runs_folder
+        self.startable = startable
+        self.benchmarks: dict[str, Benchmark] = {}
+        # By point: the runs written so far.
+        self.repeats: dict[str, list[ImportedRun]] = {}
+
+    def write(self, run: ImportedRun) -> Written:
+        """Write the record of a run; raises UserError with the reason if it is refused."""
+        if run.benchmark not in self.benchmarks:
+            self.benchmarks[run.benchmark] = load_benchmark(run.benchmark)
+        benchmark = self.benchmarks[run.benchmark]
+        point = _complete(benchmark, run, self.startable)
+        before = self.repeats.setdefault(canonical_json([benchmark.name, point]), [])
+        for other in before:
+            if other.source_digest == run.source_digest:
+                raise UserError(f"the same run as in {other.place}")
+        if before:
+            _check_variant(run, before[0])
+        _write(benchmark, run, point, len(before), self.runs_folder)
+        before.append(run)
+        return Written(benchmark, point, len(before) - 1, run.variant)
+
+
+def _complete(benchmark: Benchmark, run: ImportedRun, startable: bool) -> dict[str, Any]:
+    """The run's point with the defaults of what the source does not state."""
+    where = str(run.file)
+    try:
+        stated = {
             name: benchmark.parameter(name, where).normalise(value, where)
             for name, value in run.point.items()
-        },
-    }
-    benchmark.check_point(point, where)
+        }
+        point = {**benchmark.defaults, **stated}
+        if startable:
+            benchmark.check_point(point, where)
+    except UserError as error:
+        # The refusal names the file by itself.
+        raise UserError(str(error).removeprefix(f"{where}: ")) from None
     return point
 
 
+def _check_variant(run: ImportedRun, first: ImportedRun) -> None:
+    """Unlike machines or settings are no repeats of each other."""
+    names = sorted({*run.variant, *first.variant})
+    unlike = [name for name in names if run.variant.get(name) != first.variant.get(name)]
+    if GPU not in run.variant or GPU not in first.variant:
+        # Not every log tells of the machine; a flag that is not told was not given.
+        unlike = [name for name in unlike if name != GPU]
+    if unlike:
+        own, others = (
+            ", ".join(f"{name} {it.variant.get(name, 'not told')}" for name in unlike)
+            for it in (run, first)
+        )
+        raise UserError(
+            f"the same point as in {first.place}, but {own} instead of {others}; "
+            "import it under another site and results folder"
+        )
+
+
 def _write(
-    benchmark: Benchmark, run: CosmoflowRun, point: dict[str, Any], repeat: int, runs_folder: Path
+    benchmark: Benchmark,
+    run: ImportedRun,
+    point: Mapping[str, Any],
+    repeat: int,
+    runs_folder: Path,
 ) -> None:
     run_id = benchmark.run_id(point, repeat)
     folder = runs_folder / run_id
-    source = file_digest(run.folder / HISTORY)
     if (folder / RECORD).exists():
-        if _imported_from(folder / RECORD) == source:
+        if _imported_from(folder / RECORD) == run.source_digest:
             return
         raise UserError(
             f"{run_id} on this site already holds another result; import under another site"
         )
-    # The history's own age is the only date that the original leaves.
-    modified = datetime.fromtimestamp((run.folder / HISTORY).stat().st_mtime, UTC)
-    stamp = modified.isoformat(timespec="seconds")
+    samples_per_epoch = run.samples_per_epoch
+    if samples_per_epoch is None:
+        samples_per_epoch = benchmark.total_work(point)
     record = {
         "run_id": run_id,
         "benchmark": benchmark.name,
         "version": benchmark.version,
-        "point": point,
+        "point": dict(point),
         "repeat": repeat,
         "site": runs_folder.name,
         "source": "imported",
-        "started": stamp,
-        "ended": stamp,
+        "started": _stamp(run.started),
+        "ended": _stamp(run.ended),
         "wall_s": None,
         "attempt": 1,
         "phases": {},
-        "metrics": {},
-        "work": {"samples_per_epoch": run.samples_per_epoch, "bytes_per_epoch": None},
+        "metrics": dict(run.metrics),
+        "work": {"samples_per_epoch": samples_per_epoch, "bytes_per_epoch": None},
         "resources": {"hosts": [], "slurm_nodes": []},
-        "environment": {"ranks": [], "versions": {}, "variables": {}, "node": {}},
+        "environment": {
+            "ranks": [],
+            "versions": {},
+            "variables": {},
+            "node": {},
+            **run.environment,
+        },
         "notes": {
-            "imported_from": str(run.folder),
-            "importer": "cosmoflow-benchmark",
-            "history_blake2b": source,
+            "imported_from": str(run.file),
+            SOURCE_DIGEST: run.source_digest,
             "parameters": "what the source does not state stands at the benchmark's default",
-            "dates": "started and ended are the time the history file was last modified",
+            **run.notes,
         },
         "git": None,
-        "command": [],
+        "command": list(run.command),
     }
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         samples = Path(scratch) / SAMPLES
-        np.savez(samples, local_times=run.local_times, global_times=run.global_times)
+        np.savez(samples, **run.samples)
         write_record(folder, record, samples)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
 
 
 def _imported_from(path: Path) -> str | None:
     try:
-        digest = read_record(path)["notes"].get("history_blake2b")
+        digest = read_record(path)["notes"].get(SOURCE_DIGEST)
     except BadRecord:
         return None
     return digest if isinstance(digest, str) else None
-
-
-def campaign_of(
-    written: Sequence[Mapping[str, Any]], name: str, site: str, results: str
-) -> dict[str, Any]:
-    """A campaign file's content that plans exactly the imported points.
-
-    Points that share all but the rank count make a scaling experiment, points that share all
-    but the thread pools a thread experiment; what fits neither stands in ``other_points``.
-    """
-    benchmark = load_benchmark("data_loading")
-    points = [entry["point"] for entry in written]
-    scaling = _alike(points, vary=("ranks",))
-    threads = _alike(points, vary=THREADS)
-    used = {id(point) for point in [*scaling, *threads]}
-    others = [point for point in points if id(point) not in used]
-    experiments: dict[str, Any] = {}
-    for title, members in (
-        ("io_scaling", scaling),
-        ("thread_pools", threads),
-        ("other_points", others),
-    ):
-        if not members:
-            continue
-        experiments[title] = {
-            "benchmark": benchmark.name,
-            "scaling": _scaling(benchmark, members) if title == "io_scaling" else "none",
-            "linked": _changed(benchmark, members),
-            "repeats": 1
-            + max(
-                entry["repeat"] for entry in written if any(entry["point"] is m for m in members)
-            ),
-        }
-    return {
-        "campaign": name,
-        "description": "Results of cosmoflow-benchmark's data benchmark, imported.",
-        "site": site,
-        "results": results,
-        "experiments": experiments,
-    }
-
-
-def _alike(points: Sequence[dict[str, Any]], vary: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Points of the groups that are equal but for ``vary`` and take several values of it."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for point in points:
-        rest = {name: value for name, value in point.items() if name not in vary}
-        groups.setdefault(canonical_json(rest), []).append(point)
-    return [
-        point
-        for group in groups.values()
-        if len({tuple(p[name] for name in vary) for p in group}) > 1
-        for point in group
-    ]
-
-
-def _scaling(benchmark: Benchmark, points: Sequence[dict[str, Any]]) -> str:
-    per_rank = {(benchmark.total_work(point) or 0) / point["ranks"] for point in points}
-    return "weak" if len(per_rank) == 1 else "none"
-
-
-def _changed(benchmark: Benchmark, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The points as ``linked`` entries: every parameter that differs from its default anywhere."""
-    names = [
-        name for name, default in benchmark.defaults.items()
-        if name == "ranks" or any(point[name] != default for point in points)
-    ]  # fmt: skip
-    unique = {benchmark.run_id(point, 0): point for point in points}
-    ordered = sorted(unique.values(), key=lambda point: point["ranks"])
-    return [{name: point[name] for name in names} for point in ordered]
-
-
-def write_campaign(content: Mapping[str, Any], path: Path) -> None:
-    """Write a generated campaign file."""
-    text = yaml.safe_dump(dict(content), sort_keys=False, width=100)
-    path.write_text("# Written by import_cosmoflow: the points that were imported.\n" + text)

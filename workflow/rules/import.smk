@@ -3,6 +3,7 @@
 
 localrules:
     import_cosmoflow,
+    import_logs,
 
 
 # snakemake import_cosmoflow --config source=FOLDER [site=LABEL] [results=FOLDER]
@@ -20,3 +21,17 @@ rule import_cosmoflow:
     shell:
         "{params.script} --source={params.source:q} --site={params.site:q}"
         " --results={params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
+
+
+# snakemake import_logs --config source=FILE_OR_FOLDER [site=LABEL] [results=FOLDER]
+use rule import_cosmoflow as import_logs with:
+    log:
+        f"{RESULTS}/logs/import_logs.log",
+    params:
+        script=f"{SCRIPT}/import_logs.py",
+        source=SWEEP.options.get("source", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing logs of tf_cnn_benchmarks and keras-multi-gpu"

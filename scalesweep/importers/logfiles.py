@@ -1,0 +1,102 @@
+"""Log files, one or a folder of them: which can be read, and the runs they hold."""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from scalesweep.errors import UserError
+from scalesweep.importers import keras, tfcnn
+from scalesweep.importers.runs import ImportedRun, Refusal
+from scalesweep.importers.tfcnnlog import has_srun_labels
+from scalesweep.logs import Line, read_lines
+
+RULES = {tfcnn.BENCHMARK: tfcnn.RULES, keras.BENCHMARK: keras.RULES}
+
+_Reader = Callable[[Iterable[Line], Path], tuple[list[ImportedRun], list[Refusal]]]
+# What tells the kind of a log, and who reads it.
+_KINDS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
+    (re.compile(r"images/sec: |\bModel: {7}\S"), tfcnn.read_jobs),
+    (re.compile(r"Samples/sec: |^parallelization method: "), keras.read_jobs),
+)
+
+
+def read_source(path: Path) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
+    """Runs of a log, or of every log below a folder in the natural order of their names.
+
+    Returns the runs, the refusals, and the files that are no log of a known kind. Links to
+    folders and hidden files are not followed. Raises UserError if there is no such file or folder
+    or no log in it.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    runs: list[ImportedRun] = []
+    refusals: list[Refusal] = []
+    others: list[Path] = []
+    for file in _files(path, refusals):
+        try:
+            found = _read(file)
+        except OSError as error:
+            refusals.append(Refusal(file, error.strerror or "cannot be read"))
+            continue
+        if found is None:
+            others.append(file)
+        else:
+            runs += found[0]
+            refusals += found[1]
+    if not runs and not refusals:
+        raise UserError(f"{path}: holds no log of tf_cnn_benchmarks or of keras-multi-gpu")
+    return runs, refusals, others
+
+
+def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+
+    def unreadable(error: OSError) -> None:
+        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
+
+    found = []
+    for root, folders, files in os.walk(path, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(root, name) for name in files if not name.startswith(".")]
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> list[list[tuple[int, str]]]:
+    """Numbers in names in their order: run2 before run10."""
+    return [
+        [
+            (int(word), "") if word.isdigit() else (-1, word)
+            for word in re.findall(r"[0-9]{1,18}|[^0-9]+", part)
+        ]
+        for part in path.parts
+    ]
+
+
+def _read(file: Path) -> tuple[list[ImportedRun], list[Refusal]] | None:
+    """Runs and refusals of a file; None if it is no log of a known kind."""
+    if not file.is_file():
+        raise OSError(0, "not a regular file")
+    readers = _readers(file)
+    if not readers:
+        return None
+    srun_labels = has_srun_labels(read_lines(file))
+    runs: list[ImportedRun] = []
+    refusals: list[Refusal] = []
+    for reader in readers:
+        found, refused = reader(read_lines(file, srun_labels), file)
+        runs += found
+        refusals += refused
+    return (runs, refusals) if runs or refusals else None
+
+
+def _readers(file: Path) -> list[_Reader]:
+    wanted = dict(_KINDS)
+    found: list[_Reader] = []
+    for line in read_lines(file):
+        for sign in [sign for sign in wanted if sign.search(line.text)]:
+            found.append(wanted.pop(sign))
+        if not wanted:
+            break
+    return found

@@ -1,0 +1,94 @@
+"""Logs through the workflow: imported, scaled over devices, what is not whole named."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from scalesweep.yamlfile import check_schema
+from tests.conftest import Project
+from tests.unit import fake_logs as fake
+
+
+def run_import(project: Project, source: Path, *words: str) -> "tuple[int, str]":
+    done = project.snakemake("import_logs", "--config", f"source={source}", *words)
+    return done.returncode, done.stdout + done.stderr
+
+
+def table(results: Path, experiment: str, name: str) -> list[dict[str, str]]:
+    with (results / "tables" / experiment / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_logs_become_tables_over_devices(project: Project, tmp_path: Path) -> None:
+    source = tmp_path / "my logs"
+    source.mkdir()
+    on_cpu = "--local_parameter_device cpu"
+    (source / "sweep 1.txt").write_text(
+        fake.one(1000.0)
+        + fake.one(580.0, data_format="NHWC")
+        + fake.one(1170.0, on_cpu, devices=2)
+        + fake.one(3000.0, model="resnet20", parameters=[271164.0])
+        + fake.one(6000.0, on_cpu, devices=2, model="resnet20", parameters=[271164.0] * 2)
+    )
+    (source / "sweep 2.txt").write_text(fake.one(1010.0))
+    code, told = run_import(project, source)
+    assert code == 0, told
+    assert "imported: 6 runs, refused: 0" in told
+    results = project.path / "results" / "imported"
+    rows = table(results, "scaling_parameter_server_cpu_over_parameter_server_gpu", "scaling")
+    efficiency = {
+        (row["model"], row["devices"]): float(row["total_images_per_second_eff_run"])
+        for row in rows
+    }
+    assert efficiency["alexnet", "2"] == pytest.approx(1170 / 2 / 1005)
+    assert efficiency["resnet20", "2"] == pytest.approx(1.0)
+    assert {row["source"] for row in rows} == {"imported"}
+    layouts = table(results, "data_layout", "points")
+    rates = {row["data_format"]: float(row["total_images_per_second_mean_run"]) for row in layouts}
+    assert rates == {"NCHW": 1005.0, "NHWC": 580.0}
+    report = (results / "report.html").read_text()
+    assert "Tesla M60" in report and "unlike environments" not in report
+    records = sorted(results.glob("runs/imported/*/record.json"))
+    for path in records:
+        record = json.loads(path.read_text())
+        check_schema(record, "record", path)
+        assert record["source"] == "imported" and record["wall_s"] is None
+
+    before = {path: path.stat().st_mtime_ns for path in records}
+    code, told = run_import(project, source)  # a second time changes nothing
+    assert code == 0 and "imported: 6 runs, refused: 0" in told
+    assert before == {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
+
+
+def test_what_is_not_whole_is_named_and_the_rest_imported(project: Project, tmp_path: Path) -> None:
+    whole, cut = fake.one(1000.0), fake.one(1170.0, devices=2)
+    log = tmp_path / "log.txt"
+    log.write_text(whole + cut[: cut.index("60\timages")] + fake.keras())
+    code, told = run_import(project, log, "results=results/mine")
+    assert code == 0, told
+    assert "imported: 2 runs, refused: 1" in told
+    (refused,) = [line for line in told.splitlines() if line.startswith("refused:")]
+    assert refused.startswith(f"refused: {log}:") and "behind step 50" in refused
+    assert (project.path / "results" / "mine" / "report.html").is_file()
+
+    log.write_text(cut[: cut.index("60\timages")])
+    code, told = run_import(project, log, "results=results/none")
+    assert code != 0 and f"error: {log}: nothing could be imported" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ([], "name the file or folder: --config source=FILE_OR_FOLDER"),
+        (["source=/no/such/log"], "error: /no/such/log: no such file or folder"),
+        (["source=README", "site=nowhere"], "no site 'nowhere'"),
+    ],
+)
+def test_mistakes(project: Project, config: list[str], told: str) -> None:
+    words = ["--config", *config] if config else []
+    done = project.snakemake("import_logs", *words)
+    assert done.returncode != 0
+    assert told in done.stdout + done.stderr and "Traceback" not in done.stdout
