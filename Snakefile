@@ -46,6 +46,7 @@ if workflow.is_main_process:
         input:
             SWEEP.pending_records(),
             SWEEP.adopted(),
+            SWEEP.reread(),
             # Each by name: Snakemake makes a lost file again only if it is asked for.
             [
                 f"{RESULTS}/{name}"
@@ -75,6 +76,7 @@ include: "workflow/rules/run.smk"
 if workflow.is_main_process:
 
     include: "workflow/rules/adopt.smk"
+    include: "workflow/rules/reread.smk"
     include: "workflow/rules/summarise.smk"
     include: "workflow/rules/accounting.smk"
     include: "workflow/rules/tables.smk"

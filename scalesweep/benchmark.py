@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalesweep.command import Command, load_command
 from scalesweep.errors import UserError
 from scalesweep.expressions import Expression
+from scalesweep.patterns import Extract, check_main_metric, load_extract
 from scalesweep.record import canonical_json
 from scalesweep.yamlfile import check_schema, load_yaml
 
@@ -38,6 +40,8 @@ class Parameter:
     enum: tuple[Any, ...] | None = None
     items: str | None = None
     length: int | None = None
+    # Says what is computed rather than how: throughputs of two values are not ranked.
+    workload: bool = False
 
     @property
     def allowed(self) -> str:
@@ -146,7 +150,10 @@ class Workers:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs."""
+    """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
+
+    ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
+    """
 
     name: str
     version: int
@@ -159,10 +166,11 @@ class Benchmark:
     work: Expression | None
     workers: Workers | None
     main_metric: str | None
+    metrics: Mapping[str, str]  # definitions, for the report
     data: DataSet | None
     env: Mapping[str, str]
-    command: tuple[str, ...]
-    result: str
+    command: Command
+    extract: Extract | None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def parameter(self, name: str, where: str) -> Parameter:
@@ -266,6 +274,8 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
     work = content.get("work")
+    extract = load_extract(content["result"], path)
+    nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
     workers = _workers(content["workers"], path, expression) if "workers" in content else None
     if workers and workers.name in parameters:
         raise UserError(f"{path}: workers.name: {workers.name!r} is a parameter too")
@@ -286,11 +296,12 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         work_scope=work["scope"] if work else None,
         work=expression(work["samples"], "work.samples") if work else None,
         workers=workers,
-        main_metric=content.get("main_metric"),
+        main_metric=check_main_metric(extract, content.get("main_metric"), path),
+        metrics=content.get("metrics", {}),
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
-        command=tuple(content["command"]),
-        result=content["result"],
+        command=load_command(content["command"], parameters, nullable, path),
+        extract=extract,
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
 
@@ -320,6 +331,7 @@ def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
         enum=enum,
         items=spec.get("items"),
         length=spec.get("length"),
+        workload=spec.get("workload", False),
     )
     default = draft.normalise(spec["default"], f"{where}: default")
     return Parameter(**{**draft.__dict__, "default": default})

@@ -11,6 +11,7 @@ from typing import Any
 from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.errors import UserError
 from scalesweep.expressions import Expression
+from scalesweep.programs import check_programs, named_programs
 from scalesweep.record import canonical_json, digest_of
 from scalesweep.site import Site, load_site
 from scalesweep.yamlfile import check_schema, load_yaml
@@ -40,6 +41,7 @@ class Experiment:
     description: str
     scaling: str
     axes: tuple[str, ...]
+    linked: tuple[str, ...]
     points: tuple[Mapping[str, Any], ...]
     runs: tuple[Run, ...]
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
@@ -51,7 +53,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget."""
+    """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
+
+    ``programs``: paths of the users' programs by the names in commands.
+    """
 
     name: str
     description: str
@@ -60,6 +65,7 @@ class Campaign:
     results: Path
     experiments: tuple[Experiment, ...]
     digest: str
+    programs: Mapping[str, str]
     budget_node_hours: float | None
 
     @property
@@ -97,6 +103,8 @@ def load_campaign(
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    programs = named_programs({**machine.programs, **content.get("programs", {})})
+    check_programs(experiments, machine, programs, path)
     try:
         digest = digest_of([content, site_name])
     except ValueError:
@@ -109,6 +117,7 @@ def load_campaign(
         results=Path(results or content.get("results", "results")),
         experiments=experiments,
         digest=digest,
+        programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
     )
 
@@ -167,8 +176,11 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
     if not points:
         raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
     for point in points.values():
-        benchmark.check_point(point, where)
+        if site.launch is not None:  # else nothing is started: what stands there was imported
+            benchmark.check_point(point, where)
         site.check_point(point, where)
+    if site.launch is not None:
+        benchmark.command.check(points.values())
 
     scaling = spec.get("scaling", "none")
     varying = _varying(benchmark, list(points.values()))
@@ -179,6 +191,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         description=spec.get("description", ""),
         scaling=scaling,
         axes=varying,
+        linked=tuple(linked[0]) if linked else (),
         points=tuple(points.values()),
         runs=tuple(
             Run(benchmark.run_id(point, repeat), point, repeat)

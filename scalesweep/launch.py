@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalesweep.errors import UserError
+from scalesweep.foreign import EXTRACTED, keep_attempt, read_result
 from scalesweep.host import git_state, host_facts, oom_kills
 from scalesweep.record import (
     FAILURE,
@@ -70,8 +71,8 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
     """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
 
     ``spec``: run_id, benchmark, version, params, repeat, site, folder, data, node_local, argv,
-    env, prologue, time_limit_s, asked (see ``scalesweep.runs.run_spec``). ``root`` is the
-    repository whose git state is recorded.
+    env, prologue, time_limit_s, asked, and for a foreign program extract (see
+    ``scalesweep.runs.run_spec``). ``root`` is the repository whose git state is recorded.
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,13 +92,16 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "started": started.isoformat(timespec="milliseconds"),
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
+        if "extract" in spec:
+            facts = {"exit_code": outcome.exit_code, "wall_s": wall_s, "attempt": attempt}
+            keep_attempt(spec, work, {**facts, **times, "git": git}, job, _environment(spec))
         cause, detail = _judge(outcome, work, spec)
         if cause is None or cause == "UNSUPPORTED":
             try:
-                native = _read_native(work) if cause is None else _unsupported(detail)
+                native = _read(spec, work) if cause is None else _unsupported(detail)
                 if job is not None:
                     native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
-                samples = work / SAMPLES
+                samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
                 record = {
                     **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
                     "point": spec["params"],
@@ -128,6 +132,9 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             **times,
             "last_lines": _last_lines(work),
         }
+        if "extract" in spec and outcome.exit_code == 0 and cause == "BAD_RESULT":
+            # With other patterns the logs may be read again.
+            failure["extract_digest"] = spec["extract"]["digest"]
         if job is not None:
             failure |= {"job_id": job, "asked": spec["asked"]}
         write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
@@ -159,6 +166,13 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def _environment(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the program is started with."""
+    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    # Unbuffered, or a program that is killed takes its last lines with it.
+    return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
+
+
 def _run_program(
     spec: Mapping[str, Any], work: Path, root: Path
 ) -> tuple[Outcome, dict[str, Any] | None]:
@@ -168,12 +182,11 @@ def _run_program(
     content |= {"data": spec["data"], "node_local": spec["node_local"], "out": str(work.resolve())}
     run_file.write_text(json.dumps(content, indent=1) + "\n")
     argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
+    argv = [word.replace("{out}", content["out"]) for word in argv]
     if spec["prologue"]:
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
-    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
-    # Unbuffered, or a program that is killed takes its last lines with it.
-    env |= {"PYTHONUNBUFFERED": "1", **spec["env"], "SCALESWEEP_STARTED": repr(time.time())}
+    env = {**_environment(spec), "SCALESWEEP_STARTED": repr(time.time())}
     oom_before = oom_kills()
     with (work / "stdout.log").open("wb") as out, (work / "stderr.log").open("wb") as err:
         try:
@@ -247,8 +260,10 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     code, said = _native_error(work)
     code = code or outcome.exit_code
     said = said or _said(_last_lines(work), spec["benchmark"])
-    if code in EXIT_CAUSES and (said or EXIT_CAUSES[code] != "UNSUPPORTED"):
-        return EXIT_CAUSES[code], said or f"exit code {code}"
+    # What a foreign program means by its exit codes is its own affair.
+    known = {} if "extract" in spec else EXIT_CAUSES
+    if code in known and (said or known[code] != "UNSUPPORTED"):
+        return known[code], said or f"exit code {code}"
     if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
         return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
     if outcome.signal is not None:
@@ -309,6 +324,19 @@ def _read_native(work: Path) -> dict[str, Any]:
     result = {key: native[key] for key in _NATIVE_KEYS}
     result["environment"] = {**native["environment"], "node": host_facts()}
     return result
+
+
+def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """The parts of the record that tell the result; raises Refused or UserError."""
+    if "extract" not in spec:
+        return _read_native(work)
+    try:
+        parts, reading = read_result(work, spec["extract"])
+    except OSError as error:
+        raise Refused(f"{error.filename} cannot be read: {error.strerror}") from None
+    for warning in reading.warnings:
+        print(f"{spec['run_id']}: warning: {warning}", file=sys.stderr)
+    return parts
 
 
 def _unsupported(reason: str) -> dict[str, Any]:

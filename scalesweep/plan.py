@@ -14,7 +14,7 @@ from scalesweep.campaign import Campaign
 from scalesweep.errors import UserError
 from scalesweep.estimates import BASES, Estimates
 from scalesweep.record import digest_of, write_atomic
-from scalesweep.store import RunState
+from scalesweep.store import RunState, other_sites
 
 if TYPE_CHECKING:
     from scalesweep.slurm.shapes import Shape
@@ -31,9 +31,10 @@ def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
 
     Equal digests mean that nothing downstream has to be made again.
     """
-    return digest_of(
-        [campaign.digest, [[run_id, s.status, s.stamp] for run_id, s in sorted(states.items())]]
-    )
+    here = [[run_id, s.status, s.stamp] for run_id, s in sorted(states.items())]
+    # A folder's time changes with every run that begins in it.
+    elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
+    return digest_of([campaign.digest, here, elsewhere])
 
 
 def state_file(campaign: Campaign, digest: str) -> Path:
@@ -72,6 +73,7 @@ def build_plan(
                     "cause": state.cause,
                     "detail": state.detail,
                     "reused": reused,
+                    "to_run": not state.settled,
                 }
             )
             if not state.settled and not reused:
@@ -86,10 +88,12 @@ def build_plan(
                 "summary": benchmark.summary,
                 "version": benchmark.version,
                 "main_metric": benchmark.main_metric,
+                "metrics": dict(benchmark.metrics),
                 "scaling": experiment.scaling,
                 "scale": benchmark.scale,
                 "scale_parameters": sorted(benchmark.scale_parameters),
                 "axes": list(experiment.axes),
+                "linked": list(experiment.linked),
                 "work": sorted(benchmark.work_parameters),
                 "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
                 "parameters": _parameters(benchmark),
@@ -117,11 +121,13 @@ def build_plan(
 def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     """What each column of a point means; what runs scale over stands among the parameters."""
     found: dict[str, dict[str, Any]] = {
-        name: {"unit": p.unit, "doc": p.doc, "default": p.default}
+        name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
         for name, p in benchmark.parameters.items()
     }
     if benchmark.workers:
-        found[benchmark.scale] = {"unit": None, "doc": benchmark.workers.doc, "default": None}
+        found[benchmark.scale] = {
+            "unit": None, "doc": benchmark.workers.doc, "default": None, "workload": False
+        }  # fmt: skip
     return found
 
 

@@ -115,7 +115,7 @@ def _counted(count: int) -> str:
 
 
 def _to_run(run: Mapping[str, Any]) -> bool:
-    return run["status"] in (NEW, FAILED) and not run["reused"]
+    return run.get("to_run", run["status"] in (NEW, FAILED)) and not run["reused"]
 
 
 def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:

@@ -1,7 +1,8 @@
 """From a planned run to what the launcher needs to know of it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from scalesweep.slurm.requests import Request
 
 
 def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
-    """Absolute folder of the data set a point reads, or None."""
-    if benchmark.data is None:
+    """Absolute folder of the data set a point reads, or None if it reads none."""
+    if benchmark.data is None or not any(benchmark.data.needed(point).values()):
         return None
     return str(Path(campaign.site.data).resolve() / benchmark.data.folder(point))
 
@@ -22,14 +23,13 @@ def run_spec(
 ) -> dict[str, Any]:
     """Everything the launcher needs, as a JSON-ready dict (``scalesweep.launch.launch``).
 
-    ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``,
-    which only the launcher knows.
+    ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``
+    and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
-    values = {"{python}": site.python, "{benchmark}": str(benchmark.folder)}
-    command = list(benchmark.command)
-    for name, value in values.items():
-        command = [word.replace(name, value) for word in command]
+    launcher = site.launcher(point)
+    values = {"python": site.python, "benchmark": str(benchmark.folder)}
+    command = benchmark.command.fill(point, values, campaign.programs)
     # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
     cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
     env = {
@@ -47,9 +47,32 @@ def run_spec(
         "folder": str(campaign.runs_folder / run.run_id),
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
-        "argv": [*site.launcher(point), *command],
+        "argv": [*launcher, *command],
         "env": {**(cluster if site.slurm else {}), **site.env, **env},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
+        **_extract(benchmark, point, [*launcher, *site.env]),
+    }
+
+
+def _extract(
+    benchmark: Benchmark, point: Mapping[str, Any], words: Sequence[str]
+) -> dict[str, Any]:
+    """How the launcher is to read what a foreign program prints.
+
+    ``words``: the site's launcher and the names of its variables. Nothing but these tells the
+    labels of ``srun --label`` from the first column of a table.
+    """
+    if benchmark.extract is None:
+        return {}
+    after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
+    samples = benchmark.total_work(point)
+    return {
+        "extract": {
+            "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
+            "digest": benchmark.extract.digest,
+            "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
+            "work": {} if samples is None else {"samples_per_epoch": samples},
+        }
     }

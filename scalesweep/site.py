@@ -54,6 +54,7 @@ class Site:
     reserve_disk_gb: float
     prologue: tuple[str, ...]
     env: Mapping[str, str]
+    programs: Mapping[str, str]
     launch: Mapping[str, tuple[str, ...]] | None
     slurm: SlurmSite | None
 
@@ -140,6 +141,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         reserve_disk_gb=float(content.get("reserve_disk_gb", 2)),
         prologue=tuple(content.get("prologue", [])),
         env=content.get("env", {}),
+        programs=content.get("programs", {}),
         launch=content.get("launch"),
         slurm=_slurm(content, path),
     )

@@ -15,8 +15,9 @@ from typing import Any, TypeGuard
 from scalesweep.record import FAILURE, RECORD, SAMPLES, BadRecord, read_record, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 3  # of the index file; another one is read anew from the records
+INDEX_FORMAT = 4  # of the index file; another one is read anew from the records
 QUARANTINE = "record.json.broken"
+FORGOTTEN = "record.json.unsupported"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 
@@ -26,7 +27,10 @@ class RunState:
     """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
     whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
     the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
-    ``timed``), which does not grow with the work."""
+    ``timed``), which does not grow with the work.
+
+    ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
+    ``unread`` is set where a program ended well and its logs were read again in vain."""
 
     status: str
     stamp: str = ""
@@ -35,21 +39,25 @@ class RunState:
     wall_s: float | None = None
     source: str = ""
     fixed_s: float | None = None
+    extract: str = ""
+    unread: bool = False
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to run: a result, or the record that there can be none."""
-        return self.status in (DONE, UNSUPPORTED)
+        """Whether there is nothing left to run: a result, the record that there can be none, or
+        logs to which other patterns are the answer, not another run."""
+        return self.status in (DONE, UNSUPPORTED) or self.unread
 
 
 def scan(
-    runs_folder: Path, run_ids: Iterable[str], quarantine: bool = False
+    runs_folder: Path, run_ids: Iterable[str], quarantine: bool = False, remember: bool = True
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is renamed to ``record.json.broken`` and its reason kept in failure.json, so that the run
-    is pending again and nothing is lost.
+    is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
+    for the next scan.
     """
     index = _load_index(runs_folder)
     known: dict[str, list[Any]] = {}
@@ -74,18 +82,35 @@ def scan(
                 continue
             fixed = _fixed(record["phases"])
             entry = [stamp, record["wall_s"], record["source"], fixed, record.get("unsupported")]
+            entry.append(_extract(record["notes"]))
         known[run_id] = entry
         states[run_id] = _finished(entry)
-    if any(index.get(run_id) != entry for run_id, entry in known.items()):
+    if remember and any(index.get(run_id) != entry for run_id, entry in known.items()):
         _save_index(runs_folder, {**index, **known})
     return states
 
 
 def _finished(entry: list[Any]) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported = entry
+    stamp, wall_s, source, fixed_s, unsupported, extract = entry
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
-    return RunState(DONE, stamp, wall_s=wall_s, source=source, fixed_s=fixed_s)
+    return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
+
+
+def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
+    """Make the unsupported ones of these runs pending again; their records stay beside."""
+    for run_id, state in scan(runs_folder, run_ids).items():
+        if state.status == UNSUPPORTED:
+            (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
+
+
+def other_sites(runs_folder: Path) -> list[Path]:
+    """Folders of the runs of other sites beside those of this one, by name."""
+    try:
+        folders = sorted(runs_folder.parent.iterdir())
+    except OSError:
+        return []
+    return [path for path in folders if path.is_dir() and path.name != runs_folder.name]
 
 
 def _stamp(path: str) -> str | None:
@@ -103,7 +128,11 @@ def _unfinished(folder: str) -> RunState:
         return RunState(NEW)
     try:
         failure = json.loads(Path(path).read_bytes())
-        return RunState(FAILED, stamp, str(failure["cause"]), str(failure["detail"]))
+        cause, detail = str(failure["cause"]), str(failure["detail"])
+        if cause != "BAD_RESULT":
+            return RunState(FAILED, stamp, cause, detail)
+        extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
+        return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
     except (OSError, ValueError, KeyError, TypeError):
         return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
 
@@ -124,6 +153,14 @@ def _fixed(phases: Mapping[str, Any]) -> float | None:
     return float(sum(s for name, s in phases.items() if name not in ("warmup", "timed")))
 
 
+def _extract(notes: Mapping[str, Any]) -> str:
+    """Digest of the patterns that a record is to stand by."""
+    extract = notes.get("extract")
+    if not isinstance(extract, dict):
+        return ""
+    return str(extract.get("kept_despite") or extract.get("extract_digest") or "")
+
+
 def _load_index(runs_folder: Path) -> dict[str, Any]:
     try:
         index = json.loads((runs_folder / INDEX).read_bytes())
@@ -137,8 +174,8 @@ def _load_index(runs_folder: Path) -> dict[str, Any]:
 
 def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
     """Whether an entry of the index is of this stamp:
-    ``[stamp, wall_s, source, fixed_s, unsupported]``."""
-    return isinstance(entry, list) and len(entry) == 5 and entry[0] == stamp
+    ``[stamp, wall_s, source, fixed_s, unsupported, extract]``."""
+    return isinstance(entry, list) and len(entry) == 6 and entry[0] == stamp
 
 
 def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:

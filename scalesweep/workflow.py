@@ -18,6 +18,7 @@ from typing import Any
 from scalesweep.campaign import Campaign, Experiment, Run, load_campaign
 from scalesweep.errors import UserError
 from scalesweep.orders import ORDER, staging_order, write_order
+from scalesweep.patterns import Extract
 from scalesweep.plan import (
     STATES_FOLDER,
     budget_left,
@@ -26,7 +27,9 @@ from scalesweep.plan import (
     state_digest,
     state_file,
 )
+from scalesweep.programs import not_here
 from scalesweep.record import digest_of
+from scalesweep.reread import MARKERS, leave_stale, stale_runs
 from scalesweep.runs import run_spec
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.slurm.queue import live_jobs
@@ -34,7 +37,7 @@ from scalesweep.slurm.requests import shapes_for
 from scalesweep.slurm.shapes import RESOURCES, Shape, staging_shape
 from scalesweep.slurm.submission import LOGS, Submission
 from scalesweep.staging import Staging
-from scalesweep.store import RunState, scan
+from scalesweep.store import RunState, forget_unsupported, scan
 
 # --config keys: what each does.
 OVERRIDES = {
@@ -42,7 +45,8 @@ OVERRIDES = {
     "results": "another results folder than the campaign names",
     "check": "full: put finished runs into the DAG too",
     "pending": "ignore: report on what is there, run nothing",
-    "source": "folder of published results (import_cosmoflow)",
+    "retry": "unsupported: try again what this machine could not do",
+    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
 }
 
 STAGING_POLL_S = 10.0
@@ -99,6 +103,20 @@ class Workflow:
         return tuple(run_id for run_id in self.runs if not self.states[run_id].settled)
 
     @cached_property
+    def stale(self) -> Mapping[str, Extract]:
+        """The runs whose logs are to be read again, with the patterns, which have changed."""
+        if self.options.get("pending") == "ignore":
+            return {}
+        return stale_runs(self.runs, self.states)
+
+    def reread(self) -> list[str]:
+        """Marker that stands for logs that were read again."""
+        if not self.stale:
+            return []
+        stamps = [[i, self.states[i].stamp, patterns.digest] for i, patterns in self.stale.items()]
+        return [f"{self.results}/{MARKERS}/{digest_of(stamps, 6)}"]
+
+    @cached_property
     def pending(self) -> tuple[str, ...]:
         """Ids of the runs to be started: those awaited that no job is at work on already."""
         live = self.submission.live if self.submission else {}
@@ -126,8 +144,8 @@ class Workflow:
         The awaited records, or, with none awaited, the stamp of the state on disk, which is
         newer than the plan if the plan is of another state.
         """
-        if self.awaited:
-            return self.pending_records() + self.adopted()
+        if self.awaited or self.stale:
+            return self.pending_records() + self.adopted() + self.reread()
         return [str(state_file(self.campaign, state_digest(self.campaign, self.states)))]
 
     def stamp_new_state(self) -> None:
@@ -137,7 +155,7 @@ class Workflow:
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.
         """
-        if not self.awaited:
+        if not self.awaited and not self.stale:
             stamp = Path(self.inventory_input()[0])
             if not stamp.exists():
                 stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -212,6 +230,11 @@ class Workflow:
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
             )
+        if not self.submission:
+            for name in sorted(experiment.benchmark.command.programs([run.point])):
+                why = not_here(name, self.campaign.programs[name], bool(site.prologue))
+                if why:
+                    self.problems[name] = f"{experiment.benchmark.name}: {why}"
         return self._staging.marker(experiment, run)
 
     @cached_property
@@ -312,7 +335,7 @@ def prepare(
     if unknown:
         raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
     options = {key: str(value) for key, value in overrides.items()}
-    for key, allowed in (("check", "full"), ("pending", "ignore")):
+    for key, allowed in (("check", "full"), ("pending", "ignore"), ("retry", "unsupported")):
         if options.get(key, allowed) != allowed:
             raise UserError(f"--config {key}={options[key]}: allowed: {key}={allowed}")
     path = _relative(configfiles[0] if configfiles else default)
@@ -324,7 +347,9 @@ def prepare(
             "name another site with --config site=NAME, or leave out the profile"
         )
     runs = campaign.unique_runs()
-    states = scan(campaign.runs_folder, runs, quarantine=True)
+    if "retry" in options:
+        forget_unsupported(campaign.runs_folder, runs)
+    states = leave_stale(runs, scan(campaign.runs_folder, runs, quarantine=True))
     submission = Submission(campaign, states, runs) if cluster else None
     workflow = Workflow(campaign, states, options, runs, submission=submission, dry=dry)
     if site.launch is None and workflow.awaited:
@@ -347,7 +372,7 @@ def _with_past(workflow: Workflow, submission: Submission) -> Workflow:
         submission.blind = str(error)  # told once jobs are to be submitted; a plan can do without
         return workflow
     if submission.settle_past(workflow.pending):
-        states = scan(workflow.campaign.runs_folder, workflow.runs)
+        states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))
         submission.states = states
         return replace(workflow, states=states)
     return workflow

@@ -22,6 +22,9 @@ if behaviour == "exit3":
 if behaviour == "missing_data":
     print("error: no such data", file=sys.stderr)
     sys.exit(66)
+if behaviour == "unsupported":
+    print("toy: behaviour unsupported: this machine has no such thing", file=sys.stderr)
+    sys.exit(69)
 if behaviour == "hang" or (behaviour == "hang_once" and out.name == "attempt-1"):
     time.sleep(600)
 if behaviour == "slow":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalesweep.record import BadRecord, read_record, verify_samples, write_record
-from scalesweep.store import scan
+from scalesweep.store import forget_unsupported, scan
 
 RUN = "toy-r1-0123456789ab"
 
@@ -155,11 +155,12 @@ def test_an_index_of_another_format_is_read_anew(tmp_path: Path) -> None:
     write(runs, phases={"import": 0.25, "timed": 0.5})
     state = scan(runs, [RUN])[RUN]
     content = json.loads((runs / ".index.json").read_text())
-    assert content == {"format": 3, "runs": {RUN: [state.stamp, 1.0, "measured", 0.25, None]}}
+    assert content == {"format": 4, "runs": {RUN: [state.stamp, 1.0, "measured", 0.25, None, ""]}}
     for old in (
         {RUN: [state.stamp, 9.0, "simulated"]},
         {"format": 1, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0]}},
-        {"format": 3, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0]}},
+        {"format": 3, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0, None]}},
+        {"format": 5, "runs": {RUN: [state.stamp, 9.0, "simulated", 9.0, None, ""]}},
     ):
         (runs / ".index.json").write_text(json.dumps(old))
         assert scan(runs, [RUN])[RUN] == state
@@ -183,3 +184,16 @@ def test_the_part_of_a_run_that_does_not_grow_with_its_work(
     write(runs, phases=phases)
     for _ in range(2):  # from the record, then from the index
         assert scan(runs, [RUN])[RUN].fixed_s == fixed_s
+
+
+def test_an_unsupported_point_is_settled_until_it_is_to_be_tried_again(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write(runs, unsupported="all_reduce nccl: needs a GPU")
+    for _ in range(2):  # from the record, then from the index
+        state = scan(runs, [RUN])[RUN]
+        assert (state.status, state.cause) == ("unsupported", "UNSUPPORTED")
+        assert state.detail == "all_reduce nccl: needs a GPU" and state.settled
+    forget_unsupported(runs, [RUN])
+    state = scan(runs, [RUN])[RUN]
+    assert state.status == "new" and not state.settled
+    assert (runs / RUN / "record.json.unsupported").is_file()

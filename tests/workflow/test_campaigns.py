@@ -241,3 +241,37 @@ def test_a_launcher_that_is_not_here_is_told_before_anything_runs(project: Proje
         ]
         assert "Traceback" not in done.stderr
     assert not list(project.path.glob("results/runs/*/*/attempt-*"))
+
+
+def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN.replace("repeats: 2", "repeats: 1") + (
+        "  odd:\n    benchmark: toy\n    axes: {behaviour: [good, unsupported]}\n"
+    ))  # fmt: skip
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    why = "behaviour unsupported: this machine has no such thing"
+    report = (project.path / "results" / "report.html").read_text()
+    assert "Unsupported points" in report and why in report and "1 unsupported" in report
+    with (project.path / "results" / "plan.csv").open() as file:
+        rows = {row["behaviour"]: row for row in csv.DictReader(file) if row["experiment"] == "odd"}
+    assert rows["unsupported"]["status"] == "unsupported" and rows["unsupported"]["reason"] == why
+    again = project.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    tried = project.snakemake("--configfile", "c.yaml", "--config", "retry=unsupported")
+    assert tried.returncode == 0, tried.stderr
+    folder = project.path / "results" / "runs" / "toy" / rows["unsupported"]["run_id"]
+    assert (folder / "attempt-2").is_dir() and not (folder / "attempt-3").exists()
+
+
+def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
+    runs = finished.path / "results" / "runs"
+    shutil.copytree(runs / "toy", runs / "faster")
+    (runs / "faster" / ".index.json").unlink()
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    with (finished.path / "results" / "tables" / "scaling" / "sites.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["site"] for row in rows} == {"toy", "faster"}
+    assert {float(row["ratio"]) for row in rows} == {1.0}
+    again = finished.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -11,6 +12,7 @@ from scalesweep.cli import run_main
 from scalesweep.estimates import Estimates
 from scalesweep.plan import build_plan, stamp_state, write_plan
 from scalesweep.plantext import plan_text
+from scalesweep.reread import leave_stale, stale_runs
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.slurm.requests import shapes_for
 from scalesweep.store import scan
@@ -29,7 +31,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     campaign = load_campaign(args.campaign, args.site, args.results)
-    states = scan(campaign.runs_folder, campaign.unique_runs())
+    runs = campaign.unique_runs()
+    states = leave_stale(runs, scan(campaign.runs_folder, runs))
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     jobs = campaign.results / "jobs.csv"
     plan = build_plan(campaign, states, shapes, read_jobs(jobs) if jobs.exists() else [])
@@ -37,6 +40,9 @@ def main() -> None:
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)
     print(plan_text(plan), end="")
+    stale = Counter(runs[run_id][0].benchmark.name for run_id in stale_runs(runs, states))
+    for name, count in stale.items():
+        print(f"to be read again: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 

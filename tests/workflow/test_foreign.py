@@ -1,0 +1,226 @@
+"""Foreign programs through Snakemake itself: started once, read as often as the patterns change."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, Project, make_project
+
+FOREIGN = ROOT / "tests" / "foreign"
+CAMPAIGN = """
+campaign: strangers
+site: toy
+programs: {speaker: ./speaker.py}
+experiments:
+  rates:
+    benchmark: foreign
+    axes: {ranks: [1, 2], size: [4, 8]}
+"""
+SITE = """
+site: toy
+nodes: 4
+cores_per_node: 2
+oversubscribe: true
+launch: {{single: [], multi: ["{{python}}", "{launcher}", {words}"{{ranks}}"]}}
+"""
+
+
+def foreign_project(path: Path, words: str = "") -> Project:
+    project = make_project(path)
+    folder = path / "workflow" / "benchmarks" / "foreign"
+    folder.mkdir()
+    shutil.copy(FOREIGN / "benchmark.yaml", folder)
+    for name in ("speaker.py", "fake_tf_cnn.py"):
+        shutil.copy(FOREIGN / name, path)
+    project.write(
+        "config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py", words=words)
+    )
+    project.write("c.yaml", CAMPAIGN)
+    return project
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = foreign_project(tmp_path_factory.mktemp("foreign") / "project")
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(project.records()) == 4 and starts(project) == 6
+    return project
+
+
+@pytest.fixture
+def finished(finished_once: Project, tmp_path: Path) -> Project:
+    """A copy, with its times, of a project whose campaign has run."""
+    return Project(shutil.copytree(finished_once.path, tmp_path / "project", symlinks=True))
+
+
+def starts(project: Project) -> int:
+    """How many processes of the program were ever started."""
+    path = project.path / "started"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def records(project: Project) -> list[dict[str, Any]]:
+    paths = project.path.glob("results/runs/toy/*/record.json")
+    found = [json.loads(path.read_text()) for path in paths]
+    return sorted(
+        found, key=lambda record: (record["point"]["ranks"], record["work"]["samples_per_epoch"])
+    )
+
+
+def totals(project: Project) -> list[float]:
+    return [record["metrics"]["total_rate"]["value"] for record in records(project)]
+
+
+def edit(project: Project, old: str, new: str) -> None:
+    path = project.path / "workflow" / "benchmarks" / "foreign" / "benchmark.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_foreign_campaign_is_reported(finished: Project) -> None:
+    assert totals(finished) == [8.5, 16.5, 8.5, 16.5]
+    assert [record["metrics"]["peak"]["value"] for record in records(finished)] == [
+        1000, 1000, 1000.5, 1000.5,
+    ]  # fmt: skip
+    assert "strangers" in (finished.path / "results" / "report.html").read_text()
+    before = finished.records()
+    again = finished.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert finished.records() == before and starts(finished) == 6
+
+
+def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
+    before = finished.records()
+    old = records(finished)
+    edit(finished, r"'total: (\S+)'", r"'step 0: (\S+)'")
+    plan = finished.snakemake("plan", "--configfile", "c.yaml")
+    told = "to be read again: the logs of 4 run(s): the patterns of foreign have changed"
+    assert told in plan.stdout and "still to run" not in plan.stdout
+    dry = finished.snakemake("-n", "--configfile", "c.yaml")
+    assert "Reading the logs of 4 run(s) again: the patterns have changed" in dry.stdout
+    assert "Running foreign" not in dry.stdout
+    assert finished.records() == before  # neither of the two has touched anything
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "logs of 4 run(s) read again, 0 failed; nothing was run" in done.stdout + done.stderr
+    assert totals(finished) == [4, 8, 4, 8] and starts(finished) == 6
+    for record, past in zip(records(finished), old, strict=True):
+        for key in ("run_id", "started", "ended", "wall_s", "attempt", "git"):
+            assert record[key] == past[key]
+    with (finished.path / "results" / "tables" / "rates" / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(float(row["total_rate_mean_run"]) for row in rows) == [4, 4, 8, 8]
+    again = finished.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_patterns_that_match_nothing_are_a_failure_that_runs_nothing(finished: Project) -> None:
+    edit(finished, r"'total: (\S+)'", r"'Total: (\S+)'")
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "logs of 4 run(s) read again, 4 failed; nothing was run" in done.stdout + done.stderr
+    assert finished.records() == {}
+    assert "BAD_RESULT" in (finished.path / "results" / "report.html").read_text()
+    again = finished.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    plan = finished.snakemake("plan", "--configfile", "c.yaml")
+    assert "0 done, 4 failed" in plan.stdout and "still to run" not in plan.stdout
+    edit(finished, r"'Total: (\S+)'", r"'total: (\S+)'")
+    mended = finished.snakemake("--configfile", "c.yaml")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert totals(finished) == [8.5, 16.5, 8.5, 16.5] and starts(finished) == 6
+
+
+def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
+    project = foreign_project(tmp_path / "project")
+    project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2], size: [4, 8]", "size: [4, 8]"))
+    edit(project, r"'total: (\S+)'", r"'Total: (\S+)'")
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0
+    told = "BAD_RESULT: metric total_rate: pattern 'Total: (\\S+)' matches no line of stdout.log"
+    assert told in done.stderr
+    failures = list(project.path.glob("results/runs/toy/*/failure.json"))
+    assert len(failures) == 2
+    assert "step 0: " in "".join(json.loads(failures[0].read_text())["last_lines"])
+    edit(project, r"'Total: (\S+)'", r"'total: (\S+)'")
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert totals(project) == [8.5, 16.5] and starts(project) == 2
+    again = project.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> None:
+    project = foreign_project(tmp_path / "project", words='"--plain", ')
+    project.write("c.yaml", CAMPAIGN.replace("[1, 2], size: [4, 8]", "[2], size: [4]"))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = records(project)
+    assert record["metrics"]["total_rate"]["value"] == 8.5 and starts(project) == 2
+    assert record["notes"]["extract"]["metrics"]["total_rate"]["duplicates"] == (
+        "as many as if every rank had printed it; 2 matches are 1 of each of 2 ranks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("programs", "told"),
+    [
+        (
+            "",
+            "c.yaml: experiments.rates: benchmark foreign starts the program 'speaker', whose path "
+            "is not known; add to config/sites/toy.yaml, or to this file, "
+            "'programs: {speaker: /path}'",
+        ),
+        (
+            "programs: {speaker: /no/such/file.py}",
+            "foreign: programs.speaker: '/no/such/file.py': there is no such file on this machine",
+        ),
+        (
+            "programs: {speaker: no-such-program}",
+            "foreign: programs.speaker: 'no-such-program': it is not in PATH (a path has a slash) "
+            "on this machine",
+        ),
+        ("programs: {speaker: 3}", "c.yaml: programs.speaker: 3 is not string"),
+    ],
+)
+def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, programs: str, told: str) -> None:
+    project = foreign_project(tmp_path / "project")
+    project.write("c.yaml", CAMPAIGN.replace("programs: {speaker: ./speaker.py}", programs))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert lines == [f"error: {told}"] and starts(project) == 0
+    # On another machine it may well be there: a plan asks for the name only.
+    plan = project.snakemake("plan", "--configfile", "c.yaml")
+    assert (plan.returncode == 0) == ("this machine" in told)
+
+
+def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
+    project = foreign_project(tmp_path / "project")
+    path = "config/campaigns/tf_cnn_benchmarks.yaml"
+    words = ("--configfile", path, "--config", "site=toy", "results=results")
+    done = project.snakemake(*words)
+    assert "error: config/campaigns/tf_cnn_benchmarks.yaml: experiments.devices: " in done.stderr
+    assert "programs: {tf_cnn_benchmarks: /path}" in done.stderr
+    text = (project.path / path).read_text().replace("repeats: 2", "repeats: 1")
+    project.write(path, f"programs: {{tf_cnn_benchmarks: ./fake_tf_cnn.py}}\n{text}")
+    done = project.snakemake(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = records(project)
+    assert len(found) == 12
+    two = next(record for record in found if record["point"]["ranks"] == 2)
+    assert {name: m["value"] for name, m in two["metrics"].items()} == pytest.approx(
+        {
+            "total_images_per_second": 260, "images_per_second": 130.5,
+            "images_per_second_uncertainty": 0.7, "images_per_second_jitter": 1.05,
+            "final_loss": 7.6,
+        }
+    )  # fmt: skip
+    # Both ranks print a total of their own, two images in 260 apart: no warning.
+    assert not [n for n in two["notes"]["extract"]["metrics"].values() if "warning" in n]

@@ -1,0 +1,19 @@
+# Patterns of a benchmark.yaml that have changed: logs are read again, nothing is run.
+
+
+localrules:
+    reread,
+
+
+rule reread:
+    output:
+        touch(f"{RESULTS}/.reread/{{patterns}}"),
+    log:
+        f"{RESULTS}/logs/reread-{{patterns}}.log",
+    params:
+        script=f"{SCRIPT}/reread.py",
+        campaign=SWEEP.campaign_arguments(),
+    message:
+        f"Reading the logs of {len(SWEEP.stale)} run(s) again: the patterns have changed"
+    shell:
+        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
