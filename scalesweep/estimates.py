@@ -123,12 +123,13 @@ class _Reader:
     """Reads the traits of one benchmark's points."""
 
     def __init__(self, benchmark: Benchmark) -> None:
-        form = benchmark.data.parameters if benchmark.data else ()
+        workload = (name for name, p in benchmark.parameters.items() if p.workload)
+        form = {*(benchmark.data.parameters if benchmark.data else ()), *workload}
         size = {"ranks", "epochs", *benchmark.work_parameters} & benchmark.parameters.keys()
         self._benchmark = benchmark
-        self._form = _getter(benchmark, set(form))
-        self._size = _getter(benchmark, size - set(form))
-        self._settings = _getter(benchmark, benchmark.parameters.keys() - size - set(form))
+        self._form = _getter(benchmark, form)
+        self._size = _getter(benchmark, size - form)
+        self._settings = _getter(benchmark, benchmark.parameters.keys() - size - form)
         self._totals: dict[_Key, int | None] = {}
         # Short names for long keys, which would be hashed again and again.
         self._numbers: dict[_Key, int] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalesweep.hardware import Facts, hosts_of
 from scalesweep.record import RECORD
 
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
@@ -29,6 +30,7 @@ class RunFacts:
     ended: str
     wall_s: float | None
     attempt: int
+    hardware: tuple[tuple[str, Facts], ...] = ()  # host -> facts
 
 
 @dataclass
@@ -59,6 +61,7 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
         str(record.get("ended") or ""),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
+        hosts_of(environment),
     )
 
 
@@ -76,6 +79,8 @@ def _environment(
         "cores": node.get("cores"),
         "governor": node.get("governor"),
         "kernel": node.get("kernel"),
+        # Of imported logs, which show the GPUs of a run, not all of the machine.
+        "GPU": node.get("gpu_model"),
     }
     if isinstance(memory := node.get("memory_bytes"), int):
         facts["memory"] = f"{memory / 2**30:.1f} GiB"

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from scalesweep import stats
 from scalesweep.errors import UserError
 from scalesweep.findings import find
+from scalesweep.hardware import machines, mismatches
 from scalesweep.presentation import PHASES, counted, listed, number, seconds_text, text_of
 from scalesweep.provenance import RunFacts, differences, group, read_facts
 from scalesweep.quantities import QUANTITIES
@@ -112,8 +113,12 @@ def render_report(
         "measured_s": sum(walls),
         "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
         "environments": environments,
+        "machines": machines(run.hardware for run in facts.values()),
+        "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
         "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
+        "plain_metrics": _plain_metrics(studies),
+        "epochs": any("total_time" in study.measures for study in studies),
         "links": {
             "plan": links.to(out.parent / "plan.csv"),
             "summary": links.to(out.parent / "summary.parquet"),
@@ -154,6 +159,21 @@ def _shown(name: str, studies: Sequence[Study]) -> bool:
         return True
     derived = QUANTITIES[name].derived
     return derived and any(len(one.rows) > 1 for study in studies for one in study.series)
+
+
+def _plain_metrics(studies: Sequence[Study]) -> list[dict[str, str]]:
+    """The metrics that programs report themselves, each with its definition."""
+    found: dict[str, dict[str, str]] = {}
+    for study in studies:
+        for name, measure in study.measures.items():
+            if name not in QUANTITIES:
+                found[name] = {
+                    "label": measure.label,
+                    "unit": "ratio or number" if measure.unit in ("", "1") else measure.unit,
+                    "definition": study.plan["metrics"].get(name, "as reported by the program"),
+                    "better": "higher" if measure.higher else "lower",
+                }
+    return list(found.values())
 
 
 def _machine(environments: Sequence[Any]) -> str | None:

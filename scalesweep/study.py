@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from scalesweep.axes import fold_axes, series_parameters
 from scalesweep.errors import UserError
 from scalesweep.presentation import counted, finite, plain, scaled_unit, text_of
 from scalesweep.quantities import QUANTITIES, column, split_column
-from scalesweep.tables import series_parameters
+from scalesweep.tablefiles import TABLES
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
-TABLES = ("runs", "points", "scaling", "threads")
 
 
 @dataclass
@@ -80,46 +80,6 @@ class Series:
     holes: dict[int, str]
 
 
-def determined(leader: str, follower: str, points: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether every value of ``leader`` comes with one value of ``follower`` in all points."""
-    seen: dict[Any, Any] = {}
-    for point in points:
-        value = plain(point.get(follower))
-        if seen.setdefault(plain(point.get(leader)), value) != value:
-            return False
-    return True
-
-
-def fold_axes(
-    axes: Sequence[str], points: Sequence[Mapping[str, Any]], scale: str = "ranks"
-) -> tuple[list[str], dict[str, list[str]]]:
-    """Split the varying parameters into independent ones and those that only follow them.
-
-    Linked parameters (a model with its image size; a batch size set per rank count) are one
-    direction of a study, not two: drawn apart they would give a grid that is nearly empty.
-    Of two that determine each other the first leads, and ``scale`` always leads.
-    """
-    order = sorted(axes, key=lambda name: name != scale)
-    follows: dict[str, str] = {}
-    for i, name in enumerate(order):
-        if name == scale:
-            continue
-        for j, other in enumerate(order):
-            if other == name or other in follows or not determined(other, name, points):
-                continue
-            if j < i or not determined(name, other, points):
-                follows[name] = other
-                break
-    leaders = [name for name in order if name not in follows]
-    followers: dict[str, list[str]] = {name: [] for name in leaders}
-    for name, first in follows.items():
-        leader = first
-        while leader in follows:
-            leader = follows[leader]
-        followers[leader].append(name)
-    return leaders, followers
-
-
 @dataclass
 class Study:
     """An experiment: its entry in plan.json and its tables (an absent table is None)."""
@@ -139,7 +99,7 @@ class Study:
 
     @cached_property
     def _folded(self) -> tuple[list[str], dict[str, list[str]]]:
-        return fold_axes(self.axes, [run["point"] for run in self.plan["runs"]], self.scale)
+        return fold_axes(self.plan)
 
     @property
     def scale(self) -> str:
@@ -214,6 +174,10 @@ class Study:
         found = dict.fromkeys(plain(run["point"].get(name)) for run in self.plan["runs"])
         values = list(found)
         return sorted(values) if all(finite(v) for v in values) else values
+
+    def numeric(self, name: str) -> bool:
+        """Whether all planned values of a parameter are numbers."""
+        return all(finite(value) for value in self.values(name))
 
     def label(self, name: str) -> str:
         """Axis label of a parameter with its unit and those that follow it."""

@@ -11,7 +11,8 @@ stand in columns ``<metric>_<stat>_<phase>``:
   ``attrs["metrics"][benchmark][name]``, which Parquet keeps.
 
 ``warnings`` holds text where a cross-check failed (warm-up longer than the one epoch that is
-kept apart) and is missing otherwise. Columns that begin with ``_`` are bookkeeping.
+kept apart, or than the steps that were declared) and is missing otherwise. Columns that begin
+with ``_`` are bookkeeping.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ from scalesweep.stats import epoch_stats, steady_state
 from scalesweep.tablefiles import write_parquet
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 
 
 IDENTITY = (
@@ -118,7 +119,7 @@ def _summarise(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -
         raise UserError(f"{run_id}: the record lacks {error}") from None
     except UserError as error:
         raise UserError(f"{run_id}: {error}") from None
-    identity["warnings"] = _warmup_warning(times)
+    identity["warnings"] = _warmup_warning(times, samples)
     return _Row(identity, point, epochs, plain, meanings)
 
 
@@ -162,9 +163,16 @@ def _epoch_quantities(
     return result
 
 
-def _warmup_warning(times: Mapping[str, NDArray[np.float64]]) -> str | None:
-    """What the steady-state test says against keeping exactly the first epoch apart."""
+def _warmup_warning(
+    times: Mapping[str, NDArray[np.float64]], samples: Mapping[str, NDArray[Any]]
+) -> str | None:
+    """What the steady-state test says against keeping exactly the first epoch apart, or against
+    the declared warm-up of a benchmark that times steps."""
     array = times.get("global_times", times.get("local_times"))
+    if array is None and "warmup_step_times" in samples and "step_times" in samples:
+        warmup = samples["warmup_step_times"]
+        steps = np.concatenate([warmup, samples["step_times"]])
+        return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
     if array is None or array.shape[0] < 2:
         return None
     return steady_state(array, declared=1).message.replace("values", "epochs") or None

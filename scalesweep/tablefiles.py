@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from scalesweep.errors import UserError
 
-TABLES = ("runs", "points", "scaling", "threads")
+TABLES = ("runs", "points", "scaling", "threads", "comparisons", "best", "sites")
 SUFFIXES = (".csv", ".parquet")
 
 

@@ -6,21 +6,19 @@ and simulated runs of one point stand in rows of their own and are never average
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from scalesweep.errors import UserError
+from scalesweep.axes import series_parameters
+from scalesweep.comparisons import make_comparisons, site_table
+from scalesweep.pointdata import Data, Floats, Measure, Point
 from scalesweep.quantities import (
-    EPOCH_METRICS,
     EPOCH_PHASES,
     STATS,
     Quantity,
     column,
-    quantities_of,
     units_of,
 )
 from scalesweep.record import canonical_json
@@ -33,125 +31,23 @@ from scalesweep.stats import (
 )
 from scalesweep.summaries import typed_values
 
-Floats = NDArray[np.float64]
-Experiment = Mapping[str, Any]
-# Metric and phase.
-Measure = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class _Point:
-    """One row of `points`: the finished runs of one point that share a source."""
-
-    values: Mapping[str, Any]  # varying parameters
-    source: str | None
-    rows: NDArray[np.intp]  # rows of the summary
-    planned: int
-    samples: int | None
-
-
-class _Data:
-    """Columns of the summary that belong to one experiment."""
-
-    def __init__(self, summary: pd.DataFrame, experiment: Experiment) -> None:
-        self.summary = summary
-        self.experiment = experiment
-        self.axes: list[str] = list(experiment["axes"])
-        self.scale: str = experiment["scale"]
-        self.row_of = self._finished()
-        rows = np.array(list(self.row_of.values()), np.intp)
-        self.quantities = quantities_of(summary, experiment["benchmark"])
-        self._floats: dict[str, Floats] = {}
-        self.measures = self._measures(rows)
-
-    def _finished(self) -> dict[str, int]:
-        """Row of the summary of every finished run."""
-        index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
-        found = {}
-        for run in self.experiment["runs"]:
-            if run["status"] == "done":
-                if run["run_id"] not in index:
-                    raise UserError(
-                        f"run {run['run_id']} is done in the plan but not in the summary; "
-                        "summarise the runs of this plan first"
-                    )
-                found[run["run_id"]] = index[run["run_id"]]
-        return found
-
-    def _measures(self, rows: NDArray[np.intp]) -> list[Measure]:
-        """The metrics these runs have, by phase.
-
-        Those of the epochs come all or none: a column that stays empty says that the number is
-        missing. None only where runs finished and left nothing but plain metrics.
-        """
-        epochs = [(metric, phase) for metric in EPOCH_METRICS for phase in EPOCH_PHASES]
-        plain = [
-            (name, "run")
-            for name in self.quantities
-            if np.isfinite(self.numbers(name, "mean", "run")[rows]).any()
-        ]
-        timed = any(np.isfinite(self.numbers(m, "mean", p)[rows]).any() for m, p in epochs)
-        return (epochs if timed or not plain else []) + plain
-
-    def numbers(self, metric: str, stat: str, phase: str) -> Floats:
-        """A column of the summary as floats; all NaN where the summary has none."""
-        name = column(metric, stat, phase)
-        if name not in self._floats:
-            missing = np.full(len(self.summary), math.nan)
-            found = self.summary[name].to_numpy(np.float64) if name in self.summary else missing
-            self._floats[name] = found
-        return self._floats[name]
-
-    def repeats(self, point: _Point, measure: Measure) -> Floats:
-        """Means of the point's runs, without missing ones."""
-        values = self.numbers(measure[0], "mean", measure[1])[point.rows]
-        return np.asarray(values[np.isfinite(values)], np.float64)
-
-    def points(self) -> list[_Point]:
-        """Points in plan order; one per source, and one without source where none finished."""
-        sources = self.summary["source"].tolist()
-        samples = self.summary["samples"].tolist()
-        values: dict[str, dict[str, Any]] = {}
-        planned: dict[str, int] = {}
-        rows: dict[str, dict[str, list[int]]] = {}
-        for run in self.experiment["runs"]:
-            here = {name: run["point"][name] for name in self.axes}
-            key = canonical_json(here)
-            values[key] = here
-            planned[key] = planned.get(key, 0) + 1
-            found = rows.setdefault(key, {})
-            if (row := self.row_of.get(run["run_id"])) is not None:
-                found.setdefault(sources[row], []).append(row)
-        result = []
-        for key, found in rows.items():
-            for source, indices in found.items():
-                sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in indices}
-                result.append(
-                    _Point(
-                        values[key],
-                        source,
-                        np.array(indices, np.intp),
-                        planned[key],
-                        sizes.pop() if len(sizes) == 1 else None,
-                    )
-                )
-            if not found:
-                result.append(_Point(values[key], None, np.empty(0, np.intp), planned[key], None))
-        return result
-
 
 def make_tables(
-    summary: pd.DataFrame, plan: Mapping[str, Any]
+    summary: pd.DataFrame,
+    plan: Mapping[str, Any],
+    elsewhere: Mapping[str, pd.DataFrame] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
-    ``scaling`` and ``threads`` are there only for experiments that vary what they show. Each
-    frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
+    ``elsewhere`` holds the summaries of the same runs on other sites, by site. ``scaling``,
+    ``threads``, ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary
+    what they show. Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better
+    and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
     for experiment in plan["experiments"]:
-        data = _Data(summary, experiment)
+        data = Data(summary, experiment)
         points = data.points()
         statistics = _statistics(data, points)
         tables = {
@@ -162,13 +58,20 @@ def make_tables(
             tables["scaling"] = _scaling(data, points, tables["points"])
         if len(set(data.axes) - {data.scale, *experiment["scale_parameters"]}) >= 2:
             tables["threads"] = _threads(data, points, statistics)
+        tables |= make_comparisons(data, points)
+        if elsewhere:
+            others = {
+                site: Data(frame, experiment, elsewhere=True) for site, frame in elsewhere.items()
+            }
+            sites = site_table(data, points, others, plan["site"])
+            tables |= {} if sites is None else {"sites": sites}
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         result[experiment["name"]] = tables
     return result
 
 
-def _runs(data: _Data, points: Sequence[_Point]) -> pd.DataFrame:
+def _runs(data: Data, points: Sequence[Point]) -> pd.DataFrame:
     """Every planned run; ``warnings`` from its summary, ``outlier`` if it stands apart."""
     runs = data.experiment["runs"]
     rows = [data.row_of.get(run["run_id"]) for run in runs]
@@ -196,7 +99,7 @@ def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
     return typed_values([None if row is None else values[row] for row in rows])
 
 
-def _outliers(data: _Data, points: Sequence[_Point]) -> dict[str, str]:
+def _outliers(data: Data, points: Sequence[Point]) -> dict[str, str]:
     """Run id -> why it is an outlier among the repeats of its point, in total time or metric."""
     shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
     run_ids = data.summary["run_id"].tolist()
@@ -212,7 +115,7 @@ def _outliers(data: _Data, points: Sequence[_Point]) -> dict[str, str]:
     return {run_id: "; ".join(reasons) for run_id, reasons in found.items()}
 
 
-def _identity(axes: Sequence[str], points: Sequence[_Point]) -> dict[str, Any]:
+def _identity(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
     columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
     return columns | {
         "samples": typed_values([point.samples for point in points], int),
@@ -222,7 +125,7 @@ def _identity(axes: Sequence[str], points: Sequence[_Point]) -> dict[str, Any]:
     }
 
 
-def _statistics(data: _Data, points: Sequence[_Point]) -> dict[str, Floats]:
+def _statistics(data: Data, points: Sequence[Point]) -> dict[str, Floats]:
     """Statistics of every measure over the repeats of every point, by column name."""
     result = {}
     for metric, phase in data.measures:
@@ -259,38 +162,7 @@ def _over_repeats(means: Floats, stds: Floats) -> tuple[float, ...]:
     )
 
 
-def series_parameters(experiment: Experiment) -> list[str]:
-    """Varying parameters whose values tell one scaling series from another.
-
-    All but what the runs scale over (``scale``: the ranks, or the devices) and those that follow
-    it: a parameter with one value per rank count (a batch size or a share of the samples linked
-    to the ranks) changes along a series. In strong scaling neither do the parameters that set the
-    amount of work (``work`` in the plan) tell series apart; the samples in all do. Those that make
-    up the scale (ranks and devices per rank) do so only where one series would else hold two ways
-    to the same number of devices.
-    """
-    scale, parts = experiment["scale"], set(experiment["scale_parameters"])
-    points = [run["point"] for run in experiment["runs"]]
-    work = experiment["work"] if experiment["scaling"] == "strong" else ()
-    names = [
-        name
-        for name in experiment["axes"]
-        if name not in {scale, *work, *parts} and _largest_choice(points, [scale], name) > 1
-    ]
-    split = sorted(parts - {"ranks", scale})
-    return names + [name for name in split if _largest_choice(points, [scale, *names], name) > 1]
-
-
-def _largest_choice(points: Sequence[Mapping[str, Any]], given: Sequence[str], name: str) -> int:
-    """The most values that ``name`` takes among points that agree in ``given``."""
-    values: dict[str, set[str]] = {}
-    for point in points:
-        key = canonical_json([point[other] for other in given])
-        values.setdefault(key, set()).add(canonical_json(point[name]))
-    return max(map(len, values.values()))
-
-
-def _series(data: _Data, points: Sequence[_Point]) -> list[list[int]]:
+def _series(data: Data, points: Sequence[Point]) -> list[list[int]]:
     """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
     by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
@@ -299,12 +171,10 @@ def _series(data: _Data, points: Sequence[_Point]) -> list[list[int]]:
         key = canonical_json([point.values[name] for name in names])
         size = point.samples if by_work else None
         found.setdefault((key, point.source, size), []).append(position)
-    return [
-        sorted(group, key=lambda i: points[i].values[data.scale]) for group in found.values()
-    ]
+    return [sorted(group, key=lambda i: points[i].values[data.scale]) for group in found.values()]
 
 
-def _scaled(data: _Data) -> Iterator[tuple[Measure, str, Quantity]]:
+def _scaled(data: Data) -> Iterator[tuple[Measure, str, Quantity]]:
     """Rates that scale: measure, stem of its columns, meaning."""
     stems = {"local_throughput": "local", "total_throughput": "total"}
     for metric, phase in data.measures:
@@ -316,7 +186,7 @@ def _scaled(data: _Data) -> Iterator[tuple[Measure, str, Quantity]]:
             yield (metric, phase), metric, quantity
 
 
-def _scaling(data: _Data, points: Sequence[_Point], table: pd.DataFrame) -> pd.DataFrame:
+def _scaling(data: Data, points: Sequence[Point], table: pd.DataFrame) -> pd.DataFrame:
     """`points` sorted by series and scale, with ideal, efficiency and speedup.
 
     The base of a series is its smallest finished number of ranks (or devices); against itself it
@@ -341,7 +211,7 @@ def _scaling(data: _Data, points: Sequence[_Point], table: pd.DataFrame) -> pd.D
 
 
 def _against_base(
-    data: _Data, measure: Measure, points: Sequence[_Point], scope: str
+    data: Data, measure: Measure, points: Sequence[Point], scope: str
 ) -> list[list[float]]:
     """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale."""
     base = data.repeats(points[0], measure)
@@ -349,8 +219,7 @@ def _against_base(
         return [[math.nan] * 7 for _ in points]
     result = []
     for position, point in enumerate(points):
-        times = point.values[data.scale] / points[0].values[data.scale]
-        factor = times if scope == "total" else 1.0
+        factor = _share(data, point, scope) / _share(data, points[0], scope)
         ideal = factor * float(base.mean())
         values = data.repeats(point, measure)
         row = [ideal, *[math.nan] * 6]
@@ -365,9 +234,15 @@ def _against_base(
     return result
 
 
-def _threads(
-    data: _Data, points: Sequence[_Point], statistics: Mapping[str, Floats]
-) -> pd.DataFrame:
+def _share(data: Data, point: Point, scope: str) -> float:
+    """What an ideal rate is proportional to: all ranks (or devices), or those of one rank."""
+    count = float(point.values[data.scale])
+    if scope == "total" or data.scale == "ranks":
+        return count if scope == "total" else 1.0
+    return count / float(point.values.get("ranks") or data.experiment["fixed"]["ranks"])
+
+
+def _threads(data: Data, points: Sequence[Point], statistics: Mapping[str, Floats]) -> pd.DataFrame:
     """Heat maps in long form: one row per point, metric and phase."""
     measures = data.measures
     repeated = [point for point in points for _ in measures]

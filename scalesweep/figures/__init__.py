@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.figures.compare import comparison_figures, site_figures, size_figure
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.scaling import scaling_figures
@@ -26,12 +27,15 @@ def draw(study: Study) -> list[Drawing]:
     with mpl.rc_context(cast(Any, RC)):
         drawings: list[Drawing] = []
         if study.series and study.scale in study.leaders:
-            drawings += scaling_figures(study)
-        if len(study.grid) >= 2:
+            drawings += scaling_figures(study) + size_figure(study)
+        words = [name for name in study.grid[:2] if not study.numeric(name)]
+        if len(study.grid) >= 2 and len(words) < 2:
             drawings += heatmap_figures(study) + group_figures(study)
-        elif study.grid and study.scale not in study.leaders:
+        elif len(study.grid) == 1 and study.scale not in study.leaders:
             drawings += single_figures(study)
-        return drawings
+        if len(study.leaders) > 1:
+            drawings += comparison_figures(study)
+        return drawings + site_figures(study)
 
 
 def save(

@@ -67,6 +67,8 @@ def scaling_figures(study: Study) -> list[Drawing]:
         ]
         if len(series) > 1:
             drawings.append(_overview(study, main, series, phase))
+        if len(series) > 2 and max(len(one.rows) + len(one.holes) for one in series) < 3:
+            continue  # two counts each: the overview has all that there is to see
         for index, one in enumerate(series[:MAX_SERIES_FIGURES]):
             suffix = f"-{index + 1}" if len(series) > 1 else ""
             left_out = len(series) - MAX_SERIES_FIGURES
@@ -229,10 +231,11 @@ def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str)
     left_out = len(series) - len(chosen)
     text = caption(
         study, [row for one in series for row in one.rows], [phase],
-        f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines may differ "
-        "in height above and coincide below. Dotted: 80 %. Intervals are in the figures of each "
-        "series.",
-        f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}." if left_out else "",
+        f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines "
+        "may differ in height above and coincide below. Dotted: 80 %. Intervals are in the figures "
+        "of each series.",
+        f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}."
+        if left_out else "",
     )  # fmt: skip
     span = f"{every[0]} to {study.scaled(every[-1])}"
     alt = f"{head}: {main.label} and efficiency of {len(series)} series over {span}."

@@ -7,6 +7,7 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 from collections.abc import Callable
 
 from scalesweep.findings.base import Finding
+from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.general import (
     best_configuration,
     cache_effect,
@@ -25,6 +26,9 @@ def find(study: Study) -> list[Finding]:
     """All findings of one experiment, the most asked for first."""
     rules: list[Callable[[Study], list[Finding]]] = [
         best_configuration,
+        best_value,
+        value_ratio,
+        site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
         cache_effect,

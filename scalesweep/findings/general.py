@@ -14,13 +14,14 @@ from scalesweep.findings.base import (
 )
 from scalesweep.presentation import PHASES, counted, finite, listed, number, percent, with_interval
 from scalesweep.quantities import column
-from scalesweep.study import Measure, Row, Study
+from scalesweep.study import Key, Measure, Row, Study
 
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
+MAX_WORKLOADS = 8
 
 
-def _steady_phase(measure: Measure) -> str:
+def steady_phase(measure: Measure) -> str:
     """The phase that configurations are compared in: later epochs where there are any."""
     return "later" if "later" in measure.phases else measure.phases[0]
 
@@ -32,14 +33,32 @@ def _one_source(study: Study) -> list[Row]:
 
 
 def best_configuration(study: Study) -> list[Finding]:
-    """Which point has the best total throughput, claimed only if clear of every other one."""
+    """Which point has the best total throughput, claimed only if clear of every other one.
+
+    Points that compute different things (models, sample shapes) do not compete.
+    """
     main = study.main
     if main is None:
         return []
-    phase = _steady_phase(main)
-    rows = [row for row in _one_source(study) if main.value(row, "mean", phase) is not None]
-    if len(rows) < 2:
-        return []
+    phase = steady_phase(main)
+    parameters = study.plan["parameters"]
+    workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
+    groups: dict[Key, list[Row]] = {}
+    for row in _one_source(study):
+        if main.value(row, "mean", phase) is not None:
+            groups.setdefault(study.key(row, workload), []).append(row)
+    competing = [rows for rows in groups.values() if len(rows) > 1]
+    found = [_best_of(study, main, phase, rows, workload) for rows in competing[:MAX_WORKLOADS]]
+    if len(competing) > MAX_WORKLOADS:
+        text = f"{len(competing) - MAX_WORKLOADS:,} more best points are in the tables."
+        found.append(Finding(study.name, "best", NOTE, text, {"experiment": study.name}))
+    return found
+
+
+def _best_of(
+    study: Study, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
+) -> Finding:
+    """The best of some points that compute the same."""
 
     def mean(row: Row) -> float:
         return (main.value(row, "mean", phase) or 0.0) * (1 if main.higher else -1)
@@ -61,12 +80,14 @@ def best_configuration(study: Study) -> list[Finding]:
     word = "Highest" if main.higher else "Lowest"
     where = study.describe(best)
     quantity = f"{main.label.lower()} ({PHASES[phase]})"
+    if workload:
+        quantity = f"{quantity} of {study.describe(best, workload)}"
     evidence = evidence_of(study, "points", best, columns_of(main, phase))
     evidence["runner_up"] = evidence_of(study, "points", others[0], columns_of(main, phase))
     mine = span(best)
     if mine is None:
         text = f"{word} measured {quantity}: {value} at {where}; one repeat, not confirmed."
-        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     rivals = [row for row in others if (theirs := span(row)) is not None and theirs[1] >= mine[0]]
     unknown = [row for row in others if span(row) is None]
     if rivals:
@@ -75,13 +96,13 @@ def best_configuration(study: Study) -> list[Finding]:
             f"{counted(len(rivals), 'other')} whose 95 % intervals overlap with it "
             f"({_named(study, rivals)})."
         )
-        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     if unknown:
         text = (
             f"{word} {quantity} measured at {where}: {value}; not confirmed against "
             f"{counted(len(unknown), 'point')} with one repeat ({_named(study, unknown)})."
         )
-        return [Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)]
+        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     all_others = f"all {len(others):,} others" if len(others) > 1 else "the only other"
     second = with_interval(
         main.value(others[0], "mean", phase),
@@ -92,7 +113,7 @@ def best_configuration(study: Study) -> list[Finding]:
         f"Best {quantity}: {value} at {where}, clear of {all_others}; "
         f"next is {study.describe(others[0])} with {second}."
     )
-    return [Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)]
+    return Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)
 
 
 def _named(study: Study, rows: Sequence[Row]) -> str:

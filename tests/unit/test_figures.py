@@ -14,12 +14,13 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from scalesweep.axes import fold_axes
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.study import Study, fold_axes, load_study, read_plan
+from scalesweep.study import Study, load_study, read_plan
 from tests.unit.fake_results import Fake, demo, make_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,7 +180,7 @@ def test_further_parameters_make_further_figures(tmp_path: Path) -> None:
 
 
 def test_many_series_stay_readable(tmp_path: Path) -> None:
-    fake = Fake("e", {"ranks": [1, 2], "a": list(range(20))}, "weak", repeats=2)
+    fake = Fake("e", {"ranks": [1, 2, 4], "a": list(range(20))}, "weak", repeats=2)
     drawings = draw(one(tmp_path, fake))
     assert len([d for d in drawings if d.name.endswith("init")]) == 1 + MAX_SERIES_FIGURES
     assert "8 more series" in named(drawings, "overview-init").caption
@@ -191,10 +192,11 @@ def test_linked_parameters_are_one_direction(studies: dict[str, Study]) -> None:
     assert studies["models"].leaders == ["model"]
     assert studies["models"].followers == {"model": ["image_size"]}
     points = [{"ranks": r, "batch": 512 // r, "a": a} for r in (1, 2, 4) for a in (1, 2)]
-    assert fold_axes(["batch", "a", "ranks"], points) == (
-        ["ranks", "a"],
-        {"ranks": ["batch"], "a": []},
-    )
+    experiment = {
+        "axes": ["batch", "a", "ranks"], "runs": [{"point": point} for point in points],
+        "scale": "ranks", "scale_parameters": ["ranks"],
+    }  # fmt: skip
+    assert fold_axes(experiment) == (["ranks", "a"], {"ranks": ["batch"], "a": []})
 
 
 def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def study(
     entry = {
         "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {},
         "scaling": "weak" if "ranks" in axes else "none", "scale": "ranks",
-        "scale_parameters": ["ranks"], "work": [], "main_metric": None, "runs": plan_runs, "excluded": [],
+        "scale_parameters": ["ranks"], "work": [], "main_metric": None, "metrics": {}, "linked": [],
+        "runs": plan_runs, "excluded": [],
         "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
     }  # fmt: skip
     frame = pd.DataFrame(rows)

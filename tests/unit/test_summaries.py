@@ -275,3 +275,13 @@ def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
     ]
     with pytest.raises(UserError, match="b: metric 'speed' means something else than in a"):
         summaries.build_summary(paths)
+
+
+def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
+    steady = np.full((40, 2), 0.1) + np.random.default_rng(1).normal(0, 0.001, (40, 2))
+    slow = np.vstack([np.linspace(0.5, 0.2, 6)[:, None] * np.ones(2), steady[6:]])
+    record = make_record(work={})
+    for timed, warnings in ((steady, None), (slow, "steps are steady only from 10 on")):
+        samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
+        told = summaries.summarise_run(record, samples)["warnings"]
+        assert told is None if warnings is None else warnings in told

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from scalesweep import stats
+from scalesweep.axes import series_parameters
 from scalesweep.errors import UserError
 from scalesweep.record import write_record
 from scalesweep.summaries import build_summary
 from scalesweep.tablefiles import write_tables
-from scalesweep.tables import make_tables, series_parameters
+from scalesweep.tables import make_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,6 +42,7 @@ class Study:
         self.experiment: dict[str, Any] = {
             "name": name, "benchmark": "data_loading", "version": 1, "scaling": scaling,
             "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
+            "metrics": {}, "linked": [],
             "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [], "points": 0,
         }  # fmt: skip
         self.records: list[Path] = []
@@ -359,7 +361,8 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     for path in study.records:
         (path.parent / "samples.npz").unlink()
     assert _script("summarise.py", *arguments).returncode == 0
-    done = _script("tables.py", "--plan", plan, "--summary", summary, "--out", out)
+    inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
+    done = _script("tables.py", *inputs, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(pd.read_csv(out / "io" / "points.csv")) == 3
     for path in study.records:
@@ -368,6 +371,6 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: io-0: the record is not whole JSON")
     summary.write_text("no")
-    done = _script("tables.py", "--plan", plan, "--summary", summary, "--out", out)
+    done = _script("tables.py", *inputs, "--out", out)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr

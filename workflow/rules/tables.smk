@@ -1,4 +1,4 @@
-# Tables of every experiment: runs, points, scaling, threads; CSV and Parquet.
+# Tables of every experiment: runs, points, scaling, comparisons, best, sites; CSV and Parquet.
 
 
 localrules:
@@ -15,8 +15,10 @@ rule tables:
         f"{RESULTS}/logs/tables.log",
     params:
         script=f"{SCRIPT}/tables.py",
+        runs=RUNS,
     message:
         "Making tables"
     shell:
-        "{params.script} --plan {input.plan:q} --summary {input.summary:q} --out {output:q}"
+        "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
+        " --runs {params.runs:q} --out {output:q}"
         " > {log:q} 2>&1"

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
 from scalesweep.errors import UserError
+from scalesweep.sites import summaries_elsewhere
 from scalesweep.study import read_plan
 from scalesweep.tablefiles import write_tables
 from scalesweep.tables import make_tables
@@ -20,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
+    parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
     args = parser.parse_args()
     plan = read_plan(args.plan)
@@ -27,7 +29,8 @@ def main() -> None:
         summary = pd.read_parquet(args.summary)
     except ValueError as error:  # pyarrow's own errors are ValueErrors too
         raise UserError(f"{args.summary}: not a summary ({error})") from None
-    tables = make_tables(summary, plan)
+    run_ids = dict.fromkeys(run["run_id"] for e in plan["experiments"] for run in e["runs"])
+    tables = make_tables(summary, plan, summaries_elsewhere(args.runs, run_ids))
     write_tables(tables, args.out)
     print(f"{sum(map(len, tables.values()))} tables in {args.out}")
 

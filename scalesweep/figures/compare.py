@@ -1,0 +1,346 @@
+"""The values of a parameter side by side, their ratios, the same runs on several sites, and
+efficiency against the size of the model."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from scalesweep.axes import planned_points
+from scalesweep.comparisons import Choice, choice_of, compared_parameters
+from scalesweep.figures.scaling import efficiency, stem_of
+from scalesweep.figures.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    NARROW,
+    WIDE,
+    Drawing,
+    bounds,
+    caption,
+    heading,
+    look,
+    tick,
+)
+from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten, text_of
+from scalesweep.quantities import column
+from scalesweep.study import Key, Measure, Row, Study
+
+MAX_PARAMETERS, MAX_PANELS, MAX_RATIOS = 4, 12, 36
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo")
+SIZE = "model_parameters"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: label, mean, its span (None: unknown), its look, and where there is no mean, why."""
+
+    label: str
+    mean: float | None
+    span: tuple[float, float] | None
+    look: int
+    note: str = ""
+
+
+def comparison_figures(study: Study) -> list[Drawing]:
+    """Bars for each parameter whose values are names or switches, and the ratios of two values."""
+    main = study.main
+    if main is None:
+        return []
+    drawings: list[Drawing] = []
+    for names in compared_parameters(study.plan)[:MAX_PARAMETERS]:
+        for phase in main.phases:
+            made = (_bars(study, main, names, phase), _ratios(study, main, names, phase))
+            drawings += [drawing for drawing in made if drawing is not None]
+    return drawings
+
+
+def _values(study: Study, names: Choice) -> list[Any]:
+    """Planned values of a choice, in plan order."""
+    return list(dict.fromkeys(choice_of(names, point) for point in planned_points(study.plan)))
+
+
+def _groups(study: Study, names: Choice) -> dict[Key, list[Row]]:
+    """Points of one source that are alike in all but one choice, in the order of its values.
+
+    Those without a result stand in every such group.
+    """
+    rest = [other for other in study.leaders if other not in names]
+    groups: dict[Key, list[Row]] = {}
+    without: dict[Key, list[Row]] = {}
+    for row in study.points:
+        key = study.key(row, rest)
+        if row.get("repeats"):
+            groups.setdefault((*key, row["source"]), []).append(row)
+        else:
+            without.setdefault(key, []).append(row)
+    order = {value: place for place, value in enumerate(_values(study, names))}
+    return {
+        key: sorted(
+            [*rows, *without.get(key[:-1], [])], key=lambda row: order[choice_of(names, row)]
+        )
+        for key, rows in groups.items()
+        if len(rows) + len(without.get(key[:-1], [])) > 1
+    }
+
+
+def _bars(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | None:
+    rest = [other for other in study.leaders if other not in names]
+    name = ", ".join(names)
+    groups = _groups(study, names)
+    if not any(main.value(row, "mean", phase) for rows in groups.values() for row in rows):
+        return None
+    best = {
+        (*study.key(row, rest), row["source"]): row["best"]
+        for row in study.rows("best")
+        if row["parameter"] == name and row["phase"] == phase and row["clear"]
+    }
+    looks = {value: place for place, value in enumerate(_values(study, names))}
+    panels: dict[str, list[Bar]] = {}
+    for key, rows in list(groups.items())[:MAX_PANELS]:
+        title = study.describe(rows[0], rest) if rest else ""
+        title += f" ({key[-1]})" if len(study.sources) > 1 else ""
+        values = [choice_of(names, row) for row in rows]
+        panels[title] = [
+            _bar(study, main, row, names, phase, looks[value], best.get(key) == value)
+            for row, value in zip(rows, values, strict=True)
+        ]
+    head = f"{study.name}: {main.label.lower()} by {name}{_phase_words(main, phase)}{study.mark}"
+    figure = _panels_of_bars(head, panels, main.axis_label)
+    left_out = len(groups) - len(panels)
+    text = caption(
+        study, [row for rows in groups.values() for row in rows], [phase],
+        "Each panel has a scale of its own. Black lines: 95 % interval of the mean, or ± std where "
+        "there is one repeat.",
+        "Bold: best, its interval clear of all others in its panel." if best else
+        "No value is clear of all others in its panel.",
+        f"{counted(left_out, 'more panel')} only in the table." if left_out > 0 else "",
+    )  # fmt: skip
+    alt = f"{head}: bars in {counted(len(panels), 'panel')}, {len(looks)} values each."
+    return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure)
+
+
+def _file_part(name: str) -> str:
+    return re.sub(r"\W", "-", name, flags=re.ASCII)
+
+
+def _phase_words(main: Measure, phase: str) -> str:
+    return f", {PHASES[phase]}" if len(main.phases) > 1 else ""
+
+
+def _bar(
+    study: Study, main: Measure, row: Row, names: Choice, phase: str, look_: int, best: bool
+) -> Bar:
+    followers = [other for name in names for other in study.followers.get(name, [])]
+    label = ", ".join(text_of(row[name]) for name in (*names, *followers))
+    mean = main.value(row, "mean", phase)
+    span = bounds(main, row, phase)
+    state = study.states.get(study.key(row))
+    note = "best" if best else ""
+    if mean is None and state is not None:
+        note = "no value" if state.done else state.word.lower().replace("_", " ")
+    return Bar(label, mean, span and (span[0], span[1]), look_, note)
+
+
+def _panels_of_bars(head: str, panels: Mapping[str, Sequence[Bar]], unit: str) -> Figure:
+    columns = 1 if len(panels) == 1 else 2
+    lines = -(-len(panels) // columns)
+    most = max(map(len, panels.values()))
+    figure = Figure(figsize=(NARROW if columns == 1 else WIDE, 0.5 + lines * (0.75 + 0.25 * most)))
+    heading(figure, head)
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for ax in axes.flat[len(panels) :]:
+        ax.axis("off")
+    for index, (ax, (title, bars)) in enumerate(zip(axes.flat, panels.items(), strict=False)):
+        _panel(ax, title, bars)
+        if index >= len(panels) - columns:
+            ax.set_xlabel(unit)
+    return figure
+
+
+def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
+    top = 0.0
+    for i, bar in enumerate(bars):
+        end = bar.mean or 0.0
+        if bar.mean is not None:
+            # From zero: the length of a bar is its value.
+            ax.barh(
+                i, bar.mean, height=0.66, color=COLOURS[bar.look % len(COLOURS)], alpha=0.85,
+                edgecolor="white", linewidth=0, hatch=HATCHES[bar.look % len(HATCHES)],
+            )  # fmt: skip
+            if bar.span is not None:
+                ax.hlines(i, max(bar.span[0], 0.0), bar.span[1], color="black", linewidth=1.2)
+                end = max(end, bar.span[1])
+        words = " ".join([*([number(bar.mean)] if bar.mean is not None else []), bar.note])
+        ax.annotate(
+            words.strip(), (end, i), xytext=(3, 0), textcoords="offset points", va="center",
+            fontsize=8, fontweight="bold" if bar.note == "best" else "normal",
+        )  # fmt: skip
+        top = max(top, end)
+    ax.set_xlim(0, (top or 1.0) * 1.28)
+    ax.set_yticks(range(len(bars)), [shorten(bar.label, 26) for bar in bars])
+    ax.set_ylim(len(bars) - 0.4, -0.6)
+    ax.grid(axis="y", visible=False)
+    ax.xaxis.set_major_formatter(FuncFormatter(tick))
+    if title:
+        ax.set_title(shorten(title, 46), fontsize=8.5)
+
+
+def _ratios(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | None:
+    """Ratio of one value over another with its interval, a line per point of the rest."""
+    name = ", ".join(names)
+    rows = [
+        row
+        for row in study.rows("comparisons")
+        if row["parameter"] == name and row["phase"] == phase and row["metric"] == main.metric
+    ]
+    values = list(dict.fromkeys(row["value"] for row in rows))
+    rest = [other for other in study.leaders if other not in names]
+    if len(values) != 1 or not rest:
+        return None
+    shown = rows[:MAX_RATIOS]
+    over = f"{text_of(values[0])} over {text_of(rows[0]['reference'])}"
+    head = f"{study.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{study.mark}"
+    figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown)))
+    heading(figure, head)
+    ax = figure.subplots()
+    labels = []
+    for i, row in enumerate(shown):
+        if finite(row["low"], row["high"]):
+            ax.hlines(i, row["low"], row["high"], color=COLOURS[0], linewidth=1.6)
+        ax.plot(row["ratio"], i, "o", color=COLOURS[0], markersize=6)
+        ax.annotate(
+            number(row["ratio"]), (row["ratio"], i), xytext=(0, 5), textcoords="offset points",
+            ha="center", fontsize=7.5,
+        )  # fmt: skip
+        source = f" ({row['source']})" if len(study.sources) > 1 else ""
+        labels.append(shorten(study.describe(row, rest) + source, 38))
+    ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    ax.set_yticks(range(len(shown)), labels)
+    ax.set_ylim(len(shown) - 0.4, -0.8)
+    ax.set_xlabel(f"Ratio, {over}")
+    text = caption(
+        study, study.points, [phase],
+        "Lines: 95 % interval of the ratio of the means; none where a side has one repeat. "
+        "Dotted: no difference.",
+        f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
+        if len(rows) > len(shown) else "",
+    )  # fmt: skip
+    found = [row["ratio"] for row in shown]
+    alt = f"{head}: from {number(min(found))} to {number(max(found))}."
+    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure)
+
+
+def size_figure(study: Study) -> list[Drawing]:
+    """Efficiency at the largest scale against the number of trained parameters of each model."""
+    main = study.main
+    size = column(SIZE, "mean", "run")
+    if main is None:
+        return []
+    stem = stem_of(main.metric)
+    drawings = []
+    for phase in main.phases:
+        last = [
+            (row, one.short, efficiency(row, stem, phase))
+            for one in study.series
+            for row in one.rows[-1:]
+            if len(one.rows) > 1 and finite(row.get(size))
+        ]
+        points = [(row[size], label, row, eff) for row, label, eff in last if eff[0] is not None]
+        if len({x for x, *_ in points}) > 1:
+            drawings.append(_sizes(study, main, phase, points))
+    return drawings
+
+
+def _sizes(study: Study, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]) -> Drawing:
+    head = f"{study.name}: efficiency by size of the model{_phase_words(main, phase)}{study.mark}"
+    figure = Figure(figsize=(WIDE, 3.8))
+    heading(figure, head)
+    ax = figure.subplots()
+    handles = []
+    for index, (x, label, row, (value, low, high)) in enumerate(points):
+        style = look(index)
+        if low is not None and high is not None:
+            ax.vlines(x, low, high, color=style["color"], linewidth=1.4)
+        ax.plot(x, value, color=style["color"], marker=style["marker"], linestyle="none")
+        words = f"{shorten(label, 34)}, {study.scaled(study.scale_of(row))}"
+        style["linestyle"] = "none"
+        handles.append(Line2D([], [], label=words, **style))
+    ax.set_xscale("log")
+    ax.axhline(1.0, color=FAINT, linewidth=1, linestyle=(0, (5, 3)))
+    ax.set_xlabel("Trained parameters of the model")
+    ax.xaxis.set_major_formatter(FuncFormatter(_power))
+    ax.xaxis.set_minor_locator(NullLocator())
+    _size_ticks(ax, sorted({x for x, *_ in points}))
+    ax.set_ylabel("Efficiency")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.0f} %"))
+    ax.set_ylim(0, max(1.1, *(v for *_, e in points for v in e if v is not None)) * 1.05)
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02))
+    text = caption(
+        study, [row for _, _, row, _ in points], [phase],
+        f"Efficiency of each series at its largest {study.scale_words}, relative to its smallest. "
+        "Lines: 95 % interval of the ratio, none where a side has one repeat.",
+    )  # fmt: skip
+    told = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
+    return Drawing(f"size-{phase}", head, text, f"{head}: {'; '.join(told)}.", figure)
+
+
+def _size_ticks(ax: Axes, sizes: Sequence[float]) -> None:
+    """Ticks at the sizes that occur, where they have room for their labels."""
+    span = math.log(sizes[-1] / sizes[0])
+    ticks: list[float] = []
+    for size in sizes:
+        if not ticks or math.log(size / ticks[-1]) > span / 14:
+            ticks.append(size)
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+
+
+def _power(value: float, _position: object = None) -> str:
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{letter}"
+    return f"{value:g}"
+
+
+def site_figures(study: Study) -> list[Drawing]:
+    """The same points on every site that has measured them."""
+    main = study.main
+    rows = study.rows("sites")
+    if main is None or not rows:
+        return []
+    drawings = []
+    for phase in dict.fromkeys(row["phase"] for row in rows):
+        panels: dict[str, list[Bar]] = {}
+        scaled = _scaler(main)
+        sites = list(dict.fromkeys(row["site"] for row in rows))
+        for row in rows:
+            if row["phase"] == phase:
+                low, high = scaled(row["low"]), scaled(row["high"])
+                span = None if low is None or high is None else (low, high)
+                marked = "" if row["source"] == "measured" else f" ({row['source']})"
+                bar = Bar(
+                    f"{row['site']}{marked}", scaled(row["mean"]), span, sites.index(row["site"])
+                )
+                panels.setdefault(study.describe(row), []).append(bar)
+        shown = dict(list(panels.items())[:MAX_PANELS])
+        head = f"{study.name}: {main.label.lower()} by site{_phase_words(main, phase)}"
+        figure = _panels_of_bars(head, shown, main.axis_label)
+        text = caption(
+            study, [row for row in rows if row["phase"] == phase], [phase],
+            "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean.",
+            f"{counted(len(panels) - len(shown), 'more point')} only in the table."
+            if len(panels) > len(shown) else "",
+        )  # fmt: skip
+        alt = f"{head}: {counted(len(shown), 'point')} on {len(sites)} sites."
+        drawings.append(Drawing(f"sites-{phase}", head, text, alt, figure))
+    return drawings
+
+
+def _scaler(main: Measure) -> Callable[[Any], float | None]:
+    return lambda v: v * main.factor if finite(v) and not math.isnan(v) else None

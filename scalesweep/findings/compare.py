@@ -1,0 +1,142 @@
+"""Findings on the values of one parameter against each other, and on sites."""
+
+from collections.abc import Sequence
+
+from scalesweep.comparisons import Choice, compared_parameters
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.general import steady_phase
+from scalesweep.presentation import counted, finite, listed, text_of, with_interval
+from scalesweep.study import Row, Study
+
+MAX_SENTENCES = 8
+
+
+def best_value(study: Study) -> list[Finding]:
+    """The best of three values or more, named only where its interval is clear of all others'."""
+    found: list[Finding] = []
+    for names in _parameters(study):
+        name = ", ".join(names)
+        rows = [row for row in _rows(study, "best", name) if row["compared"] > 2]
+        for row in [row for row in rows if row["clear"]][:MAX_SENTENCES]:
+            best = _value(study, row, "mean", "low", "high")
+            second = _value(study, row, "next_mean", "next_low", "next_high")
+            text = (
+                f"best {name}{_where(study, row, names)}: {text_of(row['best'])} with {best}, "
+                f"clear of the {row['compared'] - 1} others; next is {text_of(row['next'])} with "
+                f"{second}."
+            )
+            found.append(_finding(study, "best value", CONFIRMED, row, text, "best"))
+        unsure = [row for row in rows if not row["clear"]]
+        if unsure:
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
+            text = (
+                f"which {name} is best cannot be told from these repeats at {listed(where, 5)}: "
+                "the interval of the best overlaps with that of another, or one repeat has none."
+            )
+            found.append(_finding(study, "best value", OPEN, unsure[0], text, "best"))
+    return found
+
+
+def value_ratio(study: Study) -> list[Finding]:
+    """How one of two values compares with the other; where the interval holds 1 it is said so."""
+    found: list[Finding] = []
+    for names in _parameters(study):
+        name = ", ".join(names)
+        rows = _rows(study, "comparisons", name)
+        if len({row["value"] for row in rows}) != 1 or not study.main:
+            continue
+        over = f"{text_of(rows[0]['value'])} over {text_of(rows[0]['reference'])}"
+        label = study.main.label.lower()
+        clear = [r for r in rows if finite(r["low"], r["high"]) and not r["low"] <= 1 <= r["high"]]
+        for row in clear[:MAX_SENTENCES]:
+            ratio = with_interval(row["ratio"], row["low"], row["high"])
+            text = f"{over} ({name}): {ratio} times the {label}{_where(study, row, names)}."
+            found.append(_finding(study, "ratio", CONFIRMED, row, text, "comparisons"))
+        if len(clear) > MAX_SENTENCES:
+            text = f"{counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over} in the tables."
+            found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
+        if unsure := [row for row in rows if row not in clear]:
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
+            text = (
+                f"{over} ({name}): no difference in {label} can be told from these repeats at "
+                f"{listed(where, 5)}."
+            )
+            found.append(_finding(study, "ratio", OPEN, unsure[0], text, "comparisons"))
+    return found
+
+
+def site_ratio(study: Study) -> list[Finding]:
+    """How other sites compare with this one on the same runs."""
+    main = study.main
+    if main is None:
+        return []
+    phase = steady_phase(main)
+    rows = [
+        row
+        for row in study.rows("sites")
+        if row["phase"] == phase and finite(row["ratio_low"], row["ratio_high"])
+    ]
+    found = []
+    for site in dict.fromkeys(row["site"] for row in rows):
+        here = sorted((row for row in rows if row["site"] == site), key=lambda row: row["ratio"])
+        clear = [row for row in here if not row["ratio_low"] <= 1 <= row["ratio_high"]]
+        if not clear:
+            continue
+        low, high = clear[0], clear[-1]
+        span = f"{_ratio_of(low)} times that here at {study.describe(low)}"
+        if len(clear) > 1:
+            span = f"from {span} to {_ratio_of(high)} times at {study.describe(high)}"
+        text = (
+            f"{main.label.lower()} on site {site} differs clearly at {len(clear)} of "
+            f"{counted(len(here), 'common point')}: {span}."
+        )
+        found.append(_finding(study, "sites", CONFIRMED, low, text, "sites"))
+    return found
+
+
+def _ratio_of(row: Row) -> str:
+    return with_interval(row["ratio"], row["ratio_low"], row["ratio_high"])
+
+
+def _parameters(study: Study) -> list[Choice]:
+    return compared_parameters(study.plan) if study.main else []
+
+
+def _rows(study: Study, table: str, name: str) -> list[Row]:
+    """Rows on a parameter in the main metric's steady phase, of measured runs where there are."""
+    main = study.main
+    if main is None:
+        return []
+    rows = [
+        row
+        for row in study.rows(table)
+        if row["parameter"] == name
+        and row["metric"] == main.metric
+        and row["phase"] == steady_phase(main)
+    ]
+    measured = [row for row in rows if row["source"] == "measured"]
+    return measured or rows
+
+
+def _where(study: Study, row: Row, names: Choice) -> str:
+    rest = [other for other in study.leaders if other not in names]
+    return f" at {study.describe(row, rest)}" if rest else ""
+
+
+def _value(study: Study, row: Row, *names: str) -> str:
+    main = study.main
+    factor, unit = (main.factor, main.unit) if main else (1.0, "")
+    mean, low, high = (row[n] * factor if finite(row[n]) else None for n in names)
+    return with_interval(mean, low, high, unit)
+
+
+def _finding(study: Study, rule: str, level: str, row: Row, text: str, table: str) -> Finding:
+    columns: Sequence[str] = {
+        "best": ("mean", "low", "high", "next_mean", "next_low", "next_high"),
+        "comparisons": ("ratio", "low", "high"),
+        "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
+    }[table]
+    evidence = evidence_of(study, table, row, columns)
+    # A ratio's sentence starts with a value, which is written as it is.
+    text = marked(row["source"], text, capital=rule != "ratio")
+    return Finding(study.name, rule, level, text, evidence)

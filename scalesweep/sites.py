@@ -1,0 +1,24 @@
+"""The same runs on other sites: a run's id does not depend on where it ran."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from scalesweep.record import RECORD
+from scalesweep.store import DONE, other_sites, scan
+from scalesweep.summaries import build_summary
+
+
+def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Summary of the finished ones of these runs by site, of every other site that has any."""
+    wanted = list(run_ids)
+    found = {}
+    for folder in other_sites(runs_folder):
+        here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
+        # Not remembered: another site's folder is left as it is.
+        states = scan(folder, here, remember=False)
+        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
+        if done:
+            found[folder.name] = build_summary(done)
+    return found

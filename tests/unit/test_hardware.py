@@ -1,0 +1,51 @@
+"""Kinds of hosts, and runs whose ranks had unlike hardware."""
+
+from typing import Any
+
+from scalesweep.hardware import hosts_of, machines, mismatches
+
+
+def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) -> dict[str, Any]:
+    gpus = [
+        {"name": "P100", "max_memory_clock_mhz": 715.0, "application_memory_clock_mhz": clock,
+         "max_sm_clock_mhz": 1328.0, "memory_clock_mhz": 405.0}
+        for clock in clocks
+    ]  # fmt: skip
+    hardware = {
+        "cpu_model": "E5-2690 v3", "cpus": 24, "governor": "performance", "numa_nodes": 2,
+        "memory_bytes": 64 << 30, "gpus": gpus, "gpu_links": {"GPU0-GPU1": "PIX"}, **changes,
+    }  # fmt: skip
+    return {"host": host, "slurm_node": None, "hardware": hardware}
+
+
+def test_hosts_alike_are_one_machine() -> None:
+    run = hosts_of({"ranks": [rank("a"), {"host": "a", "hardware": None}, rank("b")]})
+    (machine,) = machines([run, run])
+    assert list(machine.hosts) == ["a", "b"] and machine.runs == 2
+    assert machine.facts["GPUs"] == "2 x P100" and machine.facts["memory"] == "64 GiB"
+    assert machine.facts["GPU memory clock, MHz"] == "2 x 715"
+    assert machine.facts["GPU links"] == "1 x PIX"
+    assert mismatches({"r": run}) == []
+
+
+def test_ranks_on_unlike_hosts_are_told() -> None:
+    slow = hosts_of({"ranks": [rank("a"), rank("b", (679.0, 679.0), governor="powersave")]})
+    fine = hosts_of({"ranks": [rank("a"), rank("c")]})
+    found = mismatches({"one": slow, "two": fine, "three": slow})
+    assert [(m.fact, m.runs) for m in found] == [
+        ("governor", ["one", "three"]),
+        ("GPU memory clock, MHz", ["one", "three"]),
+    ]
+    assert found[1].values == {"2 x 715": ["a"], "2 x 679": ["b"]}
+
+
+def test_unlike_gpus_of_one_host_are_told() -> None:
+    (found,) = mismatches({"r": hosts_of({"ranks": [rank("a", (715.0, 679.0))]})})
+    assert found.values == {"1 x 679 and 1 x 715": ["a"]}
+
+
+def test_what_a_foreign_program_leaves_is_the_launchers_host() -> None:
+    node = {"host": "n1", "cpu_model": "EPYC", "cores": 64, "governor": None, "memory_bytes": None}
+    ((host, facts),) = hosts_of({"ranks": [], "node": node})
+    assert host == "n1" and dict(facts) == {"CPU": "EPYC", "CPUs": "64"}
+    assert hosts_of({}) == () and hosts_of({"node": {}}) == ()
