@@ -114,8 +114,8 @@ def _ratios(
         interval = ratio_interval(repeats, base)
         yield {
             **_row(data, point, names, measure, leaders),
-            "value": value,
-            "reference": reference,
+            "value": text_of(value),
+            "reference": text_of(reference),
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
@@ -142,11 +142,11 @@ def _best(
     )
     yield {
         **_row(data, point, names, measure, leaders),
-        "best": value,
+        "best": text_of(value),
         "mean": mean,
         "low": span.low,
         "high": span.high,
-        "next": other,
+        "next": text_of(other),
         "next_mean": other_mean,
         "next_low": other_span.low,
         "next_high": other_span.high,

@@ -273,7 +273,7 @@ class Study:
                 )
                 found[parts.metric] = entry
             entry.phases.append(parts.phase)
-        first = ("total_throughput", self.plan["main_metric"])
+        first = ["total_throughput", self.plan["main_metric"], *self.plan["metrics"]]
         order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
         return {name: found[name] for name in order}
 

@@ -35,6 +35,7 @@ from scalesweep.study import Key, Measure, Row, Study
 MAX_PARAMETERS, MAX_PANELS, MAX_RATIOS = 4, 12, 36
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo")
 SIZE = "model_parameters"
+CUT = 1.6  # intervals are drawn up to so many times the longest bar
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _bars(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | N
         title += f" ({key[-1]})" if len(study.sources) > 1 else ""
         values = [choice_of(names, row) for row in rows]
         panels[title] = [
-            _bar(study, main, row, names, phase, looks[value], best.get(key) == value)
+            _bar(study, main, row, names, phase, looks[value], best.get(key) == text_of(value))
             for row, value in zip(rows, values, strict=True)
         ]
     head = f"{study.name}: {main.label.lower()} by {name}{_phase_words(main, phase)}{study.mark}"
@@ -117,7 +118,7 @@ def _bars(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | N
     text = caption(
         study, [row for rows in groups.values() for row in rows], [phase],
         "Each panel has a scale of its own. Black lines: 95 % interval of the mean, or ± std where "
-        "there is one repeat.",
+        "there is one repeat; an arrow: it goes on.",
         "Bold: best, its interval clear of all others in its panel." if best else
         "No value is clear of all others in its panel.",
         f"{counted(left_out, 'more panel')} only in the table." if left_out > 0 else "",
@@ -166,6 +167,8 @@ def _panels_of_bars(head: str, panels: Mapping[str, Sequence[Bar]], unit: str) -
 
 def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
     top = 0.0
+    # A few repeats have wide intervals, which must not make the bars too short to see.
+    furthest = CUT * max(bar.mean or 0.0 for bar in bars)
     for i, bar in enumerate(bars):
         end = bar.mean or 0.0
         if bar.mean is not None:
@@ -175,11 +178,14 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
                 edgecolor="white", linewidth=0, hatch=HATCHES[bar.look % len(HATCHES)],
             )  # fmt: skip
             if bar.span is not None:
-                ax.hlines(i, max(bar.span[0], 0.0), bar.span[1], color="black", linewidth=1.2)
-                end = max(end, bar.span[1])
+                low, high = max(bar.span[0], 0.0), min(bar.span[1], furthest)
+                ax.hlines(i, low, high, color="black", linewidth=1.2)
+                if bar.span[1] > furthest:
+                    ax.plot(high, i, color="black", marker=">", markersize=4)
+                end = max(end, high)
         words = " ".join([*([number(bar.mean)] if bar.mean is not None else []), bar.note])
         ax.annotate(
-            words.strip(), (end, i), xytext=(3, 0), textcoords="offset points", va="center",
+            words.strip(), (end, i), xytext=(5, 0), textcoords="offset points", va="center",
             fontsize=8, fontweight="bold" if bar.note == "best" else "normal",
         )  # fmt: skip
         top = max(top, end)
@@ -205,15 +211,19 @@ def _ratios(study: Study, main: Measure, names: Choice, phase: str) -> Drawing |
     if len(values) != 1 or not rest:
         return None
     shown = rows[:MAX_RATIOS]
-    over = f"{text_of(values[0])} over {text_of(rows[0]['reference'])}"
+    over = f"{values[0]} over {rows[0]['reference']}"
     head = f"{study.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{study.mark}"
     figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown)))
     heading(figure, head)
     ax = figure.subplots()
     labels = []
+    furthest = CUT * max(1.0, *(row["ratio"] for row in shown))
     for i, row in enumerate(shown):
         if finite(row["low"], row["high"]):
-            ax.hlines(i, row["low"], row["high"], color=COLOURS[0], linewidth=1.6)
+            high = min(row["high"], furthest)
+            ax.hlines(i, row["low"], high, color=COLOURS[0], linewidth=1.6)
+            if row["high"] > furthest:
+                ax.plot(high, i, color=COLOURS[0], marker=">", markersize=4)
         ax.plot(row["ratio"], i, "o", color=COLOURS[0], markersize=6)
         ax.annotate(
             number(row["ratio"]), (row["ratio"], i), xytext=(0, 5), textcoords="offset points",
@@ -227,8 +237,8 @@ def _ratios(study: Study, main: Measure, names: Choice, phase: str) -> Drawing |
     ax.set_xlabel(f"Ratio, {over}")
     text = caption(
         study, study.points, [phase],
-        "Lines: 95 % interval of the ratio of the means; none where a side has one repeat. "
-        "Dotted: no difference.",
+        "Lines: 95 % interval of the ratio of the means; none where a side has one repeat; "
+        "an arrow: it goes on. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
     )  # fmt: skip
@@ -333,7 +343,8 @@ def site_figures(study: Study) -> list[Drawing]:
         figure = _panels_of_bars(head, shown, main.axis_label)
         text = caption(
             study, [row for row in rows if row["phase"] == phase], [phase],
-            "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean.",
+            "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean; "
+            "an arrow: it goes on.",
             f"{counted(len(panels) - len(shown), 'more point')} only in the table."
             if len(panels) > len(shown) else "",
         )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from scalesweep.comparisons import Choice, compared_parameters
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
 from scalesweep.findings.general import steady_phase
-from scalesweep.presentation import counted, finite, listed, text_of, with_interval
+from scalesweep.presentation import counted, finite, listed, with_interval
 from scalesweep.study import Row, Study
 
 MAX_SENTENCES = 8
@@ -21,8 +21,8 @@ def best_value(study: Study) -> list[Finding]:
             best = _value(study, row, "mean", "low", "high")
             second = _value(study, row, "next_mean", "next_low", "next_high")
             text = (
-                f"best {name}{_where(study, row, names)}: {text_of(row['best'])} with {best}, "
-                f"clear of the {row['compared'] - 1} others; next is {text_of(row['next'])} with "
+                f"best {name}{_where(study, row, names)}: {row['best']} with {best}, "
+                f"clear of the {row['compared'] - 1} others; next is {row['next']} with "
                 f"{second}."
             )
             found.append(_finding(study, "best value", CONFIRMED, row, text, "best"))
@@ -45,7 +45,7 @@ def value_ratio(study: Study) -> list[Finding]:
         rows = _rows(study, "comparisons", name)
         if len({row["value"] for row in rows}) != 1 or not study.main:
             continue
-        over = f"{text_of(rows[0]['value'])} over {text_of(rows[0]['reference'])}"
+        over = f"{rows[0]['value']} over {rows[0]['reference']}"
         label = study.main.label.lower()
         clear = [r for r in rows if finite(r["low"], r["high"]) and not r["low"] <= 1 <= r["high"]]
         for row in clear[:MAX_SENTENCES]:

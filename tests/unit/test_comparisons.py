@@ -32,7 +32,7 @@ class Campaign:
         self.records: list[Path] = []
         self.experiment: dict[str, Any] = {
             "name": "e", "benchmark": "cnn", "version": 1, "scaling": "none", "work": [],
-            "linked": [],
+            "linked": [], "metrics": {},
             "scale": "devices", "scale_parameters": ["devices_per_rank", "ranks"], "axes": [],
             "main_metric": MAIN, "fixed": {"ranks": 1}, "runs": [], "excluded": [], "points": 0,
             "parameters": {

@@ -1,0 +1,86 @@
+"""The reduced CNN campaigns through Snakemake with real training, fewer steps and one repeat."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.conftest import Project, make_project
+
+CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
+MODES = {
+    "parameter_server", "replicated", "distributed_replicated", "collective_all_reduce",
+    "independent", "horovod",
+}  # fmt: skip
+
+
+def shortened(name: str, **axes: dict[str, Any]) -> str:
+    """A shipped campaign with one repeat, few steps and, by experiment, fewer values."""
+    content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text())
+    content["results"] = "results"
+    for title, experiment in content["experiments"].items():
+        experiment["repeats"] = 1
+        experiment["fixed"] |= {"warmup_batches": 1, "batches": 4}
+        experiment["axes"] |= axes.get(title, {})
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Project:
+    return make_project(tmp_path / "project")
+
+
+def run(folder: Project, text: str) -> dict[str, pd.DataFrame]:
+    """Run a campaign; returns the points of each experiment, all with a rate unless unsupported."""
+    folder.write("c.yaml", text)
+    done = folder.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = folder.path / "results"
+    plan = json.loads((results / "plan.json").read_text())
+    points = {}
+    for experiment in plan["experiments"]:
+        statuses = {run["status"] for run in experiment["runs"]}
+        assert statuses <= {"done", "unsupported"}, experiment["name"]
+        name = experiment["name"]
+        points[name] = pd.read_parquet(results / "tables" / name / "points.parquet")
+        rates = points[name]["total_images_per_second_mean_run"]
+        assert (rates.dropna() > 0).all()
+        assert f'id="e{len(points)}"' in (results / "report.html").read_text()
+    return points
+
+
+def test_layouts(folder: Project) -> None:
+    points = run(folder, shortened("cnn_layout_small", cifar10={"model": ["resnet20"]}))["cifar10"]
+    assert len(points) == 2 and points["repeats"].eq(1).all()
+    table = folder.path / "results" / "tables" / "cifar10" / "comparisons.parquet"
+    ratios = pd.read_parquet(table).query("parameter == 'data_format'")
+    assert ratios["value"].tolist() == ["NCHW"] and (ratios["ratio"] > 0).all()
+
+
+def test_every_variable_update(folder: Project) -> None:
+    points = run(folder, shortened("cnn_variable_update_small"))
+    both = pd.concat([points["one_process"], points["processes"]])
+    assert set(both["variable_update"]) == MODES
+    assert both["repeats"].eq(1).all() and set(both["devices"]) == {1, 2}
+    reductions = points["all_reduce"].set_index("all_reduce")["repeats"]
+    assert reductions.to_dict() == {"hierarchical_copy": 1, "reduction_to_one": 1, "nccl": 0}
+    report = (folder.path / "results" / "report.html").read_text()
+    assert "all_reduce nccl" in report and "1 unsupported" in report
+    scaling = folder.path / "results" / "tables" / "processes" / "scaling.parquet"
+    rows = pd.read_parquet(scaling).query("devices == 2")
+    assert len(rows) == 5 and (rows["total_images_per_second_eff_run"] > 0).all()
+
+
+def test_cifar10_scaling(folder: Project) -> None:
+    fewer = {
+        "horovod": {"model": ["alexnet", "resnet20"]},
+        "parameter_server": {"model": ["alexnet"]},
+    }
+    points = run(folder, shortened("cifar10_scaling_small", **fewer))
+    assert points["horovod"]["repeats"].eq(1).all() and len(points["horovod"]) == 4
+    assert points["parameter_server"]["devices"].tolist() == [1, 2]
+    figures = {path.name for path in (folder.path / "results" / "figures" / "horovod").iterdir()}
+    assert "size-run.svg" in figures and "overview-run.svg" in figures
