@@ -14,6 +14,8 @@ from scalesweep.record import RECORD
 _PLACE = re.compile(
     r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME"
     r"|ELASTIC|RENDEZVOUS\w*)|NCCL_SOCKET_IFNAME"
+    # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
+    r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 
@@ -92,13 +94,16 @@ def _environment(
     if gpus:
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
     facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
+    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
+    stems = {str(parameter).removesuffix("_ms").removesuffix("_mb") for parameter in point}
+    set_by = {*map(str, point), *(f"horovod_{stem}" for stem in stems)}
     git = record.get("git")
     if isinstance(git, dict):
         dirty = " with local changes" if git.get("dirty") else ""
         facts["git commit"] = f"{str(git.get('commit'))[:12]}{dirty}"
     for name, value in sorted(_mapping(environment.get("variables")).items()):
         # A variable that a parameter sets belongs to the point, not to the environment.
-        if not _PLACE.fullmatch(str(name)) and str(name).lower() not in point:
+        if not _PLACE.fullmatch(str(name)) and str(name).lower() not in set_by:
             facts[str(name)] = value
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 

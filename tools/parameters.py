@@ -1,16 +1,19 @@
-"""Write the parameter table of config/README.md from benchmark.yaml (--check: only compare)."""
+"""Write the parameter tables of config/README.md from benchmark.yaml (--check: only compare)."""
 
+import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.benchmark import load_benchmark
+from scalesweep.benchmark import BENCHMARKS, load_benchmark
 
 README = ROOT / "config" / "README.md"
-START = "<!-- parameters of data_loading: tools/parameters.py writes this table -->\n"
-END = "<!-- end -->"
+TABLE = re.compile(
+    r"(<!-- parameters of (\w+): tools/parameters.py writes this table -->\n).*?(<!-- end -->)",
+    re.DOTALL,
+)
 
 
 def table(name: str) -> str:
@@ -25,8 +28,12 @@ def table(name: str) -> str:
 
 
 text = README.read_text()
-head, rest = text.split(START)
-wanted = head + START + table("data_loading") + END + rest.split(END, 1)[1]
+wanted = TABLE.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+missing = {path.parent.name for path in BENCHMARKS.glob("*/benchmark.yaml")} - {
+    found[2] for found in TABLE.finditer(text)
+}
+if missing:
+    sys.exit(f"error: config/README.md has no table of {', '.join(sorted(missing))}")
 if "--check" in sys.argv:
     sys.exit(0 if wanted == text else "error: config/README.md is stale: tools/parameters.py")
 README.write_text(wanted)

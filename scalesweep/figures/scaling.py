@@ -232,8 +232,7 @@ def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str)
     text = caption(
         study, [row for one in series for row in one.rows], [phase],
         f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines "
-        "may differ in height above and coincide below. Dotted: 80 %. Intervals are in the figures "
-        "of each series.",
+        "may differ in height above and coincide below. Dotted: 80 %. Intervals are in the table.",
         f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}."
         if left_out else "",
     )  # fmt: skip

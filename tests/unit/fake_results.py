@@ -264,7 +264,8 @@ def _experiment(
     return {
         "name": fake.name, "description": fake.description, "benchmark": "data_loading",
         "summary": "Reads a data set.", "version": 1, "scaling": fake.scaling, "axes": axes,
-        "metrics": {},        "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None, "linked": [],
+        "metrics": {}, "scale": "ranks", "scale_parameters": ["ranks"], "work": [],
+        "main_metric": None, "linked": [],
         "fixed": {k: v for k, v in first.items() if k not in axes},
         "parameters": {
             n: {"unit": "threads" if "threads" in n else None, "doc": f"{n}.", "default": None}

@@ -80,7 +80,12 @@ def test_ids_name_benchmark_and_ranks() -> None:
 
 # A changed default changes what a benchmark measures: whoever changes one raises the version in
 # benchmark.yaml and adds a line here. Lines are never edited.
-FINGERPRINTS: dict[tuple[str, int], str] = {("data_loading", 1): "b4192e5066d17d62"}
+FINGERPRINTS: dict[tuple[str, int], str] = {
+    ("data_loading", 1): "b4192e5066d17d62",
+    ("tf_cnn_benchmarks", 1): "c0e7c99c865a9d0d",
+    ("keras_multi_gpu", 1): "504b9a3435706f6c",
+    ("cnn_training", 1): "126721cc82de056b",
+}
 
 
 def test_defaults_change_only_with_the_version() -> None:

@@ -91,7 +91,9 @@ def _nvidia_smi(*words: str) -> str:
     if program is None:
         return ""
     try:
-        done = subprocess.run([program, *words], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(
+            [program, *words], capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout if done.returncode == 0 else ""

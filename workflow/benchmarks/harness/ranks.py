@@ -1,6 +1,7 @@
 """Horovod: start, barrier, and gathering from all ranks on rank 0."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -18,13 +19,18 @@ def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     Threads are those of tf.config.threading, 0 for TensorFlow's choice. Raises ProgramError (code
     2) on every rank when the program was not started with `ranks` ranks.
     """
+    join(ranks, inter_threads, intra_threads)
+    barrier()
+
+
+def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
+    """Do as `start` does, but run no operation yet: devices can still be configured."""
     tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
     tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
     hvd.init()
     if hvd.size() != ranks:
         message = f"started with {hvd.size()} ranks, the run file says {ranks}"
         raise ProgramError(EXIT_PARAMETERS, message if hvd.rank() == 0 else "")
-    barrier()
 
 
 def rank() -> int:
@@ -60,14 +66,36 @@ def gather(values: np.ndarray) -> np.ndarray | None:
     return None if whole is None else whole.reshape((*np.shape(values), hvd.size()))
 
 
-def gather_json(value: Any) -> list[Any]:
-    """Collect a JSON value (some hundred bytes) from every rank: a list by rank, on every rank."""
-    text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-    lengths = hvd.allgather(tf.constant([text.size], tf.int64), name="json_length").numpy()
-    joined = hvd.allgather(tf.constant(text), name="json_text").numpy().tobytes()
-    ends = np.cumsum(lengths)
+def gather_json(value: Any, early: bool = False) -> list[Any]:
+    """Collect a JSON value (some hundred bytes) from every rank: a list by rank, on every rank.
+
+    With `early` that leaves TensorFlow's eager context as it is, not initialised: a strategy that
+    has to be made before any operation can still be made.
+    """
+    written = json.dumps(value)
+    if hvd.size() == 1:
+        return [json.loads(written)]
+    text = np.frombuffer(written.encode(), np.uint8)
+
+    def gathered() -> list[tf.Tensor]:
+        return [
+            hvd.allgather(tf.constant([text.size], tf.int64), name="json_length"),
+            hvd.allgather(tf.constant(text), name="json_text"),
+        ]
+
+    if early:
+        config = tf.compat.v1.ConfigProto(  # its thread pools are the process's from here on
+            inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
+            intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
+            device_count={"GPU": 0},
+        )
+        with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+            lengths, joined = session.run(gathered())
+    else:
+        lengths, joined = (tensor.numpy() for tensor in gathered())
+    ends, letters = np.cumsum(lengths), joined.tobytes()
     return [
-        json.loads(joined[end - length : end]) for end, length in zip(ends, lengths, strict=True)
+        json.loads(letters[end - length : end]) for end, length in zip(ends, lengths, strict=True)
     ]
 
 
@@ -77,12 +105,17 @@ def raise_together(problem: tuple[int, str] | None) -> None:
     Call it on all ranks at the same place. Raises ProgramError everywhere, so that no rank is left
     waiting for one that has gone.
     """
-    if barrier(problem is None):
-        return
-    problems = [found for found in gather_json(problem) if found is not None]
-    code, message = problems[0]
-    more = f" (and {len(problems) - 1} more ranks)" if len(problems) > 1 else ""
-    raise ProgramError(code, message + more if hvd.rank() == 0 else "")
+    if not barrier(problem is None):
+        raise_first(gather_json(problem))
+
+
+def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
+    """Raise ProgramError when one of the ranks' problems is not None; rank 0 says the first one."""
+    found = [problem for problem in problems if problem is not None]
+    if found:
+        code, message = found[0]
+        more = f" (and {len(found) - 1} more ranks)" if len(found) > 1 else ""
+        raise ProgramError(code, message + more if hvd.rank() == 0 else "")
 
 
 def facts_about_horovod() -> dict[str, Any]:

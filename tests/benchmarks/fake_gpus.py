@@ -1,0 +1,38 @@
+"""Helper of test_cnn_training: which GPUs a rank takes, told of GPUs that are not there.
+
+``fake_gpus.py CASE...`` prints a JSON list, for each case (JSON: gpus, local_rank, local_size,
+params) what `cluster.take_devices` and `cluster.unsupported` return and which GPUs become visible.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
+sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "cnn_training")]
+
+from harness import import_without
+
+import_without("pandas", "scipy", "PIL")
+
+import cluster
+import yaml
+
+declared = yaml.safe_load((BENCHMARKS / "cnn_training" / "benchmark.yaml").read_text())
+defaults = {name: spec["default"] for name, spec in declared["parameters"].items()}
+found = []
+for case in map(json.loads, sys.argv[1:]):
+    visible = []
+
+    def physical(kind, case=case):
+        return [f"GPU {number}" for number in range(case["gpus"])] if kind == "GPU" else ["CPU"]
+
+    cluster.hvd.local_rank = lambda case=case: case["local_rank"]
+    cluster.hvd.local_size = lambda case=case: case["local_size"]
+    cluster.tf.config.list_physical_devices = physical
+    cluster.tf.config.set_visible_devices = lambda gpus, _, visible=visible: visible.extend(gpus)
+    cluster.tf.config.experimental.set_memory_growth = lambda *_: None
+    params = defaults | case["params"]
+    kind, numbers, problem = cluster.take_devices(params)
+    found.append([kind, numbers, visible, problem or cluster.unsupported(params, kind)])
+print(json.dumps(found))

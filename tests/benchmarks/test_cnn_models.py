@@ -1,0 +1,233 @@
+"""The networks of cnn_training: sizes, memory layouts, initial weights."""
+
+import gc
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(BENCHMARKS / "cnn_training"))
+
+import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
+import models
+import tensorflow as tf
+
+pytestmark = pytest.mark.slow
+
+# As tf_cnn_benchmarks prints them: with 11 classes, moving statistics and the step counter.
+PUBLISHED_CIFAR10 = {
+    "alexnet": 1_756_620,
+    "resnet20": 271_164,
+    "resnet32": 466_492,
+    "resnet44": 661_820,
+    "resnet56": 857_148,
+    "resnet110": 1_736_124,
+    "densenet40_k12": 364_772,
+    "densenet100_k12": 2_259_652,
+}
+# All, and those that are trained; from the documentation of tf.keras.applications.
+PUBLISHED_IMAGENET = {
+    "vgg16": (138_357_544, 138_357_544),
+    "inception3": (23_851_784, 23_817_352),
+    "resnet50": (25_636_712, 25_583_592),
+}
+
+
+def dense(inputs, units):
+    return (inputs + 1) * units
+
+
+def conv(size, inputs, filters):
+    return (size * size * inputs + 1) * filters
+
+
+BY_HAND = {
+    "trivial": dense(227 * 227 * 3, 1) + dense(1, 4096) + dense(4096, 1000),
+    "lenet": conv(5, 3, 32) + conv(5, 32, 64) + dense(7 * 7 * 64, 512) + dense(512, 1000),
+    "alexnet": conv(11, 3, 64)
+    + conv(5, 64, 192)
+    + conv(3, 192, 384)
+    + conv(3, 384, 384)
+    + conv(3, 384, 256)
+    + dense(6 * 6 * 256, 4096)
+    + dense(4096, 4096)
+    + dense(4096, 1000),
+}
+
+
+def documented():
+    """The table in the module's docstring: (model, classes) -> all, trained, statistics."""
+    row = re.compile(r"^(\w+) +(\d+) +([\d,]+) +([\d,]+) +([\d,]+)$", re.MULTILINE)
+    return {
+        (model, int(classes)): tuple(int(n.replace(",", "")) for n in numbers)
+        for model, classes, *numbers in row.findall(models.__doc__)
+    }
+
+
+def sizes(network):
+    trained = sum(int(np.prod(w.shape)) for w in network.trainable_weights)
+    return network.count_params(), trained, network.count_params() - trained
+
+
+@pytest.fixture(autouse=True)
+def forget_networks():
+    yield
+    tf.keras.backend.clear_session()
+    gc.collect()
+
+
+@pytest.mark.parametrize("model", PUBLISHED_CIFAR10)
+def test_sizes_on_cifar10(model):
+    network = models.build(model, "cifar10", "NHWC", classes=11)
+    everything, trained, statistics = sizes(network)
+    assert everything == PUBLISHED_CIFAR10[model] - 1
+    assert network.output_shape == (None, 11)
+    eleventh = network.layers[-1].input_shape[-1] + 1
+    assert documented()[model, 10] == (everything - eleventh, trained - eleventh, statistics)
+
+
+@pytest.mark.parametrize("model", [*PUBLISHED_IMAGENET, *BY_HAND])
+def test_sizes_on_imagenet(model):
+    # Layouts differ in nothing that is counted, so one of them in a test is enough.
+    data_format = "NCHW" if model in ("resnet50", "lenet") else "NHWC"
+    network = models.build(model, "imagenet", data_format)
+    everything, trained, _ = counted = sizes(network)
+    assert documented()[model, 1000] == counted
+    assert (everything, trained) == PUBLISHED_IMAGENET.get(model, (everything, trained))
+    assert everything == BY_HAND.get(model, everything)
+    height, width, channels = models.image_shape(model, "imagenet")
+    shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
+    assert network.input_shape == (None, *shape)
+    assert network.output_shape == (None, 1000)
+    assert tf.keras.backend.image_data_format() == "channels_last"
+
+
+def test_every_declared_model_is_there():
+    assert set(models.BODIES) | {(name, "imagenet") for name in models.APPLICATIONS} == {
+        (model, data_set) for data_set, sizes in models.IMAGE_SIZES.items() for model in sizes
+    }
+    assert (models.classes_of("imagenet"), models.classes_of("cifar10")) == (1000, 10)
+    assert models.image_shape("inception3", "imagenet") == (299, 299, 3)
+    for model, data_set in (("resnet50", "cifar10"), ("resnet20", "imagenet"), ("x", "cifar10")):
+        with pytest.raises(ValueError, match=f"no model {model} for data_set {data_set}"):
+            models.build(model, data_set, "NHWC")
+
+
+LAYOUTS = [
+    *(("lenet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")),
+    *(("densenet40_k12", "cifar10"), ("alexnet", "imagenet"), ("trivial", "imagenet")),
+]
+
+
+@pytest.mark.parametrize(("model", "data_set"), LAYOUTS)
+def test_layouts_agree_and_both_learn(model, data_set):
+    """Equal weights and images give equal logits, also where rows are made of a layout's pixels.
+
+    The deeper residual networks and densenet100 have no layer that resnet20 and densenet40 lack.
+    """
+    rng = np.random.default_rng(5)
+    count = 2 if model == "alexnet" else 4
+    images = rng.uniform(-1, 1, (count, *models.image_shape(model, data_set))).astype(np.float32)
+    labels = np.arange(count)
+    weights, logits = {}, {}
+    for data_format in ("NHWC", "NCHW"):
+        network = models.build(model, data_set, data_format, seed=3)
+        inputs = tf.constant(images if data_format == "NHWC" else images.transpose(0, 3, 1, 2))
+
+        @tf.function
+        def forward(inputs, network=network):
+            return network(inputs, training=False)
+
+        @tf.function
+        def step(inputs, network=network):
+            with tf.GradientTape() as tape:
+                logits = network(inputs, training=True)
+                loss = tf.reduce_mean(
+                    tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+                )
+            for weight, gradient in zip(
+                network.trainable_weights,
+                tape.gradient(loss, network.trainable_weights),
+                strict=True,
+            ):
+                weight.assign_sub(0.003 * gradient)
+            return loss
+
+        weights[data_format] = network.get_weights()
+        logits[data_format] = forward(inputs).numpy()
+        losses = [float(step(inputs)) for _ in range(2 if model == "alexnet" else 4)]
+        assert np.isfinite(losses).all()
+        if model not in ("alexnet", "trivial"):  # dropout; a single unit that may be below zero
+            assert losses[-1] < losses[0]
+    for one, other in zip(*weights.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert logits["NHWC"].std() > 0.01
+    np.testing.assert_allclose(logits["NHWC"], logits["NCHW"], rtol=1e-4, atol=1e-4)
+
+
+def test_initial_weights_depend_on_seed_and_number_alone():
+    network = models.build("lenet", "imagenet", "NHWC", seed=7)
+    first = network.get_weights()
+    again = models.initial_weights(network, 7)
+    other = models.initial_weights(network, 8)
+    for variable, one, same, different in zip(network.weights, first, again, other, strict=True):
+        np.testing.assert_array_equal(one, same)
+        if "kernel" in variable.name:
+            assert not np.isclose(one, different).all()
+            assert one.std() * np.sqrt(np.prod(one.shape[:-1])) == pytest.approx(1, rel=0.05)
+            assert abs(one.mean()) < 0.1 * one.std()
+        else:
+            assert not one.any()
+    # More classes leave the layers before the last as they are.
+    wider = models.initial_weights(models.build("lenet", "imagenet", "NHWC", classes=1001), 7)
+    for one, same in zip(first[:-2], wider[:-2], strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_initial_statistics_and_scales():
+    network = models.build("resnet20", "cifar10", "NHWC", seed=1)
+    ones = {"gamma", "moving_variance"}
+    for variable in network.weights:
+        kind = variable.name.split("/")[-1].split(":")[0]
+        if kind != "kernel":
+            assert (variable.numpy() == (kind in ones)).all()
+
+
+def test_logits_are_float32_in_mixed_precision():
+    before = tf.keras.mixed_precision.global_policy()
+    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        for model, data_set in (("alexnet", "cifar10"), ("resnet50", "imagenet")):
+            network = models.build(model, data_set, "NHWC")
+            assert network.output.dtype == tf.float32
+            assert network.layers[1].compute_dtype == "bfloat16"
+            assert {weight.dtype for weight in network.weights} == {tf.float32}
+    finally:
+        tf.keras.mixed_precision.set_global_policy(before)
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_own_layers_do_what_they_say(data_format):
+    x = np.random.default_rng(2).normal(0, 20, (2, 6, 8, 24)).astype(np.float32)
+
+    def call(layer):
+        if data_format == "NHWC":
+            return layer(tf.constant(x)).numpy()
+        return (
+            tf.function(layer)(tf.constant(x.transpose(0, 3, 1, 2))).numpy().transpose(0, 2, 3, 1)
+        )
+
+    expected = tf.nn.local_response_normalization(x, 4, 1.0, 0.001 / 9, 0.75).numpy()
+    normalised = call(models.LocalResponseNormalization(data_format))
+    np.testing.assert_allclose(normalised, expected, rtol=1e-5)
+    assert abs(normalised - x).max() > 1  # else nothing was normalised
+
+    thin = call(models.ThinOut(data_format, 12))
+    assert thin.shape == (2, 3, 4, 48)
+    np.testing.assert_array_equal(thin[..., 12:36], x[:, ::2, ::2])
+    assert not thin[..., :12].any()
+    assert not thin[..., 36:].any()

@@ -1,0 +1,339 @@
+"""The CNN training benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+FOLDER = WORKFLOW / "benchmarks" / "cnn_training"
+DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
+DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+SMALL = {
+    "model": "lenet",
+    "batch_size": 4,
+    "warmup_batches": 2,
+    "batches": 6,
+    "learning_rate": 0.001,
+}
+GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+
+
+def load(name):
+    """A module of the benchmark; data_loading has a main.py too."""
+    spec = importlib.util.spec_from_file_location(f"cnn_training_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+metrics = load("metrics")
+
+
+def start(tmp_path, env=(), data=None, **params):
+    """Run the program; return the finished process and its output folder."""
+    out = tmp_path / "out"
+    point = DEFAULTS | SMALL | params
+    content = {
+        "run_id": "cnn_training-test",
+        "benchmark": "cnn_training",
+        "version": 1,
+        "params": point,
+        "repeat": 0,
+        "data": data and str(data),
+        "out": str(out),
+        "node_local": str(tmp_path / "local"),
+    }
+    run_file = tmp_path / "run.json"
+    run_file.write_text(json.dumps(content))
+    words = [sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
+    if point["ranks"] > 1:
+        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
+        words = [sys.executable, launcher, "--gloo", "-np", str(point["ranks"]), *words]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
+    )
+    return done, out
+
+
+def read(done, out):
+    assert done.returncode == 0, done.stderr[-4000:]
+    with np.load(out / "samples.npz") as arrays:
+        samples = dict(arrays)
+    assert all(np.isfinite(each).all() for each in samples.values())
+    return json.loads((out / "native.json").read_text()), samples
+
+
+def value(native, name):
+    return native["metrics"][name]["value"]
+
+
+def test_metrics_are_those_of_the_formulas():
+    """Two ranks, B = 6, by hand; rank 0 runs at 2, 3, 2 and 6 images/s, rank 1 at 3 always."""
+    times = np.array([[3.0, 2.0], [2.0, 2.0], [3.0, 2.0], [1.0, 2.0]])
+    warmup = np.array([[6.0, 2.0]])
+    losses = np.array([[5.0, 4.0]] * 3 + [[2.0, 1.0]])
+    found = metrics.metrics(times, warmup, losses, wall=10.0, images=6)
+    expected = {
+        "total_images_per_second": 8 * 6 / 10,
+        "images_per_second": (6 / 2.25 + 3) / 2,
+        # s = 2, 3, 2, 6: variance (1.25^2 + 0.25^2 + 1.25^2 + 2.75^2) / 4
+        "images_per_second_uncertainty": (2.6875**0.5 / 2 + 0) / 2,
+        # median 2.5, deviations 0.5, 0.5, 0.5, 3.5
+        "images_per_second_jitter": (1.4826 * 0.5 + 0) / 2,
+        # with the warm-up 1, 2, 3, 2, 6
+        "median_images_per_second": (2 + 3) / 2,
+        "step_time_max": 3.0,
+        "final_loss": 1.5,
+    }
+    assert {name: each["value"] for name, each in found.items()} == pytest.approx(expected)
+    assert found["step_time_max"]["better"] == "lower"
+    assert found["total_images_per_second"]["scope"] == "total"
+
+
+def test_the_main_metric_is_one():
+    assert DECLARED["main_metric"] == "total_images_per_second"
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"variable_update": "horovod", "devices_per_rank": 2}, ["horovod", "one device"]),
+        ({"variable_update": "replicated", "ranks": 2}, ["replicated", "one rank"]),
+        ({"variable_update": "horovod", "all_reduce": "ring"}, ["all_reduce ring", "auto only"]),
+    ],
+)
+def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
+    done, out = start(tmp_path, **params)
+    assert (done.returncode == 2) or params.get("ranks", 1) > 1
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 2
+    for word in words:
+        assert word in error["message"]
+
+
+@pytest.mark.slow
+def test_one_rank(tmp_path):
+    done, out = start(
+        tmp_path, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
+    )
+    native, samples = read(done, out)
+    assert done.stderr == ""
+    assert {name: each.shape for name, each in samples.items()} == {
+        "warmup_step_times": (2, 1),
+        "step_times": (6, 1),
+        "loss": (6, 1),
+    }
+    assert set(native["phases"]) == {"import", "init", "warmup", "timed", "teardown"}
+    assert native["work"] == {"samples_per_epoch": 24}
+    assert native["notes"]["mode"]["synchronous"] is True
+    assert native["notes"]["devices"] == [["CPU:0"]]
+    assert native["notes"]["batch"] == {"global": 4, "per_device": 4}
+    assert native["notes"]["weights"] == {"trainable": 269722, "all": 271098}
+    assert native["environment"]["ranks"][0]["intra_threads"] == 1
+    # What the wall clock saw is what the steps took, and the metrics follow from the samples.
+    times = samples["step_times"]
+    timed = native["phases"]["timed"]
+    assert times.sum() <= timed < times.sum() + 0.2
+    recomputed = metrics.metrics(
+        times, samples["warmup_step_times"], samples["loss"], wall=1.0, images=4
+    )
+    for name in set(recomputed) - {"total_images_per_second"}:
+        assert native["metrics"][name] == recomputed[name]
+    total = value(native, "total_images_per_second")
+    assert 24 / timed <= total <= 24 / times.sum()
+    assert value(native, "model_parameters") == 269722
+    # Tracing and first use fall into the warm-up.
+    assert samples["warmup_step_times"][0, 0] > times.max()
+    assert samples["loss"][-1, 0] < samples["loss"][0, 0]
+
+
+@pytest.mark.slow
+def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
+    knobs = {
+        "fusion_threshold_mb": 3,
+        "cycle_time_ms": 2.5,
+        "hierarchical_allreduce": True,
+        "autotune": True,
+        "compression": "fp16",
+    }
+    done, out = start(tmp_path, ranks=2, ranks_per_node=2, **knobs)
+    native, samples = read(done, out)
+    assert samples["step_times"].shape == (6, 2)
+    assert samples["loss"].shape == (6, 2)
+    assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
+    assert native["work"]["samples_per_epoch"] == 2 * 4 * 6
+    assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
+    assert native["notes"]["mode"]["strategy"] == "horovod"
+    assert native["notes"]["horovod"]["controller"] == "gloo"
+    variables = native["environment"]["variables"]
+    assert variables["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
+    assert variables["HOROVOD_CYCLE_TIME"] == "2.5"
+    assert variables["HOROVOD_HIERARCHICAL_ALLREDUCE"] == "1"
+    assert variables["HOROVOD_AUTOTUNE"] == "1"
+    wall = 48 / value(native, "total_images_per_second")
+    assert samples["step_times"].sum(axis=0).max() <= wall <= native["phases"]["timed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("update", "synchronous", "more"),
+    [
+        ("parameter_server", False, {"warmup_batches": 0}),
+        ("distributed_replicated", True, {"input": "pipeline", "devices_per_rank": 2}),
+        ("collective_all_reduce", True, {"input": "pipeline", "precision": "mixed_bfloat16"}),
+    ],
+)
+def test_two_ranks_on_tensorflows_own_connections(tmp_path, update, synchronous, more):
+    done, out = start(tmp_path, ranks=2, ranks_per_node=2, variable_update=update, **more)
+    native, samples = read(done, out)
+    assert samples["step_times"].shape == samples["loss"].shape == (6, 2)
+    assert samples["warmup_step_times"].shape == (more.get("warmup_batches", 2), 2)
+    assert (samples["step_times"] > 0).all()
+    mode = native["notes"]["mode"]
+    assert mode["synchronous"] is synchronous
+    assert mode["communication"] == "gRPC"
+    assert ("rank 0" in mode["step_times"]) == (update != "collective_all_reduce")
+    devices = more.get("devices_per_rank", 1)
+    assert native["notes"]["batch"]["global"] == 2 * devices * 4
+    assert native["work"]["samples_per_epoch"] == 2 * devices * 4 * 6
+    assert [len(each) for each in native["notes"]["devices"]] == [devices, devices]
+    # Horovod only gathers here, so it is told to look for work less often.
+    assert native["environment"]["variables"]["HOROVOD_CYCLE_TIME"] == "10"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"xla": True, "variable_update": "replicated", "devices_per_rank": 2},
+        {"precision": "mixed_bfloat16", "data_format": "NCHW", "model": "alexnet"}
+        | {"data_set": "cifar10"},
+    ],
+)
+def test_compiled_and_mixed_precision_steps(tmp_path, params):
+    native, samples = read(*start(tmp_path, **params))
+    assert samples["loss"][-1, 0] < samples["loss"][0, 0]
+    assert native["phases"]["timed"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("params", "env", "words"),
+    [
+        ({"variable_update": "replicated", "all_reduce": "nccl"}, {}, "all_reduce nccl"),
+        (
+            {"variable_update": "parameter_server", "parameter_device": "gpu"},
+            {},
+            "parameter_device gpu",
+        ),
+        # Without oneDNN, TensorFlow's kernels for CPUs know NHWC only.
+        ({"data_format": "NCHW"}, {"TF_ENABLE_ONEDNN_OPTS": "0"}, "data_format NCHW: "),
+    ],
+)
+def test_what_cannot_be_done_here_is_69_and_one_line(tmp_path, params, env, words):
+    done, out = start(tmp_path, env, **params)
+    assert done.returncode == 69, done.stderr
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 69
+    assert words in error["message"]
+    assert f"cnn_training: {error['message']}\n" == done.stderr.splitlines(keepends=True)[-1]
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given_by_slurm", [False, True])
+def test_ranks_of_a_host_take_its_gpus_in_turn(given_by_slurm):
+    """No GPU is here: TensorFlow and Horovod are told of some (`fake_gpus.py`)."""
+    four = {"gpus": 4, "local_rank": 1, "local_size": 2}
+    cases = [
+        four | {"params": {"devices_per_rank": 2}},
+        four | {"params": {"devices_per_rank": 3}},
+        four
+        | {
+            "params": {"devices_per_rank": 2, "ranks": 2}
+            | {"variable_update": "distributed_replicated", "parameter_device": "gpu"}
+        },
+        four
+        | {
+            "params": {"variable_update": "parameter_server", "ranks": 2}
+            | {"parameter_device": "gpu"}
+        },
+        four | {"params": {"variable_update": "parameter_server", "xla": True}},
+        four | {"params": {"all_reduce": "nccl", "variable_update": "collective_all_reduce"}},
+    ]
+    words = [sys.executable, str(Path(__file__).with_name("fake_gpus.py")), *map(json.dumps, cases)]
+    env = os.environ | ({"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {})
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
+    found = json.loads(done.stdout)
+    assert {kind for kind, *_ in found} == {"GPU"}
+    two = [0, 1] if given_by_slurm else [2, 3]
+    assert found[0] == ["GPU", two, [f"GPU {number}" for number in two], None]
+    if not given_by_slurm:
+        assert found[1][3] == [69, "devices_per_rank 3: 4 GPUs for 2 ranks of a host"]
+    assert found[2] == ["GPU", two, [], None]  # they belong to the server of this rank
+    code, message = found[3][3]
+    assert code == 69
+    assert "parameter_device gpu" in message
+    assert "use parameter_device cpu" in message
+    assert found[4][3][1].startswith("xla true")
+    assert found[5][3] is None
+
+
+@pytest.mark.slow
+def test_divergence_is_65(tmp_path):
+    done, out = start(tmp_path, learning_rate=1e30)
+    assert done.returncode == 65, done.stderr
+    error = json.loads((out / "native_error.json").read_text())
+    assert "the loss is nan" in error["message"]
+    assert "learning_rate 1e+30" in error["message"]
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+def test_too_few_threads_for_servers_are_2_on_all_ranks(tmp_path):
+    done, out = start(tmp_path, ranks=2, variable_update="parameter_server", inter_threads=1)
+    assert done.returncode != 0
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 2
+    assert "inter_threads 1" in error["message"]
+
+
+@pytest.mark.slow
+def test_images_from_files_and_none_there(tmp_path):
+    data = tmp_path / "set"
+    identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
+    identity |= {"data_set": "cifar10", "images_per_file": 16}
+    words = [sys.executable, FOLDER / "stage.py", "--out", data, "--train", 2]
+    words += ["--params", json.dumps(identity)]
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    files = {"input": "tfrecords", "images_per_file": 16, "data_images": 32}
+    files |= {"model": "alexnet", "data_set": "cifar10", "ranks": 2}
+    # Rank 0 opens the files of both, each on its own server.
+    done, out = start(tmp_path, data=data, variable_update="distributed_replicated", **files)
+    _native, samples = read(done, out)
+    assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
+
+    path = data / "train" / "part-000001.tfrecord"
+    whole = path.read_bytes()
+    for name, code in (("missing", 66), ("cut", 65)):
+        path.unlink() if name == "missing" else path.write_bytes(whole[:-1000])
+        (tmp_path / name).mkdir()
+        done, out = start(tmp_path / name, data=data, **files)
+        assert done.returncode != 0
+        error = json.loads((out / "native_error.json").read_text())
+        assert error["exit_code"] == code
+        assert len(error["message"]) < 200
+        assert not (out / "native.json").exists()

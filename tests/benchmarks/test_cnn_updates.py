@@ -1,0 +1,190 @@
+"""The ways to share gradients: all that are synchronous give the weights that one device gives.
+
+Two devices with batches of 16 train on the images of one with a batch of 32, so that their weights
+must be those of plain arithmetic (`train_copies.reference`).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).resolve().parent
+LAUNCHER = HERE.parents[1] / "workflow" / "launchers" / "horovodrun.py"
+GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+STEPS = 4
+# Float32, summed in another order; single weights are of the size of 0.1.
+TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
+
+
+def train(folder, cases, ranks=1, steps=STEPS):
+    """Train the cases in one process per rank; return ``[case][rank]``: arrays and copies."""
+    words = [sys.executable, HERE / "train_copies.py", folder, steps, *map(json.dumps, cases)]
+    if ranks > 1:
+        words = [sys.executable, LAUNCHER, "--gloo", "-np", ranks, *words]
+    done = subprocess.run(
+        [str(word) for word in words],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=os.environ | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [
+        [read(folder / f"case{number}-rank{rank}.npz") for rank in range(ranks)]
+        for number in range(len(cases))
+    ]
+
+
+def read(path):
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    copies = {}
+    for name in [name for name in arrays if name.startswith("copy")]:
+        copy, _, variable = name.removeprefix("copy").partition("_")
+        copies.setdefault(int(copy), {})[int(variable)] = arrays.pop(name)
+    return arrays, [[each[v] for v in sorted(each)] for _, each in sorted(copies.items())]
+
+
+def distance(ones, others):
+    return max(abs(one - other).max() for one, other in zip(ones, others, strict=True))
+
+
+def check_same(copies, expected):
+    for copy in copies:
+        for found, wanted in zip(copy, expected, strict=True):
+            np.testing.assert_allclose(found, wanted, **TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory):
+    """What one process with two devices gives in all of its ways, by name."""
+    ways = {
+        "reference": {"reference": True},
+        "parameter_server": {"variable_update": "parameter_server"},
+        "replicated": {"variable_update": "replicated"},
+        "hierarchical_copy": {
+            "variable_update": "replicated",
+            "all_reduce": "hierarchical_copy",
+        },
+        "reduction_to_one": {"variable_update": "replicated", "all_reduce": "reduction_to_one"},
+        "collective_all_reduce": {"variable_update": "collective_all_reduce"},
+        "ring": {"variable_update": "collective_all_reduce", "all_reduce": "ring"},
+        "distributed_replicated": {"variable_update": "distributed_replicated"},
+        "independent": {"variable_update": "independent"},
+        "float16": {"variable_update": "replicated", "precision": "mixed_float16"},
+    }
+    folder = tmp_path_factory.mktemp("one")
+    cases = [way | {"devices_per_rank": 2} for way in ways.values()]
+    found = train(folder, cases)
+    return {name: each[0] for name, each in zip(ways, found, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def expected(one_process):
+    return one_process["reference"][1][0]
+
+
+@pytest.mark.parametrize(
+    ("way", "copies"),
+    [
+        ("parameter_server", 1),
+        ("replicated", 2),
+        ("hierarchical_copy", 2),
+        ("reduction_to_one", 2),
+        ("collective_all_reduce", 2),
+        ("ring", 2),
+        ("distributed_replicated", 3),
+    ],
+)
+def test_two_devices_are_as_one(one_process, expected, way, copies):
+    arrays, found = one_process[way]
+    assert len(found) == copies
+    check_same(found, expected)
+    np.testing.assert_allclose(
+        arrays["losses"], one_process["reference"][0]["losses"], rtol=1e-4, atol=1e-4
+    )
+    assert arrays["times"].shape == (STEPS,)
+    assert (arrays["times"] > 0).all()
+
+
+def test_independent_devices_go_their_own_ways(one_process, expected):
+    arrays, (one, other) = one_process["independent"]
+    apart = distance(one, other)
+    assert apart > 1e-3
+    assert distance(one, expected) > 1e-3
+    assert arrays["losses"][0] == pytest.approx(one_process["reference"][0]["losses"][0], rel=1e-4)
+
+
+def test_float16_trains_as_float32_does_but_not_quite(one_process, expected):
+    """Gradients are scaled against underflow, and the scale is taken out again."""
+    _, copies = one_process["float16"]
+    assert distance(copies[0], copies[1]) == 0
+    assert 0 < distance(copies[0], expected) < 0.02
+    moved = distance(one_process["independent"][1][0], expected)
+    assert distance(copies[0], expected) < 0.5 * moved
+
+
+def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expected):
+    cases = [
+        {"variable_update": "horovod"},
+        {"variable_update": "horovod", "compression": "fp16"},
+        {"variable_update": "independent"},
+    ]
+    plain, compressed, alone = train(tmp_path, [case | {"ranks": 2} for case in cases], ranks=2)
+    for arrays, copies in plain:
+        assert arrays["losses"].shape == (STEPS,)
+        check_same(copies, expected)
+    for _, copies in compressed:
+        assert 0 < distance(copies[0], expected) < 1e-3
+        assert distance(copies[0], compressed[0][1][0]) == 0
+    assert distance(alone[0][1][0], alone[1][1][0]) > 1e-3
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected, devices):
+    case = {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": devices}
+    (found,) = train(tmp_path, [case | {"batch_size": 16 // devices}], ranks=2)
+    for arrays, copies in found:
+        assert arrays["losses"].shape == (STEPS,)
+        assert len(copies) == devices
+        check_same(copies, expected)
+
+
+def test_ranks_with_masters_on_servers_are_as_one(tmp_path, expected):
+    case = {"variable_update": "distributed_replicated", "ranks": 2, "devices_per_rank": 2}
+    (found,) = train(tmp_path, [case | {"batch_size": 8}], ranks=2)
+    (arrays, copies), (_, nothing) = found
+    assert nothing == []
+    assert len(copies) == 1 + 4  # rank 0 sees the masters and every rank's copies
+    check_same(copies, expected)
+    assert arrays["losses"].shape == arrays["times"].shape == (STEPS, 2)
+    assert (arrays["losses"][:, 0] != arrays["losses"][:, 1]).all()  # each on its own images
+    assert set(arrays["places"]) == {
+        *(f"/job:ps/replica:0/task:{rank}/device:CPU:0" for rank in range(2)),
+        *(f"/job:worker/replica:0/task:{r}/device:CPU:{d}" for r in range(2) for d in range(2)),
+    }
+
+
+def test_ranks_with_parameter_servers_all_train(tmp_path):
+    steps = 16
+    case = {"variable_update": "parameter_server", "ranks": 2, "optimizer": "sgd"}
+    (found,) = train(tmp_path, [case], ranks=2, steps=steps)
+    (arrays, copies), (others, nothing) = found
+    assert nothing == []
+    assert len(copies) == 1
+    assert len(set(arrays["places"])) == 2
+    # The other process, which has no loop, trains too.
+    assert others["cpu_seconds"] > 0.2 * arrays["cpu_seconds"]
+    assert arrays["times"].shape == arrays["losses"].shape == (steps, 2)
+    assert (arrays["times"] > 0).all()
+    assert (arrays["losses"][-1] < 0.9 * arrays["losses"][0]).all()
+    # Both began with the same weights, but on their own images.
+    assert arrays["losses"][0, 0] != arrays["losses"][0, 1]

@@ -1,0 +1,244 @@
+"""Where a rank trains: its devices, and the TensorFlow servers that some variable updates need."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import horovod.tensorflow as hvd
+import tensorflow as tf
+from harness import ranks
+from harness.program import EXIT_PARAMETERS, EXIT_UNSUPPORTED
+
+Problem = tuple[int, str]
+
+_SIOCGIFADDR = 0x8915
+# Horovod only gathers results then, and its default of 1 ms costs up to a third of a core.
+IDLE_CYCLE_MS = 10
+
+
+@dataclass
+class Place:
+    """Where a rank trains."""
+
+    rank: int
+    ranks: int
+    first_on_host: bool
+    kind: str  # of devices: CPU or GPU
+    devices: list[str]  # this rank's, in its own process
+    threads: tuple[int, int]  # inter-op and intra-op; 0: TensorFlow's choice
+    tasks: dict[str, list[str]] = field(default_factory=dict)  # host:port by job and task
+    servers: list[tf.distribute.Server] = field(default_factory=list)
+    gpus: list[Any] = field(default_factory=list)  # this rank's physical devices
+
+    def names(self) -> list[str]:
+        """Return this rank's devices for people to read, GPUs with what they are."""
+        if self.kind == "CPU":
+            return [device.removeprefix("/device:") for device in self.devices]
+        return [
+            f"GPU:{number} {tf.config.experimental.get_device_details(gpu).get('device_name', '')}"
+            for number, gpu in enumerate(self.gpus)
+        ]
+
+    def worker_devices(self) -> list[list[str]]:
+        """Return the devices of every rank's worker server, by rank."""
+        return [
+            [f"/job:worker/replica:0/task:{rank}{device}" for device in self.devices]
+            for rank in range(self.ranks)
+        ]
+
+
+def has_servers(params: dict[str, Any]) -> bool:
+    """Tell whether every rank hosts servers, which rank 0 makes use of for all."""
+    servers = ("parameter_server", "distributed_replicated")
+    return params["ranks"] > 1 and params["variable_update"] in servers
+
+
+def has_cluster(params: dict[str, Any]) -> bool:
+    """Tell whether TensorFlow itself connects the ranks, beside Horovod."""
+    collective = params["variable_update"] == "collective_all_reduce"
+    return has_servers(params) or (collective and params["ranks"] > 1)
+
+
+def comes_first(params: dict[str, Any]) -> bool:
+    """Tell whether no operation may run before the strategy or the cluster is made."""
+    return has_servers(params) or params["variable_update"] == "collective_all_reduce"
+
+
+def set_knobs(params: dict[str, Any]) -> None:
+    """Set Horovod's variables, which it reads when it starts, as the parameters say."""
+    megabytes = params["fusion_threshold_mb"]
+    values = {
+        "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
+        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
+        "HOROVOD_AUTOTUNE": int(params["autotune"]) or None,
+    }
+    os.environ.update({name: str(value) for name, value in values.items() if value is not None})
+    if params["variable_update"] != "horovod" or params["ranks"] == 1:
+        os.environ.setdefault("HOROVOD_CYCLE_TIME", str(IDLE_CYCLE_MS))
+
+
+def threads(params: dict[str, Any]) -> tuple[tuple[int, int], Problem | None]:
+    """Return the (inter-op, intra-op) threads to use, and a problem when those are too few.
+
+    With parameter servers each step blocks an inter-op thread of its worker, which then waits for
+    ever for work that has no thread left.
+    """
+    inter, intra = params["inter_threads"], params["intra_threads"]
+    if not has_servers(params) or params["variable_update"] != "parameter_server":
+        return (inter, intra), None
+    least = params["devices_per_rank"] + 1
+    if 0 < inter < least:
+        return (inter, intra), (
+            EXIT_PARAMETERS,
+            f"inter_threads {inter}: variable_update parameter_server needs one more than"
+            f" devices_per_rank, so 0 or at least {least}",
+        )
+    return (inter or max(least, len(os.sched_getaffinity(0))), intra), None
+
+
+def join(params: dict[str, Any]) -> Place:
+    """Start Horovod, take this rank's devices, and set up the cluster where ranks form one.
+
+    Raises ProgramError on all ranks when one of them cannot do what the parameters ask for.
+    """
+    set_knobs(params)
+    (inter, intra), problem = threads(params)
+    ranks.join(params["ranks"], inter, intra)
+    kind, gpus, trouble = take_devices(params)
+    problem = problem or trouble or unsupported(params, kind)
+    mine = {"kind": kind, "host": socket.gethostname(), "address": own_address()}
+    mine["ports"] = free_ports(3) if has_cluster(params) else []
+    everyone = ranks.gather_json([problem, mine], comes_first(params))
+    ranks.raise_first([found for found, _ in everyone])
+    hosts = [about for _, about in everyone]
+    if len({host["kind"] for host in hosts}) > 1:
+        message = "devices_per_rank: some ranks have GPUs, others have none"
+        ranks.raise_first([(EXIT_UNSUPPORTED, message)])
+    place = Place(
+        rank=hvd.rank(),
+        ranks=hvd.size(),
+        first_on_host=hvd.local_rank() == 0,
+        kind=kind,
+        devices=[f"/device:{kind}:{number}" for number in range(params["devices_per_rank"])],
+        threads=(inter, intra),
+        gpus=[tf.config.list_physical_devices("GPU")[number] for number in gpus],
+    )
+    if has_servers(params):
+        place.tasks = tasks(hosts, ("worker", "ps", "chief"))
+        place.tasks["chief"] = place.tasks["chief"][:1]
+        start_servers(place, gpus)
+        ranks.gather_json(None, early=True)  # a server that is not there yet could be missed
+    elif has_cluster(params):
+        place.tasks = tasks(hosts, ("worker",))
+        task = {"type": "worker", "index": place.rank}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": place.tasks, "task": task})
+    return place
+
+
+def tasks(hosts: list[dict[str, Any]], jobs: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return host:port by job and rank, from what each rank says about itself."""
+    one_host = len({host["host"] for host in hosts}) == 1
+    return {
+        job: [
+            f"{'127.0.0.1' if one_host else host['address']}:{host['ports'][number]}"
+            for host in hosts
+        ]
+        for number, job in enumerate(jobs)
+    }
+
+
+def take_devices(params: dict[str, Any]) -> tuple[str, list[int], Problem | None]:
+    """Configure this rank's devices: return their kind, the GPUs' numbers, or a problem.
+
+    Ranks of one host take its GPUs in turn, unless Slurm has given each its own already.
+    """
+    count = params["devices_per_rank"]
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        if count > 1:
+            cpu = tf.config.list_physical_devices("CPU")[0]
+            devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+            tf.config.set_logical_device_configuration(cpu, devices)
+        return "CPU", [], None
+    bound = "SLURM_GPUS_PER_TASK" in os.environ
+    first = 0 if bound else hvd.local_rank() * count
+    numbers = list(range(len(gpus)))[first : first + count]
+    if len(numbers) < count:
+        sharing = 1 if bound else hvd.local_size()
+        message = f"devices_per_rank {count}: {len(gpus)} GPUs for {sharing} ranks of a host"
+        return "GPU", [], (EXIT_UNSUPPORTED, message)
+    # A GPU belongs to the worker server where there is one, else to this process.
+    visible = [] if has_servers(params) else [gpus[number] for number in numbers]
+    tf.config.set_visible_devices(visible, "GPU")
+    for gpu in visible:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    return "GPU", numbers, None
+
+
+def unsupported(params: dict[str, Any], kind: str) -> Problem | None:
+    """Return what no software could do on devices of this kind, or TensorFlow cannot."""
+    if params["all_reduce"] == "nccl" and kind == "CPU":
+        return EXIT_UNSUPPORTED, "all_reduce nccl: NCCL connects GPUs, there is none here"
+    if params["parameter_device"] == "gpu":
+        if kind == "CPU":
+            return EXIT_UNSUPPORTED, "parameter_device gpu: there is no GPU here"
+        if has_servers(params) and params["variable_update"] == "parameter_server":
+            return EXIT_UNSUPPORTED, (
+                "parameter_device gpu: across ranks TensorFlow's ParameterServerStrategy keeps"
+                " variables in the servers' host memory; use parameter_device cpu"
+            )
+    shared = params["parameter_device"] == "cpu" and kind == "GPU"
+    shared |= params["ranks"] * params["devices_per_rank"] > 1
+    if params["variable_update"] == "parameter_server" and shared:
+        if params["xla"]:
+            return EXIT_UNSUPPORTED, (
+                "xla true: with variable_update parameter_server variables lie on another device"
+                " than steps, which XLA cannot compile; use replicated or distributed_replicated"
+            )
+        if params["precision"] == "mixed_float16":
+            return EXIT_UNSUPPORTED, (
+                "precision mixed_float16: tf.keras refuses it within TensorFlow's strategies for"
+                " variable_update parameter_server; use replicated or distributed_replicated"
+            )
+    return None
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports on which nothing listens now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def own_address() -> str:
+    """Return the IPv4 address of Gloo's interface if one is set, else this host's name."""
+    interface = os.environ.get("HOROVOD_GLOO_IFACE", "").partition(",")[0]
+    if interface:
+        with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
+            request = struct.pack("256s", interface.encode())
+            return socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24])
+    return socket.gethostname()
+
+
+def start_servers(place: Place, gpus: list[int]) -> None:
+    """Start this rank's worker, with all of its devices, and its parameter server."""
+    inter, intra = place.threads
+    for job in ("worker", "ps"):
+        config = tf.compat.v1.ConfigProto(
+            inter_op_parallelism_threads=inter, intra_op_parallelism_threads=intra
+        )
+        config.device_count["CPU"] = len(place.devices) if job == "worker" else 1
+        if job == "ps" or not gpus:
+            config.device_count["GPU"] = 0
+        else:
+            config.gpu_options.visible_device_list = ",".join(map(str, gpus))
+            config.gpu_options.allow_growth = True
+        place.servers.append(tf.distribute.Server(place.tasks, job, place.rank, config=config))

@@ -1,0 +1,77 @@
+"""What one device does in a step, whatever becomes of its gradients: forward, backward, update."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import models
+import tensorflow as tf
+
+# Against gradients too small for float16; the default of tf_cnn_benchmarks.
+FLOAT16_LOSS_SCALE = 128.0
+
+Gradients = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, list[tf.Tensor]]]
+
+
+def make_model(params: dict[str, Any]) -> tf.keras.Model:
+    """Return the network with its seeded weights, the same on every device and rank.
+
+    Variables are made on the current device, or by the current strategy.
+    """
+    tf.keras.mixed_precision.set_global_policy(params["precision"])
+    names = (params[name] for name in ("model", "data_set", "data_format"))
+    return models.build(*names, seed=params["seed"])
+
+
+def make_optimizer(params: dict[str, Any]) -> tf.keras.optimizers.legacy.Optimizer:
+    """Return the optimiser, with the constants that tf_cnn_benchmarks gives to it.
+
+    The legacy ones update a variable in one fused operation and know every strategy, of which the
+    newer ones refuse CentralStorageStrategy.
+    """
+    rate = params["learning_rate"]
+    optimizers = tf.keras.optimizers.legacy
+    match params["optimizer"]:
+        case "sgd":
+            return optimizers.SGD(rate)
+        case "momentum":
+            return optimizers.SGD(rate, momentum=0.9)
+        case "rmsprop":
+            return optimizers.RMSprop(rate, rho=0.9, momentum=0.9, epsilon=1.0)
+        case _:
+            return optimizers.Adam(rate, epsilon=1e-8)
+
+
+def make_gradients(model: tf.keras.Model, params: dict[str, Any], share: float = 1.0) -> Gradients:
+    """Return a function from images and int labels ``[batch]`` to loss and gradients.
+
+    The loss is the mean cross-entropy. The gradients are those of the loss and the L2 decay of all
+    trainable variables, times `share`: where a sum over devices follows, one over their number
+    makes it their mean.
+    """
+    variables = model.trainable_variables
+    decay = params["weight_decay"] * share
+    scale = FLOAT16_LOSS_SCALE if params["precision"] == "mixed_float16" else 1.0
+
+    def gradients(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape() as tape:
+            logits = model(images, training=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            loss = tf.reduce_mean(losses)
+            target = loss * (scale * share)
+        found = tape.gradient(target, variables)
+        if scale != 1.0:
+            found = [gradient / scale for gradient in found]
+        if decay:
+            found = [g + decay * v for g, v in zip(found, variables, strict=True)]
+        return loss, found
+
+    return tf.function(gradients, jit_compile=True) if params["xla"] else gradients
+
+
+def apply(
+    optimizer: tf.keras.optimizers.legacy.Optimizer,
+    gradients: Sequence[tf.Tensor],
+    variables: Sequence[tf.Variable],
+) -> None:
+    """Update variables by their gradients; within a strategy these are summed over its replicas."""
+    optimizer.apply_gradients(zip(gradients, variables, strict=True))

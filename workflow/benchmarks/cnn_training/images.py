@@ -1,0 +1,304 @@
+"""The images that a rank trains on, and their labels.
+
+A step takes `batch` images for each device of each rank; device d of rank r takes the images from
+``(r * devices + d) * batch`` on of the step's. Images are float32 in [-1, 1], ``[batch, H, W, C]``
+or ``[batch, C, H, W]``, labels int32 ``[batch]``. `fixed_batch` and `synthetic_pipeline` make every
+image of the seed and its number in the whole step (or run), so that two ranks with batches of 16
+train on what one with a batch of 32 does.
+
+The pipelines are endless, and their elements are ``(images, labels)``, each a tuple by device.
+Written for speed, by measurement: what is done to an image is done to one at a time, in parallel,
+before batches are made, and a flip is a branch (one that always moves the pixels takes three times
+as long for the pipeline as a whole).
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cifar
+import models
+import numpy as np
+import records
+import tensorflow as tf
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
+
+FIXED, MADE, READ = 0x66697865, 0x6D616465, 0x72656164  # kinds of random numbers, kept apart
+POOL = 16  # images that `synthetic_pipeline` varies
+PADDING = 4  # pixels by which an image of CIFAR-10 is moved at most
+PARALLEL_FILES = 4
+SHUFFLE_BYTES = 32 << 20  # encoded images that wait to be drawn from
+AREA_RANGE = (0.05, 1.0)  # of the part of a JPEG that is cut out
+ASPECT_RANGE = (0.75, 1.33)
+
+Shape = tuple[int, int, int]
+Dataset = tf.data.Dataset
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one rank wants: sizes, layout, and which of all ranks it is."""
+
+    data_set: str
+    shape: Shape  # height, width, channels of an image
+    classes: int
+    data_format: str
+    batch: int  # images per device and step
+    devices: int  # of this rank
+    rank: int
+    ranks: int
+    seed: int
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any], rank: int) -> "Share":
+        """Take everything from the benchmark's parameters."""
+        return cls(
+            data_set=params["data_set"],
+            shape=models.image_shape(params["model"], params["data_set"]),
+            classes=models.classes_of(params["data_set"]),
+            data_format=params["data_format"],
+            batch=params["batch_size"],
+            devices=params["devices_per_rank"],
+            rank=rank,
+            ranks=params["ranks"],
+            seed=params["seed"],
+        )
+
+    @property
+    def step(self) -> int:
+        """Images of this rank in a step."""
+        return self.devices * self.batch
+
+
+def to_layout(images: Any, data_format: str) -> Any:
+    """Turn ``[..., H, W, C]`` into `data_format`, a tensor as well as an array."""
+    if data_format == "NHWC":
+        return images
+    if tf.is_tensor(images):  # tf.transpose is slower and, of uint8, makes oneDNN complain
+        return tf.stack(tf.unstack(images, axis=-1), axis=-3)
+    return np.ascontiguousarray(np.moveaxis(images, -1, -3))
+
+
+def fixed_batch(
+    shape: Shape, classes: int, seed: int, first: int, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return images `first` to ``first + count`` of a step: float32 ``[count, *shape]``, labels.
+
+    Each depends on `seed` and its number alone. Values are uniform in [-1, 1).
+    """
+    images = np.empty((count, *shape), np.float32)
+    labels = np.empty(count, np.int32)
+    for place in range(count):
+        rng = np.random.default_rng([FIXED, seed, first + place])
+        labels[place] = rng.integers(classes)
+        rng.random(out=images[place], dtype=np.float32)
+    images *= 2
+    images -= 1
+    return images, labels
+
+
+def fixed_batches(params: dict[str, Any], rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the batch of each device of `rank` that input synthetic trains on, in its layout."""
+    share = Share.from_params(params, rank)
+    batches = []
+    for device in range(share.devices):
+        first = rank * share.step + device * share.batch
+        images, labels = fixed_batch(share.shape, share.classes, share.seed, first, share.batch)
+        batches.append((to_layout(images, share.data_format), labels))
+    return batches
+
+
+def _draws(kind: int, seed: int, number: tf.Tensor, count: int) -> tf.Tensor:
+    """Return `count` random int32 that are not negative, of `seed` and `number` alone."""
+    start = _start(seed ^ kind << 32, number)
+    return tf.random.stateless_uniform([count], start, None, None, tf.int32) & 0x7FFFFFFF
+
+
+def _start(seed: int, number: tf.Tensor) -> tf.Tensor:
+    """Return the seed that TensorFlow's stateless functions take."""
+    return tf.stack([tf.constant(seed % 2**63, tf.int64), number])
+
+
+def _finished(image: tf.Tensor, flip: tf.Tensor, share: Share) -> tf.Tensor:
+    """Mirror an image where `flip` is odd, scale it from [0, 255] to [-1, 1] and lay it out."""
+    image = tf.cond(flip % 2 > 0, lambda: tf.reverse(image, [1]), lambda: image)
+    image = to_layout(tf.ensure_shape(image, share.shape), share.data_format)
+    return tf.cast(image, tf.float32) * (1 / 127.5) - 1.0
+
+
+def _moved(image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
+    """Move an image of CIFAR-10 by up to PADDING pixels in both directions; black comes in."""
+    padded = tf.pad(image, [[PADDING, PADDING], [PADDING, PADDING], [0, 0]])
+    corner = draws[:2] % (2 * PADDING + 1)
+    return tf.slice(padded, tf.concat([corner, [0]], 0), records.CIFAR10_SHAPE)
+
+
+def _batches(data: Dataset, share: Share, order: bool) -> Dataset:
+    """Make a rank's steps of single images: ``(images, labels)``, each a tuple by device."""
+
+    def by_device(images: tf.Tensor, labels: tf.Tensor) -> tuple[Any, Any]:
+        return tuple(tf.split(images, share.devices)), tuple(tf.split(labels, share.devices))
+
+    data = data.batch(share.step, drop_remainder=True).map(by_device)
+    options = tf.data.Options()
+    options.deterministic = order
+    return data.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def synthetic_pipeline(share: Share) -> Dataset:
+    """Return steps of images that tf.data makes anew each time, from no file.
+
+    Random uint8 images are moved (cifar10), mirrored, scaled and laid out.
+    """
+    rng = np.random.default_rng([MADE, share.seed])
+    with tf.device("CPU:0"):
+        pool = tf.constant(rng.integers(0, 256, (POOL, *share.shape), np.uint8))
+        classes = tf.constant(rng.integers(share.classes, size=POOL), tf.int32)
+
+    def make(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        step, place = number // share.step, number % share.step
+        whole = (step * share.ranks + share.rank) * share.step + place
+        draws = _draws(MADE, share.seed, whole, 4)
+        member = draws[3] % POOL
+        image = _moved(pool[member], draws) if share.data_set == "cifar10" else pool[member]
+        return _finished(image, draws[2], share), classes[member]
+
+    data = Dataset.counter().map(make, num_parallel_calls=tf.data.AUTOTUNE)
+    return _batches(data, share, order=True)
+
+
+def _decoder(share: Share) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    """Return the function from a number and a record of the stand-in to an image and its label."""
+    features = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+    }
+
+    def jpeg(encoded: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+        begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
+            tf.io.extract_jpeg_shape(encoded),
+            tf.zeros([1, 0, 4]),
+            _start(share.seed, number),
+            area_range=AREA_RANGE,
+            aspect_ratio_range=ASPECT_RANGE,
+            use_image_if_no_bounding_boxes=True,
+        )
+        window = tf.concat([begin[:2], size[:2]], 0)
+        image = tf.image.decode_and_crop_jpeg(
+            encoded, window, channels=3, fancy_upscaling=False, dct_method="INTEGER_FAST"
+        )
+        return tf.image.resize(image, share.shape[:2])
+
+    def decode(number: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        example = tf.io.parse_single_example(record, features)
+        draws = _draws(READ, share.seed, number, 3)
+        encoded = example["image/encoded"]
+        if share.data_set == "imagenet":
+            image = jpeg(encoded, number)
+        else:
+            pixels = tf.io.decode_raw(encoded, tf.uint8)
+            image = _moved(tf.reshape(pixels, records.CIFAR10_SHAPE), draws)
+        label = tf.cast(example["image/class/label"], tf.int32)
+        return _finished(image, draws[2], share), label
+
+    return decode
+
+
+def check_files(files: list[str]) -> None:
+    """Raise ProgramError when one of the files is missing (66) or empty (65), naming the first."""
+    for path in files:
+        try:
+            if os.stat(path).st_size == 0:  # noqa: PTH116 (hot at scale)
+                raise ProgramError(EXIT_BAD_DATA, f"{path} is empty")
+        except OSError:
+            raise ProgramError(EXIT_MISSING_DATA, f"missing {path}") from None
+
+
+def shared_records(folder: str | Path, images: int, images_per_file: int, share: Share) -> Dataset:
+    """Return an endless stream of the serialised images that are this rank's, no other rank's.
+
+    Whole files go round the ranks; with fewer files than ranks it is the images in them. Order is
+    random. Raises ProgramError when a file is missing or empty, or images are fewer than ranks.
+    """
+    if images < share.ranks:
+        message = f"data_images {images} are fewer than the {share.ranks} ranks"
+        raise ProgramError(EXIT_PARAMETERS, message)
+    files = [records.file_path(folder, index) for index in range(images // images_per_file)]
+    seed = share.seed + share.rank
+    if len(files) < share.ranks:
+        check_files(files)
+        data = tf.data.TFRecordDataset(files).shard(share.ranks, share.rank).repeat()
+        share_images = -(-images // share.ranks)
+    else:
+        files = files[share.rank :: share.ranks]
+        check_files(files)
+        data = Dataset.from_tensor_slices(files).shuffle(len(files), seed).repeat()
+        data = data.interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=min(PARALLEL_FILES, len(files)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+        share_images = len(files) * images_per_file
+    record_bytes = os.stat(files[0]).st_size // images_per_file + 1  # noqa: PTH116
+    return data.shuffle(max(1, min(share_images, SHUFFLE_BYTES // record_bytes)), seed)
+
+
+def tfrecord_pipeline(
+    share: Share, folder: str | Path, images: int, images_per_file: int
+) -> Dataset:
+    """Return steps of the stand-in's images: read, shuffled, decoded, varied and scaled.
+
+    Of a JPEG a random part is decoded and brought to the model's size; images of cifar10 are moved.
+    Raises ProgramError as `shared_records` does. A damaged file shows
+    when it is read: tf.errors.DataLossError, or InvalidArgumentError when its checksums are right.
+    """
+    data = shared_records(folder, images, images_per_file, share)
+    decode = _decoder(share)
+    data = data.enumerate(share.rank << 32).map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+    return _batches(data, share, order=False)
+
+
+def cifar10_pipeline(share: Share) -> Dataset:
+    """Return steps of the real CIFAR-10 in the folder that CIFAR10_DIR names, held in memory.
+
+    Each rank takes every `ranks`-th image, in an order new in each epoch. Raises ProgramError when
+    the data are missing, damaged or fewer than the ranks.
+    """
+    images, labels = cifar.read(share.rank, share.ranks)
+    if len(labels) == 0:
+        raise ProgramError(EXIT_PARAMETERS, f"CIFAR-10 here has no image for rank {share.rank}")
+    with tf.device("CPU:0"):  # captured by the function below, not copied into its graph
+        images, labels = tf.constant(images), tf.constant(labels)
+
+    def vary(number: tf.Tensor, index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        draws = _draws(READ, share.seed, number, 3)
+        return _finished(_moved(images[index], draws), draws[2], share), labels[index]
+
+    data = Dataset.range(len(labels)).shuffle(len(labels), share.seed + share.rank).repeat()
+    data = data.enumerate(share.rank << 32).map(vary, num_parallel_calls=tf.data.AUTOTUNE)
+    return _batches(data, share, order=False)
+
+
+def rank_dataset(params: dict[str, Any], rank: int, data: Path | None = None) -> Dataset:
+    """Return the endless steps of `rank` for input pipeline, tfrecords or cifar10.
+
+    An element is ``(images, labels)``: ``element[0][d]`` are the images of device d of this rank,
+    ``element[1][d]`` their labels. `data` is the folder of the stand-in (tfrecords). Raises
+    ProgramError when data are missing or damaged; see the pipelines for what shows only later.
+    """
+    share = Share.from_params(params, rank)
+    kind = params["input"]
+    if kind == "pipeline":
+        return synthetic_pipeline(share)
+    if kind == "cifar10":
+        return cifar10_pipeline(share)
+    if kind != "tfrecords":
+        raise ValueError(f"input {kind} is no pipeline")
+    if data is None:
+        raise ProgramError(EXIT_MISSING_DATA, "the run file names no data set")
+    stand_in = records.StandIn(params["data_set"], params["images_per_file"])
+    if problem := stand_in.mismatch(data):
+        raise ProgramError(EXIT_MISSING_DATA, problem)
+    return tfrecord_pipeline(share, data, params["data_images"], params["images_per_file"])

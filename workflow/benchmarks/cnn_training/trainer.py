@@ -1,0 +1,59 @@
+"""What every way to train gives the program: steps that it can take, and what they are."""
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+OWN = "of each rank"
+DRIVEN = "of rank 0, which runs the steps of all ranks as one"
+OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
+Graph = Callable[[], Callable[..., tf.Tensor]]
+Run = Callable[[int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass
+class Trainer:
+    """A way to train, ready on this rank.
+
+    `run` takes a number of steps and returns seconds and losses, both ``[step]``, or ``[step,
+    rank]`` where rank 0 drives the devices of all (`drives_all`; on the others `run` is then None
+    and `copies` empty). `copies` holds the trainable variables of every copy that this process can
+    read, and `model` one of the models.
+    """
+
+    run: Run | None
+    model: tf.keras.Model | None = None
+    copies: list[list[tf.Variable]] = field(default_factory=list)
+    strategy: str = "none"
+    all_reduce: str = "none"
+    communication: str = "none"
+    synchronous: bool = True
+    drives_all: bool = False
+    step_times: str = OWN  # what they are times of
+    graph: Graph | None = None  # of a step, where all that `run` does is to repeat it
+
+
+def take(steps: int, step: Callable[[], tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
+    """Take steps, each of which ends when its loss is known; return seconds and losses."""
+    times, losses = np.empty(steps), [np.empty(0)] * steps
+    clock = time.perf_counter
+    for number in range(steps):
+        began = clock()
+        losses[number] = step().numpy()
+        times[number] = clock() - began
+    values = np.array(losses, np.float64)
+    return (times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)), values
+
+
+def traced(step: Callable[..., tf.Tensor], *signature: tf.TensorSpec) -> Graph:
+    """Return a function that makes the graph of a step when first called, and returns it."""
+    return functools.cache(lambda: tf.function(step).get_concrete_function(*signature))
+
+
+def repeat(graph: Graph) -> Run:
+    """Return a function that takes a number of steps of one graph, which its first call makes."""
+    return lambda steps: take(steps, graph())

@@ -1,0 +1,232 @@
+"""Frame of a program that makes a data set file by file.
+
+``stage.py --out FOLDER --<split> N --params JSON --workers W`` makes the files that are missing and
+leaves the others as they are. Exit codes: 0 done, 1 cannot be made here (disk, other data in the
+folder), 2 wrong arguments; with ``--check``: 66 when a file is missing or incomplete.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+GB = 1e9
+
+
+class DataSet(Protocol):
+    """What is to be made, sent to worker processes: equal ones give equal bytes in every file."""
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of one file in bytes before compression, for the question whether all will fit."""
+
+    @property
+    def compression(self) -> str:
+        """``GZIP`` or ``none``."""
+
+    def describe(self) -> dict[str, Any]:
+        """Content of ``format.json``, which is there before any data."""
+
+    def mismatch(self, folder: Path) -> str | None:
+        """One line on why the folder does not hold this data set, or None when it may."""
+
+    def path(self, folder: str | Path, split: str, index: int) -> str:
+        """Path of a file."""
+
+    def is_complete(self, path: str | Path) -> bool:
+        """Whether a file is there and whole."""
+
+    def records(self, split: str, index: int) -> Iterator[bytes]:
+        """Yield the records of a file, which depend on `split` and `index` alone."""
+
+
+Job = tuple[str, DataSet, str, int]
+
+
+def write_file(job: Job) -> int:
+    """Write one file through a temporary name and return its size in bytes.
+
+    A job is (folder, data set, split, index).
+    """
+    import tensorflow as tf
+
+    folder, data, split, index = job
+    path = data.path(folder, split, index)
+    partial = f"{path}.{os.uname().nodename}-{os.getpid()}.part"
+    options = tf.io.TFRecordOptions(
+        compression_type="" if data.compression == "none" else data.compression
+    )
+    try:
+        with tf.io.TFRecordWriter(partial, options) as writer:
+            for record in data.records(split, index):
+                writer.write(record)
+        if not data.is_complete(partial):
+            raise OSError(f"{partial} was not written completely")
+        Path(partial).rename(path)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    return Path(path).stat().st_size
+
+
+def incomplete_files(folder: Path, data: DataSet, files: dict[str, int]) -> list[tuple[str, int]]:
+    """Return (split, index) of every file that is absent or not whole."""
+    return [
+        (split, index)
+        for split, count in files.items()
+        for index in range(count)
+        if not data.is_complete(data.path(folder, split, index))
+    ]
+
+
+def check_space(folder: Path, needed: int, reserve: int) -> str | None:
+    """Return one line when `needed` + `reserve` bytes do not fit where `folder` is, else None."""
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    if needed + reserve <= free:
+        return None
+    kept = f" with {reserve / GB:.1f} GB to be left free" if reserve else ""
+    return f"needs {needed / GB:.3f} GB in {folder}{kept}, {free / GB:.3f} GB free"
+
+
+def remove_leftovers(folder: Path, split: str) -> None:
+    """Delete temporary files that a killed run left: those untouched for an hour."""
+    for partial in (folder / split).glob("*.part"):
+        try:
+            if time.time() - partial.stat().st_mtime > 3600:
+                partial.unlink()
+        except FileNotFoundError:
+            pass  # another stage run finished or removed it
+
+
+def write_description(folder: Path, data: DataSet) -> None:
+    """Write ``format.json`` once, by rename."""
+    target = folder / "format.json"
+    if target.exists():
+        return
+    partial = folder / f"format.json.{os.uname().nodename}-{os.getpid()}.part"
+    partial.write_text(json.dumps(data.describe(), indent=2) + "\n")
+    partial.rename(target)
+
+
+def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, reserve: int) -> str:
+    """Make the missing files with `workers` processes and return one line on what was done.
+
+    Raises OSError with one line when the folder holds other data or the disk is too small.
+    """
+    if problem := data.mismatch(folder):
+        raise OSError(problem)
+    todo = incomplete_files(folder, data, files)
+    total = sum(files.values())
+    if problem := check_space(folder, len(todo) * data.file_bytes, reserve):
+        raise OSError(problem)
+    for split in files:
+        (folder / split).mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder, split)
+    write_description(folder, data)
+    if not todo:
+        return f"{folder}: all {total} files are there"
+
+    began = time.monotonic()
+    jobs = [(str(folder), data, split, index) for split, index in todo]
+    if workers == 1 or len(jobs) == 1:
+        written = sum(map(write_file, jobs))
+    else:
+        # The fork server imports TensorFlow once, in a process without threads, and every worker
+        # starts from it; forking this process or importing once per worker costs seconds each.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tensorflow"])
+        chunk = max(1, min(16, len(jobs) // (4 * workers)))
+        with context.Pool(min(workers, len(jobs))) as pool:
+            written = sum(pool.imap_unordered(write_file, jobs, chunksize=chunk))
+    seconds = time.monotonic() - began
+    return (
+        f"{folder}: made {len(jobs)} of {total} files, {written / GB:.3f} GB"
+        f" in {seconds:.1f} s ({written / seconds / 1e6:.0f} MB/s)"
+    )
+
+
+def check(folder: Path, data: DataSet, files: dict[str, int]) -> str | None:
+    """Return one line on what is missing or incomplete, or None when the data set is whole."""
+    if problem := data.mismatch(folder):
+        return problem
+    todo = incomplete_files(folder, data, files)
+    if not todo:
+        return None
+    first = data.path("", *todo[0])
+    return (
+        f"{len(todo)} of {sum(files.values())} files missing or incomplete"
+        f" in {folder} (first {first})"
+    )
+
+
+def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -> str | None:
+    """Return one line when the folder's ``format.json`` has another value of one of `keys`."""
+    try:
+        found = json.loads((folder / "format.json").read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return f"{folder}/format.json is not JSON"
+    for key in keys:
+        if found.get(key) != description[key]:
+            return f"{folder} holds data with {key} {found.get(key)}, not {description[key]}"
+    return None
+
+
+def arguments(
+    description: str,
+    splits: Sequence[str],
+    from_params: Callable[[dict[str, Any]], DataSet],
+    argv: list[str] | None,
+) -> argparse.Namespace:
+    """Parse the command line; wrong arguments end the program with exit code 2."""
+    parser = argparse.ArgumentParser(prog="stage.py", description=description)
+    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
+    for split in splits:
+        parser.add_argument(
+            f"--{split}", required=True, type=int, metavar="N", help=f"files of {split}"
+        )
+    parser.add_argument("--params", required=True, help="JSON: what identifies the data set")
+    parser.add_argument("--workers", type=int, default=1, metavar="W", help="processes")
+    parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
+    parser.add_argument("--check", action="store_true", help="make nothing, say what is missing")
+    args = parser.parse_args(argv)
+    args.files = {split: getattr(args, split) for split in splits}
+    if min(args.files.values()) < 0 or args.workers < 1 or args.reserve_gb < 0:
+        names = ", ".join(f"--{split}" for split in splits)
+        parser.error(f"{names} and --reserve-gb must not be negative, --workers at least 1")
+    try:
+        args.data = from_params(json.loads(args.params))
+    except (ValueError, TypeError) as error:
+        parser.error(f"--params: {error}")
+    return args
+
+
+def main(
+    description: str,
+    splits: Sequence[str],
+    from_params: Callable[[dict[str, Any]], DataSet],
+    argv: list[str] | None = None,
+) -> int:
+    """Run the command line and return the exit code.
+
+    `from_params` makes the data set of benchmark parameters; ValueError when they will not do.
+    """
+    args = arguments(description, splits, from_params, argv)
+    if args.check:
+        if problem := check(args.out, args.data, args.files):
+            print(f"stage: {problem}", file=sys.stderr)
+            return os.EX_NOINPUT
+        return os.EX_OK
+    try:
+        print(stage(args.out, args.data, args.files, args.workers, int(args.reserve_gb * GB)))
+    except OSError as error:
+        print(f"stage: {error}", file=sys.stderr)
+        return 1
+    return os.EX_OK
