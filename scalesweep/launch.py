@@ -9,7 +9,6 @@ import array
 import ast
 import contextlib
 import ctypes
-import fcntl
 import json
 import math
 import os
@@ -30,6 +29,7 @@ from typing import Any, NoReturn
 from scalesweep.errors import UserError
 from scalesweep.foreign import EXTRACTED, keep_attempt, read_result
 from scalesweep.host import git_state, host_facts, oom_kills
+from scalesweep.lock import only_one
 from scalesweep.record import (
     FAILURE,
     PREVIOUS_FAILURE,
@@ -76,7 +76,7 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder, spec["run_id"]):
+    with only_one(folder):
         attempt = 1 + len(list(folder.glob("attempt-*")))
         work = folder / f"attempt-{attempt}"
         work.mkdir()
@@ -146,19 +146,6 @@ def _slurm_job(spec: Mapping[str, Any]) -> int | None:
     """Id of the Slurm job that was submitted for this run; None outside of one."""
     job = os.environ.get("SLURM_JOB_ID", "")
     return int(job) if spec["asked"] and job.isdecimal() else None
-
-
-@contextlib.contextmanager
-def _only_one(folder: Path, run_id: str) -> Iterator[None]:
-    """Hold the run's lock; refuses while another launcher of this machine measures it."""
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{run_id}: is being measured by another process") from None
-        except OSError:
-            pass  # a file system without locks, as some clusters mount theirs
-        yield
 
 
 def _die_with_parent() -> None:

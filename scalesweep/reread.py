@@ -4,7 +4,6 @@ Nothing is run. A run's new record has the times of the old one, which stays in 
 folder, as do its samples and failure.
 """
 
-import fcntl
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from scalesweep.campaign import Experiment, Run
 from scalesweep.errors import UserError
 from scalesweep.extract import LogsGone
 from scalesweep.foreign import EXTRACTED, read_attempt, read_result
+from scalesweep.lock import only_one
 from scalesweep.patterns import Extract
 from scalesweep.record import (
     FAILURE,
@@ -65,13 +65,7 @@ def reread(folder: Path, extract: Extract) -> str | None:
     Where the logs are gone a record is kept as it is, and remembers that it was. Raises UserError
     if the run is being measured, OSError where it cannot write.
     """
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder.name}: is being measured by another process") from None
-        except OSError:
-            pass  # a file system without locks
+    with only_one(folder):
         old = read_record(folder / RECORD) if (folder / RECORD).exists() else None
         past = old or read_failure(folder)
         if past is None:

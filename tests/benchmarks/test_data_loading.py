@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data_loading"
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import dataset
 import main as program

@@ -5,13 +5,13 @@ Layout: ``FOLDER/{train,valid}/part-000000.tfrecord``, TFRecord files of `sample
 and ``y``, four float32. Needs NumPy only, so that checking a data set never starts TensorFlow.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from harness.staging import other_data
 
 FORMAT_VERSION = 1
 SEED = 20200805
@@ -163,17 +163,8 @@ def is_complete(path: str | Path, fmt: Format) -> bool:
 
 def check_format(folder: Path, fmt: Format) -> str | None:
     """Return one line on why `folder` does not hold data of this format, or None when it may."""
-    try:
-        found = json.loads((folder / "format.json").read_text())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return f"{folder}/format.json is not JSON"
-    wanted = fmt.describe()
-    for key in ("format_version", "seed", "sample_shape", "samples_per_file", "compression"):
-        if found.get(key) != wanted[key]:
-            return f"{folder} holds data with {key} {found.get(key)}, not {wanted[key]}"
-    return None
+    keys = ("format_version", "seed", "sample_shape", "samples_per_file", "compression")
+    return other_data(folder, fmt.describe(), keys)
 
 
 def missing_by_name(folder: str | Path, files: dict[str, int]) -> str | None:
