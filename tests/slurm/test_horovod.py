@@ -197,7 +197,9 @@ class TestLauncher:
     def test_serves_on_loopback_only_and_while_the_step_runs(self, cluster: Cluster) -> None:
         look = "echo $HOROVOD_GLOO_RENDEZVOUS_PORT; cat /proc/net/tcp /proc/net/tcp6"
         words = shlex.join([*on_gloo(2, 2), "sh", "-c", f'[ "$HOROVOD_RANK" = 1 ] || ({look})'])
-        said = run_job(cluster, f"{words}\necho after\ncat /proc/net/tcp /proc/net/tcp6", 30)
+        # The kernel ends the server when srun ends, which on a busy machine is not at once.
+        after_it = "echo after\nsleep 2\ncat /proc/net/tcp /proc/net/tcp6"
+        said = run_job(cluster, f"{words}\n{after_it}", 30)
         port, *lines = said.splitlines()
         after = lines.index("after")
 
