@@ -30,22 +30,18 @@ _SLURM_S = 20.0
 def keep_attempt(
     spec: Mapping[str, Any],
     work: Path,
-    facts: Mapping[str, Any],
+    base: Mapping[str, Any],
+    exit_code: int | None,
     job: int | None,
     environment: Mapping[str, str],
 ) -> None:
     """Leave attempt.json: all of the record that does not depend on what the logs say.
 
-    ``facts``: exit_code, started, ended, wall_s, attempt, git. ``job``: id of the Slurm job.
-    ``environment``: what the program was started with.
+    ``base``: what the launcher knows of it. ``job``: id of the Slurm job. ``environment``: what
+    the program was started with.
     """
     record = {
-        **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
-        "point": spec["params"],
-        "site": spec["site"],
-        "source": "measured",
-        **{key: facts[key] for key in ("started", "ended", "wall_s", "attempt", "git")},
-        "command": spec["argv"],
+        **base,
         # Where the program's start ends and its work begins, nobody can tell from outside.
         "phases": {},
         "work": spec["extract"]["work"],
@@ -63,7 +59,7 @@ def keep_attempt(
     }
     kept = {
         "schema": SCHEMA,
-        "exit_code": facts["exit_code"],
+        "exit_code": exit_code,
         "srun_labels": spec["extract"]["srun_labels"],
         "record": record,
     }

@@ -92,9 +92,20 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "started": started.isoformat(timespec="milliseconds"),
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
+        # All of the record that does not depend on what the program has left.
+        base = {
+            **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
+            "point": spec["params"],
+            "site": spec["site"],
+            "source": "measured",
+            **times,
+            "wall_s": wall_s,
+            "attempt": attempt,
+            "git": git,
+            "command": spec["argv"],
+        }
         if "extract" in spec:
-            facts = {"exit_code": outcome.exit_code, "wall_s": wall_s, "attempt": attempt}
-            keep_attempt(spec, work, {**facts, **times, "git": git}, job, _environment(spec))
+            keep_attempt(spec, work, base, outcome.exit_code, job, _environment(spec))
         cause, detail = _judge(outcome, work, spec)
         if cause is None or cause == "UNSUPPORTED":
             try:
@@ -102,19 +113,7 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
                 if job is not None:
                     native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
                 samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
-                record = {
-                    **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
-                    "point": spec["params"],
-                    "site": spec["site"],
-                    "source": "measured",
-                    **times,
-                    "wall_s": wall_s,
-                    "attempt": attempt,
-                    **native,
-                    "git": git,
-                    "command": spec["argv"],
-                }
-                write_record(folder, record, samples if samples.exists() else None)
+                write_record(folder, {**base, **native}, samples if samples.exists() else None)
                 (folder / FAILURE).unlink(missing_ok=True)
                 said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
                 print(f"{spec['run_id']}: {said}")

@@ -9,6 +9,9 @@ import pytest
 import scalesweep.benchmark
 import scalesweep.site
 from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.importers.logfiles import read_source
+from scalesweep.importers.runs import ImportedRun, Refusal
+from tests.unit.fake_logs import Read
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
 SITE = (
@@ -38,3 +41,17 @@ def campaign_of(toy: Path) -> Callable[[str], Campaign]:
         return load_campaign(path)
 
     return load
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write texts into a log each and read them."""
+
+    def reader(*texts: str | bytes) -> tuple[list[ImportedRun], list[Refusal]]:
+        for number, text in enumerate(texts):
+            content = text if isinstance(text, bytes) else text.encode()
+            (tmp_path / f"log{number}.txt").write_bytes(content)
+        runs, refusals, _ = read_source(tmp_path)
+        return runs, refusals
+
+    return reader

@@ -1,7 +1,9 @@
 """Logs in the format of tf_cnn_benchmarks and of keras-multi-gpu, with made-up numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from scalesweep.importers.runs import ImportedRun, Refusal
 
 PROGRAM = "benchmarks/tf_cnn_benchmarks.py"
 RULE = "-" * 64
@@ -136,3 +138,29 @@ def keras(
         text += f"Epoch {epoch}/{epochs}\n{bars}Samples/sec: {rate:.2f}\n"
         text += "\b" * 80 + "\r1024/1024 [=====] - 33s - loss: 6.6461 - acc: 0.0107    \n"
     return text + (f"Samples/sec: {rates[-1]:.2f}\n" if last else "")
+
+
+POINT = {
+    "ranks": 1, "devices_per_rank": 1, "model": "alexnet", "data_set": "cifar10", "data_dir": None,
+    "batch_size": 128, "device": "gpu", "data_format": "NCHW", "parameter_device": "gpu",
+    "variable_update": "parameter_server", "optimizer": "sgd", "warmup_batches": 10,
+    "batches": 100, "display_every": 10,
+}  # fmt: skip
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+
+
+def rate(run: ImportedRun) -> float:
+    return float(run.metrics["total_images_per_second"]["value"])
+
+
+def labelled(ranks: int, label: str) -> str:
+    """A Horovod job whose ranks' lines are mixed, each behind its label."""
+    logs = [new_run(100.0 + rank, 200.0 + rank / 10, ranks) for rank in range(ranks)]
+    lines = []
+    for together in zip(*logs, strict=True):
+        lines += [label.format(rank) + line for rank, line in enumerate(together)]
+    return "".join(lines)
+
+
+TEXT = one(1000.0)
+LINES = TEXT.splitlines()
