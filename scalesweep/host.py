@@ -74,7 +74,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     """Commit and whether tracked files differ from it; None outside a repository."""
 
     def git(*words: str) -> str:
-        command = ["git", "-C", str(folder), *words]
+        # Without the optional lock: `git status` refreshes the index under one, which a launcher
+        # that is killed would leave behind in the user's repository.
+        command = ["git", "--no-optional-locks", "-C", str(folder), *words]
         return subprocess.run(
             command, capture_output=True, text=True, timeout=20, check=True
         ).stdout.strip()
