@@ -1,36 +1,49 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-import itertools
 import math
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.errors import UserError
-from scalesweep.expressions import Expression
+from scalesweep.grid import (
+    MAX_POINTS,
+    axis_values,
+    check_overlap,
+    combinations,
+    exclusions,
+    extra_points,
+    linked_entries,
+    varying_parameters,
+)
+from scalesweep.profiling import FOREIGN_KINDS, KINDS, NONE, folder_name
 from scalesweep.programs import check_programs, named_programs
 from scalesweep.record import canonical_json, digest_of
 from scalesweep.site import Site, load_site
 from scalesweep.yamlfile import check_schema, load_yaml
 
-MAX_POINTS = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of one point."""
+    """One execution of one point.
+
+    ``run_id`` is the name of its folder too; a profiled run has the kind of profile in it.
+    """
 
     run_id: str
     point: Mapping[str, Any]
     repeat: int
+    profile: str = NONE
 
 
 @dataclass(frozen=True)
 class Experiment:
     """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
+
+    ``profiles`` are runs of the points once more, under a profiler.
 
     ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
     parameters in braces.
@@ -44,11 +57,13 @@ class Experiment:
     linked: tuple[str, ...]
     points: tuple[Mapping[str, Any], ...]
     runs: tuple[Run, ...]
+    profiles: tuple[Run, ...]
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
     expected_minutes: float | None
     memory_gb_per_rank: float | None
     constraint: str | None
+    main_metric: str | None
 
 
 @dataclass(frozen=True)
@@ -74,10 +89,16 @@ class Campaign:
         return self.results / "runs" / self.site.name
 
     def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
-        """Every run once, with the first experiment that asks for it, in plan order."""
+        """Every run once, with the first experiment that asks for it, in plan order.
+
+        Profiled runs come last: what is measured comes first.
+        """
         found: dict[str, tuple[Experiment, Run]] = {}
         for experiment in self.experiments:
             for run in experiment.runs:
+                found.setdefault(run.run_id, (experiment, run))
+        for experiment in self.experiments:
+            for run in experiment.profiles:
                 found.setdefault(run.run_id, (experiment, run))
         return found
 
@@ -87,26 +108,32 @@ def load_campaign(
     site: str | None = None,
     results: str | None = None,
     cluster: bool = False,
+    profile: str | None = None,
 ) -> Campaign:
     """Read, check and expand a campaign file.
 
-    ``site`` and ``results`` override the file's own. ``cluster`` is whether jobs go to Slurm: it
-    picks between the sites of a file that names one for each. Raises UserError naming file, key
-    and allowed values.
+    ``site`` and ``results`` override the file's own, ``profile`` that of every experiment.
+    ``cluster`` is whether jobs go to Slurm: it picks between the sites of a file that names one
+    for each. Raises UserError naming file, key and allowed values.
     """
     content = load_yaml(path)
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
     experiments = tuple(
-        _experiment(name, spec, machine, f"{path}: experiments.{name}")
+        _experiment(
+            name,
+            spec if profile is None else {**spec, "profile": profile},
+            machine,
+            f"{path}: experiments.{name}",
+        )
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
     check_programs(experiments, machine, programs, path)
     try:
-        digest = digest_of([content, site_name])
+        digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     except ValueError:
         raise UserError(f"{path}: a number is infinite or not a number") from None
     return Campaign(
@@ -147,31 +174,33 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
 def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> Experiment:
     benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark")
     axes = {
-        key: _axis(benchmark, key, value, f"{where}.axes.{key}")
+        key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
         for key, value in spec.get("axes", {}).items()
     }
-    linked = _linked(benchmark, spec.get("linked", []), f"{where}.linked")
+    linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
     fixed = {
         key: benchmark.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
         for key, value in spec.get("fixed", {}).items()
     }
-    _check_overlap(axes, linked, fixed, where)
+    check_overlap(axes, linked, fixed, where)
     if math.prod(len(values) for values in axes.values()) * max(1, len(linked)) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
     base = {**benchmark.defaults, **fixed}
-    rules = _exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
+    rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
     points: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
     point: Mapping[str, Any]
-    for combination in _grid(axes, linked):
+    for combination in combinations(axes, linked):
         point = {**base, **combination}
         reason = next((reason for rule, reason in rules if rule(point)), None)
         if reason is None:
             points.setdefault(canonical_json(point), point)
         else:
             excluded.append((point, reason))
-    for extra in _extra(benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"):
+    for extra in extra_points(
+        benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
+    ):
         points.setdefault(canonical_json(extra), extra)
     if not points:
         raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
@@ -183,7 +212,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         benchmark.command.check(points.values())
 
     scaling = spec.get("scaling", "none")
-    varying = _varying(benchmark, list(points.values()))
+    varying = varying_parameters(benchmark, list(points.values()))
     _check_scaling(benchmark, scaling, varying, list(points.values()), where)
     return Experiment(
         name=name,
@@ -198,11 +227,39 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
             for repeat in range(spec.get("repeats", 1))
             for point in points.values()
         ),
+        profiles=_profiles(benchmark, spec.get("profile", NONE), points.values(), where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
+        main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+    )
+
+
+def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | None:
+    """The metric that figures and findings are about: the experiment's, else the benchmark's."""
+    known = benchmark.metrics
+    if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
+        return named or benchmark.main_metric
+    raise UserError(
+        f"{where}.main_metric: {named!r} is no metric of benchmark {benchmark.name}; allowed: "
+        + (", ".join(known) or "none")
+    )
+
+
+def _profiles(
+    benchmark: Benchmark, kind: str, points: Iterable[Mapping[str, Any]], where: str
+) -> tuple[Run, ...]:
+    """One run of every point under a profiler, or none."""
+    if kind == NONE:
+        return ()
+    allowed = FOREIGN_KINDS if benchmark.extract else KINDS
+    if kind not in allowed:
+        what = f"benchmark {benchmark.name} is a foreign program; " if benchmark.extract else ""
+        raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
+    return tuple(
+        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
     )
 
 
@@ -223,126 +280,6 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
     return template
-
-
-def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:
-    """Values of an axis in order, normalised; refuses repeated ones."""
-    parameter = benchmark.parameter(name, where)
-    values = _range(value, where) if isinstance(value, dict) else value
-    if not isinstance(values, list):
-        values = [values]
-    elif "array" in parameter.types and values and not isinstance(values[0], list):
-        values = [values]  # one list given for a parameter whose value is a list
-    result = [parameter.normalise(item, where) for item in values]
-    for index, item in enumerate(result):
-        if item in result[:index]:
-            raise UserError(f"{where}: {item!r} stands here twice")
-    return result
-
-
-def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
-    """``{from, to, factor}`` (geometric) or ``{from, to, step}``; ``to`` is included if met."""
-    if not {"from", "to"} <= spec.keys() or not {"factor", "step"} & spec.keys():
-        raise UserError(f"{where}: a range is {{from, to, factor}} or {{from, to, step}}")
-    start, stop = spec["from"], spec["to"]
-    if stop < start:
-        raise UserError(f"{where}: to = {stop} is less than from = {start}")
-    if "factor" in spec and start <= 0:
-        raise UserError(f"{where}: from = {start}: a range with a factor starts above 0")
-    values: list[Any] = []
-    value = start
-    # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
-    slack = spec.get("step", start) * 1e-9
-    while value <= stop + slack:
-        values.append(value)
-        count = len(values)
-        value = (
-            start * spec["factor"] ** count if "factor" in spec else start + count * spec["step"]
-        )
-        if count > MAX_POINTS:
-            raise UserError(f"{where}: the range has more than {MAX_POINTS} values")
-    return [round(v, 12) if isinstance(v, float) else v for v in values]
-
-
-def _linked(benchmark: Benchmark, entries: list[Any], where: str) -> list[dict[str, Any]]:
-    """Zipped parameters: every entry sets the same parameters, each to one value."""
-    result = []
-    for index, entry in enumerate(entries):
-        here = f"{where}[{index}]"
-        result.append(
-            {
-                key: benchmark.parameter(key, here).normalise(value, here)
-                for key, value in entry.items()
-            }
-        )
-        if result[0].keys() != result[-1].keys():
-            raise UserError(
-                f"{here}: sets {', '.join(sorted(entry))}, the first entry sets "
-                f"{', '.join(sorted(result[0]))}; all entries must set the same parameters"
-            )
-    return result
-
-
-def _check_overlap(
-    axes: Mapping[str, Any], linked: list[dict[str, Any]], fixed: Mapping[str, Any], where: str
-) -> None:
-    places = [("axes", set(axes)), ("linked", set(linked[0]) if linked else set())]
-    places.append(("fixed", set(fixed)))
-    for (one, left), (other, right) in itertools.combinations(places, 2):
-        if both := sorted(left & right):
-            raise UserError(f"{where}: {both[0]!r} is set in {one} and in {other}; keep one")
-
-
-def _grid(axes: Mapping[str, list[Any]], linked: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for entry in linked or [{}]:
-        for values in itertools.product(*axes.values()):
-            yield {**entry, **dict(zip(axes, values, strict=True))}
-
-
-def _exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:
-    result = []
-    for index, rule in enumerate(rules):
-        text, reason = (rule, rule) if isinstance(rule, str) else (rule["when"], rule["reason"])
-        expression = Expression(text, f"{where}[{index}]").check_names(set(benchmark.parameters))
-        if not expression.names:
-            raise UserError(f"{where}[{index}]: '{text}' names no parameter")
-        result.append((expression, reason))
-    return result
-
-
-def _extra(
-    benchmark: Benchmark,
-    entries: list[Mapping[str, Any]],
-    base: Mapping[str, Any],
-    axes: Mapping[str, list[Any]],
-    linked: list[dict[str, Any]],
-    where: str,
-) -> Iterator[dict[str, Any]]:
-    """Single points beside the grid; what an entry leaves open must have one value only."""
-    for index, entry in enumerate(entries):
-        here = f"{where}[{index}]"
-        point = dict(base)
-        choices = {**axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
-        for key, values in choices.items():
-            if key in entry:
-                continue
-            if any(value != values[0] for value in values):
-                raise UserError(f"{here}: must set {key!r}, which takes {len(values)} values")
-            point[key] = values[0]
-        for key, value in entry.items():
-            point[key] = benchmark.parameter(key, here).normalise(value, here)
-        yield point
-
-
-def _varying(benchmark: Benchmark, points: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Parameters with more than one value among the points, what they scale over first."""
-    first = points[0]
-    names = [
-        name for name in benchmark.parameters if any(point[name] != first[name] for point in points)
-    ]
-    if benchmark.workers and len({benchmark.scale_of(point) for point in points}) > 1:
-        names.append(benchmark.scale)
-    return tuple(sorted(names, key=lambda name: name != benchmark.scale))
 
 
 def _check_scaling(

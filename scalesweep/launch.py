@@ -5,31 +5,26 @@ the run's folder (run file, logs, what the program writes); only a result that i
 ``samples.npz`` and, last and by rename, ``record.json``.
 """
 
-import array
-import ast
-import contextlib
-import ctypes
 import json
-import math
 import os
 import re
-import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
-import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from scalesweep.errors import UserError
 from scalesweep.foreign import EXTRACTED, keep_attempt, read_result
-from scalesweep.host import git_state, host_facts, oom_kills
 from scalesweep.lock import only_one
+from scalesweep.nativeresult import Refused, read_native, unsupported
+from scalesweep.power.outcome import metrics_of
+from scalesweep.power.run import Sampling, publish
+from scalesweep.process import Outcome, environment, run_program
+from scalesweep.profiling import NONE, left_files
 from scalesweep.record import (
     FAILURE,
     PREVIOUS_FAILURE,
@@ -43,35 +38,13 @@ from scalesweep.record import (
 # What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT,
 # EX_UNAVAILABLE). The last means that this machine cannot do what the point asks.
 EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA", 69: "UNSUPPORTED"}
-GRACE_S = 5.0
-_PR_SET_PDEATHSIG = 1
-_NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
-# Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
-# them must not be measured under them.
-_SNAKEMAKE_SETS = frozenset(
-    f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
-)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the program ended: exit code or signal, and whether we ended it (and why)."""
-
-    exit_code: int | None
-    signal: int | None
-    ended_by_us: str | None
-    oom: bool
-
-
-class Refused(Exception):
-    """The program ended well, but its result cannot be used."""
 
 
 def launch(spec: Mapping[str, Any], root: Path) -> int:
     """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
 
-    ``spec``: run_id, benchmark, version, params, repeat, site, folder, data, node_local, argv,
-    env, prologue, time_limit_s, asked, and for a foreign program extract (see
+    ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
+    argv, env, prologue, time_limit_s, asked, power, and for a foreign program extract (see
     ``scalesweep.runs.run_spec``). ``root`` is the repository whose git state is recorded.
     """
     folder = Path(spec["folder"])
@@ -83,14 +56,16 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
         if (folder / FAILURE).exists():
             # Kept: once this attempt has ended, the file tells of it, or is gone.
             shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
-        started = datetime.now(UTC)
-        clock = time.monotonic()
         job = _slurm_job(spec)
-        outcome, git = _run_program(spec, work, root)
-        wall_s = time.monotonic() - clock
+        with Sampling(spec, work) as sampling:
+            started = datetime.now(UTC)
+            clock = time.monotonic()
+            outcome, git = run_program(spec, work, root)
+            wall_s = time.monotonic() - clock
+            ended = datetime.now(UTC)
         times = {
             "started": started.isoformat(timespec="milliseconds"),
-            "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "ended": ended.isoformat(timespec="milliseconds"),
         }
         # All of the record that does not depend on what the program has left.
         base = {
@@ -103,20 +78,28 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "attempt": attempt,
             "git": git,
             "command": spec["argv"],
+            **sampling.result(),
         }
+        if spec["profile"] != NONE:
+            base["profile"] = left_files(spec["profile"], work)
         if "extract" in spec:
-            keep_attempt(spec, work, base, outcome.exit_code, job, _environment(spec))
+            keep_attempt(spec, work, base, outcome.exit_code, job, environment(spec))
         cause, detail = _judge(outcome, work, spec)
         if cause is None or cause == "UNSUPPORTED":
             try:
-                native = _read(spec, work) if cause is None else _unsupported(detail)
+                native = _read(spec, work) if cause is None else unsupported(detail)
+                if cause is None and "profile" in base and not base["profile"]["files"]:
+                    raise Refused(f"profile {spec['profile']}: the run has left no file of it")
                 if job is not None:
                     native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
+                measured = metrics_of(base.get("energy"), wall_s) if cause is None else {}
+                native["metrics"] = {**measured, **native["metrics"]}
+                publish(work, folder)
                 samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
                 write_record(folder, {**base, **native}, samples if samples.exists() else None)
                 (folder / FAILURE).unlink(missing_ok=True)
                 said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
-                print(f"{spec['run_id']}: {said}")
+                print(f"{folder.name}: {said}")
                 return 0
             except (Refused, UserError) as error:
                 cause, detail = "BAD_RESULT", str(error)
@@ -137,7 +120,7 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
         if job is not None:
             failure |= {"job_id": job, "asked": spec["asked"]}
         write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
-        print(f"{spec['run_id']}: {cause}: {detail} (logs in {work})", file=sys.stderr)
+        print(f"{folder.name}: {cause}: {detail} (logs in {work})", file=sys.stderr)
         return 1
 
 
@@ -145,96 +128,6 @@ def _slurm_job(spec: Mapping[str, Any]) -> int | None:
     """Id of the Slurm job that was submitted for this run; None outside of one."""
     job = os.environ.get("SLURM_JOB_ID", "")
     return int(job) if spec["asked"] and job.isdecimal() else None
-
-
-def _die_with_parent() -> None:
-    # A launcher killed with -9 must not leave its program measuring on, unseen.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _environment(spec: Mapping[str, Any]) -> dict[str, str]:
-    """What the program is started with."""
-    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
-    # Unbuffered, or a program that is killed takes its last lines with it.
-    return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
-
-
-def _run_program(
-    spec: Mapping[str, Any], work: Path, root: Path
-) -> tuple[Outcome, dict[str, Any] | None]:
-    """Start the program in a process group of its own and wait for it within its time limit."""
-    run_file = work / "run.json"
-    content = {key: spec[key] for key in ("run_id", "benchmark", "version", "params", "repeat")}
-    content |= {"data": spec["data"], "node_local": spec["node_local"], "out": str(work.resolve())}
-    run_file.write_text(json.dumps(content, indent=1) + "\n")
-    argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
-    argv = [word.replace("{out}", content["out"]) for word in argv]
-    if spec["prologue"]:
-        script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
-        argv = ["bash", "-e", "-c", script]
-    env = {**_environment(spec), "SCALESWEEP_STARTED": repr(time.time())}
-    oom_before = oom_kills()
-    with (work / "stdout.log").open("wb") as out, (work / "stderr.log").open("wb") as err:
-        try:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
-                start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 (no threads here)
-            )  # fmt: skip
-        except OSError as error:
-            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            return Outcome(127, None, None, False), None
-        with _stop_on_signal(process):
-            git = git_state(root)
-            ended_by_us = None
-            try:
-                process.wait(spec["time_limit_s"])
-            except subprocess.TimeoutExpired:
-                ended_by_us = "time limit"
-            _end_group(process)
-    code = process.returncode
-    oom_after = oom_kills()
-    oom = oom_before is not None and oom_after is not None and oom_after > oom_before
-    return Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom), git
-
-
-@contextlib.contextmanager
-def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code."""
-
-    def stop(number: int, _frame: Any) -> NoReturn:
-        _end_group(process)
-        # No failure.json: the run was called off, not tried in vain; it stays pending.
-        sys.exit(128 + number)
-
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End whatever is left of the program's process group: politely, then not."""
-    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
-        try:
-            os.killpg(process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            break
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and _group_alive(process):
-            time.sleep(0.02)
-    process.wait()
-
-
-def _group_alive(process: "subprocess.Popen[bytes]") -> bool:
-    process.poll()
-    try:
-        os.killpg(process.pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -287,35 +180,10 @@ def _last_lines(work: Path) -> list[str]:
     return last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
 
 
-def _read_native(work: Path) -> dict[str, Any]:
-    """The parts of the record that the program wrote, checked; raises Refused."""
-    path = work / "native.json"
-    try:
-        native = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise Refused("the program ended well but wrote no native.json") from None
-    except ValueError as error:
-        raise Refused(f"native.json is not JSON: {error}") from None
-    missing = [key for key in _NATIVE_KEYS if key not in native]
-    if missing:
-        raise Refused(f"native.json lacks {', '.join(missing)}")
-    for name, metric in native["metrics"].items():
-        value = metric.get("value") if isinstance(metric, dict) else metric
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Refused(f"metric {name} is not a number")
-        if not math.isfinite(value):
-            raise Refused(f"metric {name} is {value}")
-    if (work / SAMPLES).exists():
-        check_finite(work / SAMPLES)
-    result = {key: native[key] for key in _NATIVE_KEYS}
-    result["environment"] = {**native["environment"], "node": host_facts()}
-    return result
-
-
 def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
     """The parts of the record that tell the result; raises Refused or UserError."""
     if "extract" not in spec:
-        return _read_native(work)
+        return read_native(work)
     try:
         parts, reading = read_result(work, spec["extract"])
     except OSError as error:
@@ -323,40 +191,3 @@ def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
     for warning in reading.warnings:
         print(f"{spec['run_id']}: warning: {warning}", file=sys.stderr)
     return parts
-
-
-def _unsupported(reason: str) -> dict[str, Any]:
-    """The parts of a record that say only why there is no result, and never will be here."""
-    return {
-        **{key: {} for key in _NATIVE_KEYS},
-        "resources": {"hosts": [], "slurm_nodes": []},
-        "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
-        "unsupported": reason,
-    }
-
-
-def check_finite(samples: Path) -> None:
-    """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
-    try:
-        with zipfile.ZipFile(samples) as archive:
-            for name in archive.namelist():
-                content = archive.read(name)
-                kind, values = _npy_floats(content)
-                if kind == "<f8" and not all(map(math.isfinite, values)):
-                    raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
-        raise Refused(f"{SAMPLES} cannot be read: {error}") from None
-
-
-def _npy_floats(content: bytes) -> tuple[str, "array.array[float]"]:
-    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy."""
-    if content[:6] != b"\x93NUMPY":
-        raise ValueError("not a .npy member")
-    width = 2 if content[6] == 1 else 4
-    length = int.from_bytes(content[8 : 8 + width], "little")
-    start = 8 + width
-    header = ast.literal_eval(content[start : start + length].decode("latin1"))
-    values = array.array("d")
-    if header["descr"] == "<f8":
-        values.frombytes(content[start + length :])
-    return header["descr"], values

@@ -10,11 +10,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from scalesweep.benchmark import Benchmark
-from scalesweep.campaign import Campaign
+from scalesweep.campaign import Campaign, Experiment, Run
 from scalesweep.errors import UserError
 from scalesweep.estimates import BASES, Estimates
+from scalesweep.profiling import KINDS, folder_name, split_name
 from scalesweep.record import digest_of, write_atomic
-from scalesweep.store import RunState, other_sites
+from scalesweep.store import RunState, other_sites, scan
 
 if TYPE_CHECKING:
     from scalesweep.slurm.shapes import Shape
@@ -54,6 +55,7 @@ def build_plan(
     ``jobs``: the rows of jobs.csv.
     """
     estimates = Estimates(campaign, states)
+    states = {**kept_profiles(campaign), **states}
     seen: set[str] = set()
     experiments = []
     for experiment in campaign.experiments:
@@ -69,6 +71,7 @@ def build_plan(
                     "run_id": run.run_id,
                     "repeat": run.repeat,
                     "point": benchmark.scaled(run.point),
+                    "work": benchmark.total_work(run.point),
                     "status": state.status,
                     "cause": state.cause,
                     "detail": state.detail,
@@ -79,6 +82,12 @@ def build_plan(
             if not state.settled and not reused:
                 nodes = campaign.site.nodes_for(run.point)
                 pending.append((nodes, estimates.seconds(experiment, run)))
+        profiles = _profiles(experiment, states)
+        for run in experiment.profiles:
+            if not states[run.run_id].settled and run.run_id not in seen:
+                nodes = campaign.site.nodes_for(run.point)
+                pending.append((nodes, estimates.seconds(experiment, run)))
+            seen.add(run.run_id)
         first = benchmark.scaled(experiment.points[0])
         experiments.append(
             {
@@ -87,7 +96,7 @@ def build_plan(
                 "benchmark": benchmark.name,
                 "summary": benchmark.summary,
                 "version": benchmark.version,
-                "main_metric": benchmark.main_metric,
+                "main_metric": experiment.main_metric,
                 "metrics": dict(benchmark.metrics),
                 "scaling": experiment.scaling,
                 "scale": benchmark.scale,
@@ -98,6 +107,7 @@ def build_plan(
                 "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
                 "parameters": _parameters(benchmark),
                 "runs": runs,
+                "profiles": profiles,
                 "excluded": [
                     {"point": benchmark.scaled(point), "reason": why}
                     for point, why in experiment.excluded
@@ -116,6 +126,38 @@ def build_plan(
         "experiments": experiments,
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+
+
+def kept_profiles(campaign: Campaign) -> dict[str, RunState]:
+    """State of the profiled runs that are there, asked for now or not, by their folders' names."""
+    try:
+        names = [path.name for path in campaign.runs_folder.iterdir() if "." in path.name]
+    except OSError:
+        return {}
+    kept = [name for name in names if split_name(name)[1] in KINDS]
+    return scan(campaign.runs_folder, kept) if kept else {}
+
+
+def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[dict[str, Any]]:
+    """The profiled runs of the experiment's points: those asked for, and those that are there."""
+    found: dict[str, tuple[str, Run]] = {
+        run.run_id: (run.profile, run) for run in experiment.profiles
+    }
+    for run in experiment.runs:
+        for kind in KINDS if run.repeat == 0 else ():
+            if (name := folder_name(run.run_id, kind)) in states:
+                found.setdefault(name, (kind, run))
+    return [
+        {
+            "run_id": name,
+            "kind": kind,
+            "point": experiment.benchmark.scaled(run.point),
+            "status": states[name].status,
+            "cause": states[name].cause,
+            "detail": states[name].detail,
+        }
+        for name, (kind, run) in found.items()
+    ]
 
 
 def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:

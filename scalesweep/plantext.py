@@ -39,6 +39,7 @@ def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
         + (f" ({reused} shared between experiments)" if reused else ""),
         "",
         *_aligned(rows, left={0, 1, 2}),
+        *_profiled(plan),
         *_total(plan),
         *_jobs(plan["jobs"]),
     ]
@@ -58,8 +59,26 @@ def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:
     ]
 
 
+def _profiled(plan: Mapping[str, Any]) -> list[str]:
+    """The profiled runs, which are beside the measured ones, a line per kind."""
+    states: dict[str, dict[str, str]] = {}
+    for experiment in plan["experiments"]:
+        for run in experiment["profiles"]:
+            states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
+    return [
+        f"profiled with {kind}: {len(runs)} run{'' if len(runs) == 1 else 's'} more, "
+        + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
+        for kind, runs in states.items()
+    ]
+
+
 def _total(plan: Mapping[str, Any]) -> list[str]:
-    pending = [e for e in plan["experiments"] if any(_to_run(run) for run in e["runs"])]
+    pending = [
+        e
+        for e in plan["experiments"]
+        if any(_to_run(run) for run in e["runs"])
+        or any(run["status"] in (NEW, FAILED) for run in e["profiles"])
+    ]
     if not pending:
         return []
     known = [e["estimate"] for e in pending if e["estimate"]["wall_s"] is not None]
@@ -124,7 +143,11 @@ def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
+    runs = [
+        run
+        for experiment in plan["experiments"]
+        for run in [*experiment["runs"], *experiment["profiles"]]
+    ]
     for status in (UNSUPPORTED, FAILED):
         why = {
             run["run_id"]: f"{run['cause']}: {run['detail']}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.errors import UserError
+from scalesweep.profiling import KINDS, NONE, folder_name
 
 SCHEMA = 1
 RECORD = "record.json"
@@ -126,7 +127,7 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
 
 
 def check_record(record: Any, run_id: str) -> None:
-    """Raise BadRecord unless ``record`` is a complete record of ``run_id`` with a true digest."""
+    """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged."""
     if not isinstance(record, dict):
         raise BadRecord(f"{run_id}: the record is not a JSON object")
     if record.get("schema") != SCHEMA:
@@ -136,7 +137,10 @@ def check_record(record: Any, run_id: str) -> None:
             raise BadRecord(f"{run_id}: the record lacks '{key}'")
         if not isinstance(record[key], types) or isinstance(record[key], bool):
             raise BadRecord(f"{run_id}: the record's '{key}' has the wrong type")
-    if record["run_id"] != run_id:
+    profile = record.get("profile", {"kind": NONE})
+    if not isinstance(profile, dict) or profile.get("kind") not in (NONE, *KINDS):
+        raise BadRecord(f"{run_id}: the record's 'profile' names no kind of profile")
+    if folder_name(record["run_id"], profile["kind"]) != run_id:
         raise BadRecord(f"{run_id}: the record is of run {record['run_id']}")
     if record["source"] not in SOURCES:
         raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")

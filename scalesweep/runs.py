@@ -8,6 +8,7 @@ from typing import Any
 
 from scalesweep.benchmark import Benchmark
 from scalesweep.campaign import Campaign, Experiment, Run
+from scalesweep.profiling import split_name
 from scalesweep.slurm.requests import Request
 
 
@@ -38,7 +39,8 @@ def run_spec(
         if point[parameter] is not None
     }
     return {
-        "run_id": run.run_id,
+        "run_id": split_name(run.run_id)[0],
+        "profile": run.profile,
         "benchmark": benchmark.name,
         "version": benchmark.version,
         "params": dict(point),
@@ -52,6 +54,7 @@ def run_spec(
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
+        "power": {**asdict(site.power), "nodes": site.nodes_for(point)} if site.power else None,
         **_extract(benchmark, point, [*launcher, *site.env]),
     }
 

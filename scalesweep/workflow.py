@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from scalesweep.campaign import Campaign, Experiment, Run, load_campaign
 from scalesweep.errors import UserError
+from scalesweep.lock import claim
+from scalesweep.options import read_options
 from scalesweep.orders import ORDER, staging_order, write_order
 from scalesweep.patterns import Extract
 from scalesweep.plan import (
@@ -39,16 +41,6 @@ from scalesweep.slurm.submission import LOGS, Submission
 from scalesweep.staging import Staging
 from scalesweep.store import RunState, forget_unsupported, scan
 
-# --config keys: what each does.
-OVERRIDES = {
-    "site": "run on another site than the campaign names",
-    "results": "another results folder than the campaign names",
-    "check": "full: put finished runs into the DAG too",
-    "pending": "ignore: report on what is there, run nothing",
-    "retry": "unsupported: try again what this machine could not do",
-    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
-}
-
 STAGING_POLL_S = 10.0
 
 
@@ -67,6 +59,10 @@ class Workflow:
     submission: Submission | None = None
     # Whether this Snakemake only shows what it would do.
     dry: Callable[[], bool] = lambda: False
+    # Runs in Snakemake's DAG.
+    _to_run: set[str] = field(default_factory=set)
+    # Held open until this Snakemake ends.
+    _claims: list[TextIO] = field(default_factory=list)
     # Orders left by this Snakemake: runs by attempt, data sets by file.
     _ordered: set[tuple[str, int] | Path] = field(default_factory=set)
 
@@ -222,8 +218,7 @@ class Workflow:
         """
         experiment, run = self.runs[run_id]
         site = self.campaign.site
-        if self.submission:
-            self.submission.submitted.add(run_id)
+        self._to_run.add(run_id)
         program = next(iter(site.launcher(run.point)), site.python)
         if not self.submission and not site.prologue and shutil.which(program) is None:
             self.problems[program] = (
@@ -257,12 +252,17 @@ class Workflow:
             self._ordered.add(order)
         return command
 
+    def claim_results(self) -> None:
+        """Keep other Snakemakes from running into the same results; UserError if one does."""
+        if self._to_run:
+            self._claims.append(claim(self.campaign.results))
+
     def check_submission(self) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
         submission = self.submission
-        if submission is None or not submission.submitted:
+        if submission is None or not self._to_run:
             return
-        submission.check()
+        submission.check(self._to_run)
         campaign = self.campaign
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.states, submission.estimates) or {}
@@ -294,14 +294,17 @@ class Workflow:
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
         words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
+        if "profile" in self.options:
+            words += ["--profile", self.options["profile"]]
         return shlex.join([*words, "--results", self.results])
 
     def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
         campaign = self.campaign
-        return shlex.join(
-            report_command(snakefile, campaign.file, campaign.site.name, self.results)
-        )
+        command = report_command(snakefile, campaign.file, campaign.site.name, self.results)
+        if "profile" in self.options:
+            command.insert(command.index("pending=ignore"), f"profile={self.options['profile']}")
+        return shlex.join(command)
 
 
 def report_command(snakefile: str, campaign: Path, site: str, results: str) -> list[str]:
@@ -331,15 +334,15 @@ def prepare(
     """
     if len(configfiles) > 1:
         raise UserError("--configfile: one campaign at a time, please")
-    unknown = sorted(set(overrides) - OVERRIDES.keys())
-    if unknown:
-        raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
-    options = {key: str(value) for key, value in overrides.items()}
-    for key, allowed in (("check", "full"), ("pending", "ignore"), ("retry", "unsupported")):
-        if options.get(key, allowed) != allowed:
-            raise UserError(f"--config {key}={options[key]}: allowed: {key}={allowed}")
+    options = read_options(overrides)
     path = _relative(configfiles[0] if configfiles else default)
-    campaign = load_campaign(path, options.get("site"), options.get("results"), cluster=cluster)
+    campaign = load_campaign(
+        path,
+        options.get("site"),
+        options.get("results"),
+        cluster=cluster,
+        profile=options.get("profile"),
+    )
     site = campaign.site
     if cluster and site.slurm is None:
         raise UserError(

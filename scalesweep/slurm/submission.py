@@ -32,8 +32,6 @@ class Submission:
     runs: Mapping[str, tuple[Experiment, Run]]
     live: dict[str, queue.LiveJob] = field(default_factory=dict)
     staging: list[queue.LiveJob] = field(default_factory=list)
-    # Runs in Snakemake's DAG; their requests by attempt.
-    submitted: set[str] = field(default_factory=set)
     # Node-hours that retries may still ask for; None without a budget.
     budget_left: float | None = None
     # Why nobody knows what is in the queue: then nothing may be submitted.
@@ -112,14 +110,14 @@ class Submission:
             )
         return self._requests[key]
 
-    def check(self) -> None:
+    def check(self, run_ids: Iterable[str]) -> None:
         """Raise UserError if Slurm would not take the jobs; asks it once per shape."""
         site = self.campaign.site
         where = f"config/sites/{site.name}.yaml: slurm"
         queue.check_commands()
         if self.blind:
             raise UserError(self.blind)
-        shapes = {self.request(run_id, 1).shape: run_id for run_id in sorted(self.submitted)}
+        shapes = {self.request(run_id, 1).shape: run_id for run_id in sorted(run_ids)}
         if not shapes:
             return
         longest = max(shape.minutes for shape in shapes)

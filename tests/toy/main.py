@@ -1,5 +1,6 @@
 """The toy benchmark's program."""
 
+import cProfile
 import json
 import os
 import signal
@@ -43,6 +44,10 @@ if behaviour == "killed":
     os.kill(os.getpid(), signal.SIGSEGV)
 if behaviour == "silent":
     sys.exit(0)
+if os.environ.get("SCALESWEEP_PROFILE") == "cprofile" and behaviour != "unprofiled":
+    with cProfile.Profile() as profile:
+        json.dumps(params)
+    profile.dump_stats(Path(os.environ["SCALESWEEP_PROFILE_FOLDER"]) / "rank0.prof")
 value = float("nan") if behaviour == "nan" else 1.0 + 0.01 * run["repeat"]
 times = np.full((3, ranks), value)
 np.savez(out / "samples.npz", local_times=times, global_times=times * 1.01)

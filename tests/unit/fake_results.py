@@ -271,7 +271,7 @@ def _experiment(
             n: {"unit": "threads" if "threads" in n else None, "doc": f"{n}.", "default": None}
             for n in first
         },
-        "runs": runs, "excluded": excluded, "points": points,
+        "runs": runs, "excluded": excluded, "profiles": [], "points": points,
     }  # fmt: skip
 
 

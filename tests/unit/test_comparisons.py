@@ -34,7 +34,8 @@ class Campaign:
             "name": "e", "benchmark": "cnn", "version": 1, "scaling": "none", "work": [],
             "linked": [], "metrics": {},
             "scale": "devices", "scale_parameters": ["devices_per_rank", "ranks"], "axes": [],
-            "main_metric": MAIN, "fixed": {"ranks": 1}, "runs": [], "excluded": [], "points": 0,
+            "main_metric": MAIN, "fixed": {"ranks": 1}, "runs": [], "excluded": [],
+            "profiles": [], "points": 0,
             "parameters": {
                 "model": {"default": "a", "unit": None, "workload": True},
                 "layout": {"default": "NHWC", "unit": None},

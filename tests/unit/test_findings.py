@@ -37,7 +37,7 @@ def study(
         "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {},
         "scaling": "weak" if "ranks" in axes else "none", "scale": "ranks",
         "scale_parameters": ["ranks"], "work": [], "main_metric": None, "metrics": {}, "linked": [],
-        "runs": plan_runs, "excluded": [],
+        "runs": plan_runs, "excluded": [], "profiles": [],
         "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
     }  # fmt: skip
     frame = pd.DataFrame(rows)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from scalesweep.host import cpu_set, host_facts
-from scalesweep.launch import Refused, check_finite, launch
+from scalesweep.launch import launch
+from scalesweep.nativeresult import Refused, check_finite
 from scalesweep.orders import write_order
 from scalesweep.record import read_record
 from scalesweep.yamlfile import check_schema
@@ -29,7 +30,7 @@ def spec(tmp_path: Path, behaviour: str = "good", **changes: Any) -> dict[str, A
         "repeat": 0, "site": "toy", "folder": str(tmp_path / "toy-r2-0123456789ab"), "data": None,
         "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
         "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
-        **changes,
+        "profile": "none", **changes,
     }  # fmt: skip
 
 

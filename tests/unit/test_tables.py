@@ -43,7 +43,8 @@ class Study:
             "name": name, "benchmark": "data_loading", "version": 1, "scaling": scaling,
             "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
             "metrics": {}, "linked": [],
-            "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [], "points": 0,
+            "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [],
+            "profiles": [], "points": 0,
         }  # fmt: skip
         self.records: list[Path] = []
 

@@ -3,6 +3,9 @@
 import csv
 import json
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -275,3 +278,27 @@ def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
     assert {float(row["ratio"]) for row in rows} == {1.0}
     again = finished.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_two_snakemakes_do_not_run_into_one_results_folder(tmp_path: Path) -> None:
+    one, other = make_project(tmp_path / "one"), make_project(tmp_path / "other")
+    slow = CAMPAIGN.replace("    repeats: 2\n", "    fixed: {behaviour: slow}\n")
+    words = ["--configfile", "c.yaml", "--config", f"results={tmp_path / 'shared'}"]
+    for project in (one, other):
+        project.write("c.yaml", slow)
+    command = [sys.executable, "-m", "snakemake", *words]
+    with subprocess.Popen(command, cwd=one.path, stdout=subprocess.DEVNULL) as first:
+        runs = tmp_path / "shared" / "runs" / "toy"
+        while not list(runs.glob("*/attempt-1")) and first.poll() is None:
+            time.sleep(0.1)
+        second = other.snakemake(*words)
+        assert second.returncode == 1
+        lines = [line for line in second.stderr.splitlines() if line.startswith("error:")]
+        assert len(lines) == 1
+        assert f"process {first.pid} on" in lines[0] and "is running a campaign" in lines[0]
+        # What is there can be looked at all the same.
+        assert "2 runs" in other.snakemake("plan", *words).stdout
+        assert first.wait() == 0
+    assert len(list(runs.glob("*/record.json"))) == 2
+    assert len(list(runs.glob("*/attempt-*"))) == 2
+    assert other.snakemake(*words).returncode == 0

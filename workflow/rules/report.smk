@@ -48,6 +48,7 @@ onstart:
     if SWEEP.problems:
         sys.exit(f"error: {next(iter(SWEEP.problems.values()))}")
     try:
+        SWEEP.claim_results()
         SWEEP.check_submission()
     except UserError as error:
         sys.exit(f"error: {error}")

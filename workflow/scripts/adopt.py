@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaign import load_campaign
+from scalesweep.campaignargs import add_campaign, campaign_of
 from scalesweep.cli import run_main
 from scalesweep.errors import UserError
 from scalesweep.record import RECORD, read_failure
@@ -20,12 +20,10 @@ SHORTEST_S, LONGEST_S = 2.0, 30.0
 def main() -> None:
     """Say which jobs are waited for and how each ended; fail if a run has no record then."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
-    parser.add_argument("--site", help="site instead of the campaign's own")
-    parser.add_argument("--results", help="results folder instead of the campaign's own")
+    add_campaign(parser)
     parser.add_argument("--sessions", nargs="+", required=True, help="names of the jobs")
     args = parser.parse_args()
-    campaign = load_campaign(args.campaign, args.site, args.results)
+    campaign = campaign_of(args)
     runs = campaign.unique_runs()
     queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
 

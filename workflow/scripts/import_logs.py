@@ -1,4 +1,4 @@
-"""Import logs of tf_cnn_benchmarks and keras-multi-gpu, and report on them."""
+"""Import logs of tf_cnn_benchmarks, keras-multi-gpu, MLPerf and Keras, and report on them."""
 
 import sys
 from pathlib import Path
@@ -15,15 +15,13 @@ def main() -> None:
 
     Runs that are not whole are named and do not fail the others.
     """
-    args = arguments("import_logs", __doc__, "FILE_OR_FOLDER")
-    runs, refusals, others = read_source(Path(args.source))
+    args = arguments("import_logs", __doc__, "FILE_OR_FOLDER", ranks=True)
+    runs, refusals, others = read_source(Path(args.source), args.ranks)
     if others:
         names = ", ".join(str(file) for file in others[:3])
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         print(f"no such log: {names}{more}")
-    deliver(
-        args, "import_logs", runs, refusals, RULES, "Runs of image classifiers, imported from logs."
-    )
+    deliver(args, "import_logs", runs, refusals, RULES, "Runs imported from logs.")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaign import load_campaign
+from scalesweep.campaignargs import add_campaign, campaign_of
 from scalesweep.cli import run_main
 from scalesweep.estimates import Estimates
 from scalesweep.plan import build_plan, stamp_state, write_plan
@@ -21,16 +21,14 @@ from scalesweep.store import scan
 def main() -> None:
     """Read the campaign and the state of its runs; write both plan files."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
-    parser.add_argument("--site", help="site instead of the campaign's own")
-    parser.add_argument("--results", help="results folder instead of the campaign's own")
+    add_campaign(parser)
     parser.add_argument(
         "--inventory",
         action="store_true",
         help="write plan.json too and mark this state as the one that everything is made of",
     )
     args = parser.parse_args()
-    campaign = load_campaign(args.campaign, args.site, args.results)
+    campaign = campaign_of(args)
     runs = campaign.unique_runs()
     states = leave_stale(runs, scan(campaign.runs_folder, runs))
     shapes = shapes_for(campaign, states, Estimates(campaign, states))

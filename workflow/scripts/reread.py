@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaign import load_campaign
+from scalesweep.campaignargs import add_campaign, campaign_of
 from scalesweep.cli import run_main
 from scalesweep.errors import UserError
 from scalesweep.reread import MARKERS, reread, stale_runs
@@ -18,11 +18,9 @@ SHOWN = 10
 def main() -> None:
     """Write new records, or failures where the new patterns match nothing; runs nothing."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
-    parser.add_argument("--site", help="site instead of the campaign's own")
-    parser.add_argument("--results", help="results folder instead of the campaign's own")
+    add_campaign(parser)
     args = parser.parse_args()
-    campaign = load_campaign(args.campaign, args.site, args.results)
+    campaign = campaign_of(args)
     runs = campaign.unique_runs()
     failed: list[str] = []
     hindered: list[str] = []

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
 from scalesweep.errors import UserError
+from scalesweep.profiletables import functions_table
 from scalesweep.sites import summaries_elsewhere
 from scalesweep.study import read_plan
 from scalesweep.tablefiles import write_tables
@@ -30,7 +31,11 @@ def main() -> None:
     except ValueError as error:  # pyarrow's own errors are ValueErrors too
         raise UserError(f"{args.summary}: not a summary ({error})") from None
     run_ids = dict.fromkeys(run["run_id"] for e in plan["experiments"] for run in e["runs"])
-    tables = make_tables(summary, plan, summaries_elsewhere(args.runs, run_ids))
+    tables = make_tables(summary, plan, summaries_elsewhere(args.runs, run_ids), args.runs)
+    for experiment in plan["experiments"]:
+        functions = functions_table(experiment, args.runs)
+        if functions is not None:
+            tables[experiment["name"]]["functions"] = functions
     write_tables(tables, args.out)
     print(f"{sum(map(len, tables.values()))} tables in {args.out}")
 

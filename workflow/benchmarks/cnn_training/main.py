@@ -187,18 +187,13 @@ def count(variables: list[Any]) -> int:
 
 def main(run: program.Run) -> None:
     """Run the benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    params = run.params
-    try:
-        check_parameters(params)
-    except KeyError as error:
-        raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
-
     import_without("pandas", "scipy", "PIL")
     import cluster
     import metrics
     import updates
     from harness import ranks
 
+    params = run.params
     phases = Phases()
     phases.add("import", since_start())
     with phases("init"):
@@ -234,7 +229,7 @@ def main(run: program.Run) -> None:
         }
         result.write_result(
             run.out,
-            phases=phases.seconds,
+            phases=phases,
             work={"samples_per_epoch": params["ranks"] * images * params["batches"]},
             ranks=[each for each, _ in known],
             versions=facts.versions(),
@@ -247,4 +242,4 @@ def main(run: program.Run) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(program.run_program("cnn_training", main))
+    sys.exit(program.run_program("cnn_training", main, check_parameters))

@@ -29,15 +29,22 @@ def since_start() -> float:
 
 
 class Phases:
-    """Seconds by phase; a phase entered twice adds up."""
+    """Seconds by phase; a phase entered twice adds up.
+
+    `spans` are the phases in their order with begin and end in Unix seconds, by which what is
+    measured beside the program (power) is told apart.
+    """
 
     def __init__(self) -> None:
         """Start with no phase."""
         self.seconds: dict[str, float] = {}
+        self.spans: list[tuple[str, float, float]] = []
 
     def add(self, name: str, seconds: float) -> None:
-        """Add `seconds` to phase `name`."""
+        """Add `seconds`, which end now, to phase `name`."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        now = time.time()
+        self.spans.append((name, now - seconds, now))
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:

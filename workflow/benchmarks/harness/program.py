@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from harness import profiling
+
 # Exit codes, after sysexits.h; the launcher turns 65, 66 and 69 into BAD_RESULT, MISSING_DATA
 # and an unsupported point.
 EXIT_PARAMETERS = 2
@@ -37,6 +41,12 @@ class Run:
     data: Path | None
     out: Path
     node_local: Path
+
+    @property
+    def seed(self) -> int:
+        """Seed of this run, from the parameter `seed`: repeats of a point draw other numbers."""
+        mixed = np.random.SeedSequence([self.params["seed"], self.repeat])
+        return int(mixed.generate_state(1)[0])
 
 
 def read_run(path: str | Path) -> Run:
@@ -93,8 +103,16 @@ def write_error(out: Path, error: ProgramError) -> None:
         pass  # the line on standard error has said it
 
 
-def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None = None) -> int:
+def run_program(
+    name: str,
+    main: Callable[[Run], None],
+    check: Callable[[dict[str, Any]], None],
+    argv: list[str] | None = None,
+) -> int:
     """Read ``--run FILE`` from the command line, call `main` and return the exit code.
+
+    `check` looks at the parameters first, before anything slow is imported; one that it does not
+    find is missing from the run file.
 
     A ProgramError becomes one line ``name: message`` on standard error, and ``native_error.json``
     in the run's folder; an empty message is silent (every rank fails together, one of them says
@@ -106,7 +124,12 @@ def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None =
         if len(args) != 2 or args[0] != "--run":
             raise ProgramError(EXIT_PARAMETERS, "usage: main.py --run FILE")
         run = read_run(args[1])
-        main(run)
+        try:
+            check(run.params)
+        except KeyError as error:
+            raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
+        with profiling.python_functions():
+            main(run)
     except ProgramError as error:
         if str(error):
             print(f"{name}: {error}", file=sys.stderr, flush=True)

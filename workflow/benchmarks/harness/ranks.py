@@ -8,6 +8,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
+from harness import profiling
 from harness.program import EXIT_PARAMETERS, ProgramError
 
 GATHER_BYTES = 8 << 20
@@ -31,6 +32,7 @@ def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     if hvd.size() != ranks:
         message = f"started with {hvd.size()} ranks, the run file says {ranks}"
         raise ProgramError(EXIT_PARAMETERS, message if hvd.rank() == 0 else "")
+    profiling.start_tensorflow(hvd.rank())
 
 
 def rank() -> int:
@@ -130,5 +132,6 @@ def facts_about_horovod() -> dict[str, Any]:
 
 def stop() -> None:
     """Leave Horovod after every rank has come this far."""
+    profiling.stop_tensorflow()
     barrier()
     hvd.shutdown()

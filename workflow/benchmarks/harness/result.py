@@ -8,6 +8,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from harness.phases import Phases
+
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Call `write` with a temporary file beside `path`, then rename it: no half file is seen."""
@@ -25,8 +27,8 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
 def write_result(
     out: Path,
     *,
-    phases: dict[str, float],
-    work: dict[str, int],
+    phases: Phases,
+    work: dict[str, Any],
     ranks: list[dict[str, Any]],
     versions: dict[str, str | None],
     variables: dict[str, str],
@@ -36,11 +38,12 @@ def write_result(
 ) -> None:
     """Write ``samples.npz`` and then ``native.json`` to `out`; on rank 0 only.
 
-    `phases` in seconds; `ranks` are the facts of each rank in order; `samples` are float arrays
+    `ranks` are the facts of each rank in order; `samples` are float arrays
     whose last axis is the rank. Raises ValueError when a number of native.json is not finite.
     """
     content = {
-        "phases": phases,
+        "phases": phases.seconds,
+        "phase_spans": phases.spans,
         "metrics": metrics or {},
         "work": work,
         "resources": {

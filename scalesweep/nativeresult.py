@@ -1,0 +1,86 @@
+"""What a benchmark program of our own leaves, read and checked.
+
+Standard library only, for the launcher.
+"""
+
+import array
+import ast
+import json
+import math
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from scalesweep.host import host_facts
+from scalesweep.record import SAMPLES
+
+_NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
+# Written by programs that know when their phases were; of older ones and others it is not there.
+_OPTIONAL = ("phase_spans",)
+
+
+class Refused(Exception):
+    """The program ended well, but its result cannot be used."""
+
+
+def read_native(work: Path) -> dict[str, Any]:
+    """The parts of the record that the program wrote, checked; raises Refused."""
+    path = work / "native.json"
+    try:
+        native = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise Refused("the program ended well but wrote no native.json") from None
+    except ValueError as error:
+        raise Refused(f"native.json is not JSON: {error}") from None
+    missing = [key for key in _NATIVE_KEYS if key not in native]
+    if missing:
+        raise Refused(f"native.json lacks {', '.join(missing)}")
+    for name, metric in native["metrics"].items():
+        value = metric.get("value") if isinstance(metric, dict) else metric
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Refused(f"metric {name} is not a number")
+        if not math.isfinite(value):
+            raise Refused(f"metric {name} is {value}")
+    if (work / SAMPLES).exists():
+        check_finite(work / SAMPLES)
+    result = {key: native[key] for key in _NATIVE_KEYS}
+    result |= {key: native[key] for key in _OPTIONAL if key in native}
+    result["environment"] = {**native["environment"], "node": host_facts()}
+    return result
+
+
+def unsupported(reason: str) -> dict[str, Any]:
+    """The parts of a record that say only why there is no result, and never will be here."""
+    return {
+        **{key: {} for key in _NATIVE_KEYS},
+        "resources": {"hosts": [], "slurm_nodes": []},
+        "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
+        "unsupported": reason,
+    }
+
+
+def check_finite(samples: Path) -> None:
+    """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
+    try:
+        with zipfile.ZipFile(samples) as archive:
+            for name in archive.namelist():
+                content = archive.read(name)
+                kind, values = _npy_floats(content)
+                if kind == "<f8" and not all(map(math.isfinite, values)):
+                    raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+        raise Refused(f"{SAMPLES} cannot be read: {error}") from None
+
+
+def _npy_floats(content: bytes) -> tuple[str, "array.array[float]"]:
+    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy."""
+    if content[:6] != b"\x93NUMPY":
+        raise ValueError("not a .npy member")
+    width = 2 if content[6] == 1 else 4
+    length = int.from_bytes(content[8 : 8 + width], "little")
+    start = 8 + width
+    header = ast.literal_eval(content[start : start + length].decode("latin1"))
+    values = array.array("d")
+    if header["descr"] == "<f8":
+        values.frombytes(content[start + length :])
+    return header["descr"], values

@@ -1,0 +1,98 @@
+"""What profiled runs have left: the functions that cProfile saw take longest, and the files."""
+
+import pstats
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.errors import UserError
+from scalesweep.profiling import CPROFILE, FOLDER
+from scalesweep.record import RECORD, read_record
+
+MAX_FUNCTIONS = 30
+MAX_RUNS = 12
+# Directories that say nothing about a function: where Python packages are, and our own checkout.
+_BEFORE_PACKAGE = re.compile(
+    r"^.*/(?:(?:site|dist)-packages|workflow/benchmarks|lib/python[\d.]+)/"
+)
+_RANK_FILE = re.compile(rf"{FOLDER}/rank(\d+)\.prof")
+
+_Function = tuple[str, int, str]
+
+
+def profile_files(run_folder: Path) -> list[Path]:
+    """Files of a profiled run, as its record names them; raises UserError if that is not whole."""
+    record = read_record(run_folder / RECORD)
+    attempt = run_folder / f"attempt-{record['attempt']}"
+    return [attempt / name for name in record["profile"]["files"]]
+
+
+def functions_table(experiment: Mapping[str, Any], runs: Path) -> pd.DataFrame | None:
+    """Per point that ran under cProfile its functions by falling time; None where none did.
+
+    ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs. Times are
+    seconds and means over the ranks: ``own_s`` spent in the function itself, ``total_s`` with all
+    that it called (the one that the profile itself began with is the whole). ``share`` is own_s
+    over the sum of all own times. At most MAX_FUNCTIONS rows a point, of at most MAX_RUNS points.
+    """
+    profiled = [
+        run for run in experiment["profiles"] if run["kind"] == CPROFILE and run["status"] == "done"
+    ]
+    frames = []
+    for run in profiled[:MAX_RUNS]:
+        try:
+            files = profile_files(runs / run["run_id"])
+        except (UserError, OSError):
+            continue  # the record has been touched since the plan was made
+        frame = _functions([path for path in files if _RANK_FILE.search(str(path))])
+        if frame is not None:
+            # A parameter that is called as one of the columns is told by the run's id alone.
+            names = [name for name in experiment["axes"] if name not in frame]
+            point = {name: run["point"][name] for name in names}
+            for position, (name, value) in enumerate({"run_id": run["run_id"], **point}.items()):
+                frame.insert(position, name, [value] * len(frame))
+            frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def _functions(files: Sequence[Path]) -> pd.DataFrame | None:
+    """Functions of one run by falling own time, from the profiles of its ranks."""
+    ranks = [stats for path in files if (stats := _read(path)) is not None]
+    if not ranks:
+        return None
+    sums: dict[_Function, Any] = {}
+    for stats in ranks:
+        for function, (_, calls, own, total, _) in stats.items():
+            sums[function] = sums.get(function, 0.0) + np.array([calls, own, total])
+    whole = sum(values[1] for values in sums.values())
+    top = sorted(sums.items(), key=lambda item: -item[1][1])[:MAX_FUNCTIONS]
+    values = np.array([value for _, value in top]) / len(ranks)
+    return pd.DataFrame(
+        {
+            "profiled_ranks": len(ranks),
+            "function": [name for (_, _, name), _ in top],
+            "place": [_place(file, line) for (file, line, _), _ in top],
+            "calls": values[:, 0],
+            "own_s": values[:, 1],
+            "total_s": values[:, 2],
+            "share": [value[1] / whole if whole > 0 else np.nan for _, value in top],
+        }
+    )
+
+
+def _read(path: Path) -> Mapping[_Function, Any] | None:
+    """What a file of cProfile holds; None if it is not whole."""
+    try:
+        found: Mapping[_Function, Any] = pstats.Stats(str(path)).stats  # type: ignore[attr-defined]
+    except (OSError, ValueError, EOFError, TypeError, AttributeError):
+        return None
+    return found
+
+
+def _place(file: str, line: int) -> str:
+    """``horovod/tensorflow/mpi_ops.py:120``; empty for what is built in."""
+    return "" if file.startswith("~") else f"{_BEFORE_PACKAGE.sub('', file)}:{line}"

@@ -1,0 +1,48 @@
+"""Profiled runs: which profiles there are, and where the run that is profiled lies.
+
+A profiled run is one more run of a point. It costs time of its own, so it is never one of the
+measured ones: it lies beside them in ``<run_id>.<kind>``, and no table of times has it.
+
+Standard library only, for the launcher.
+"""
+
+from pathlib import Path
+from typing import Any
+
+NONE = "none"
+CPROFILE, TENSORFLOW, HOROVOD_TIMELINE = "cprofile", "tensorflow", "horovod_timeline"
+KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE)
+# What works with any program; the others are the business of our own ones' harness.
+FOREIGN_KINDS = (HOROVOD_TIMELINE,)
+
+FOLDER = "profile"  # in the attempt's folder
+TIMELINE = "horovod_timeline.json"
+
+
+def folder_name(run_id: str, kind: str) -> str:
+    """Name of the folder of a run: its id, and for a profiled one the kind after it."""
+    return run_id if kind == NONE else f"{run_id}.{kind}"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Run id and kind of profile of a folder's name."""
+    run_id, _, kind = name.partition(".")
+    return run_id, kind or NONE
+
+
+def environment(kind: str, work: Path) -> dict[str, str]:
+    """Variables that make a program leave its profile in the attempt's folder ``work``."""
+    if kind == NONE:
+        return {}
+    folder = work.resolve() / FOLDER
+    folder.mkdir()
+    if kind == HOROVOD_TIMELINE:
+        return {"HOROVOD_TIMELINE": str(folder / TIMELINE)}
+    return {"SCALESWEEP_PROFILE": kind, "SCALESWEEP_PROFILE_FOLDER": str(folder)}
+
+
+def left_files(kind: str, work: Path) -> dict[str, Any]:
+    """``profile`` of a record: the kind, and the files that are not empty, relative to ``work``."""
+    folder = work / FOLDER
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    return {"kind": kind, "files": [str(path.relative_to(work)) for path in files]}

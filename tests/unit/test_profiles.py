@@ -1,0 +1,184 @@
+"""Profiled runs: which there are, where they lie, and what is read from what they leave."""
+
+import cProfile
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.errors import UserError
+from scalesweep.options import read_options
+from scalesweep.plan import build_plan
+from scalesweep.plantext import plan_text
+from scalesweep.profiletables import MAX_FUNCTIONS, functions_table
+from scalesweep.profiling import KINDS, environment, folder_name, split_name
+from scalesweep.record import BadRecord, read_record, write_record
+from scalesweep.runs import run_spec
+from scalesweep.store import NEW, RunState, scan
+
+Load = Callable[[str], Campaign]
+BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\n"
+
+
+def record_of(run_id: str, kind: str | None = None, files: list[str] | None = None) -> Any:
+    record: dict[str, Any] = {
+        "run_id": run_id, "benchmark": "toy", "version": 1, "point": {"ranks": 1}, "repeat": 0,
+        "site": "toy", "source": "measured", "started": "", "ended": "", "wall_s": 1.0,
+        "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
+        "environment": {}, "notes": {}, "git": None, "command": [],
+    }  # fmt: skip
+    return record if kind is None else {**record, "profile": {"kind": kind, "files": files or []}}
+
+
+def test_a_profile_adds_one_run_a_point_and_changes_no_id(campaign_of: Load) -> None:
+    plain, profiled = campaign_of(BODY), campaign_of(BODY + "profile: cprofile\n")
+    assert profiled.experiments[0].runs == plain.experiments[0].runs
+    assert plain.experiments[0].profiles == ()
+    names = [run.run_id for run in profiled.experiments[0].profiles]
+    first = [run.run_id for run in plain.experiments[0].runs if run.repeat == 0]
+    assert names == [f"{run_id}.cprofile" for run_id in first]
+    # What is measured comes first.
+    assert list(profiled.unique_runs()) == [*plain.unique_runs(), *names]
+
+
+def test_the_launcher_is_told_the_run_and_the_kind(campaign_of: Load) -> None:
+    campaign = campaign_of(BODY + "profile: tensorflow\n")
+    experiment = campaign.experiments[0]
+    spec = run_spec(campaign, experiment, experiment.profiles[0])
+    assert spec["run_id"] == experiment.runs[0].run_id
+    assert spec["profile"] == "tensorflow"
+    assert Path(spec["folder"]).name == f"{spec['run_id']}.tensorflow"
+    assert run_spec(campaign, experiment, experiment.runs[0])["profile"] == "none"
+
+
+def test_the_override_names_a_kind_or_none(toy: Path, campaign_of: Load) -> None:
+    asked = campaign_of(BODY + "profile: cprofile\n")
+    assert not load_campaign(asked.file, profile="none").experiments[0].profiles
+    other = load_campaign(asked.file, profile="horovod_timeline")
+    assert {run.profile for run in other.experiments[0].profiles} == {"horovod_timeline"}
+    # Whether profiles are asked for belongs to the state that a report is made of.
+    assert len({asked.digest, other.digest}) == 2
+    with pytest.raises(UserError, match=r"--config profile=perf: allowed: profile=none, profile=c"):
+        read_options({"profile": "perf"})
+
+
+def test_a_foreign_program_has_horovods_timeline_only(toy: Path, campaign_of: Load) -> None:
+    path = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    metric = "{metric: x, pattern: 'x (\\d+)', unit: s, better: lower, scope: total}"
+    extract = f"result: {{extract: [{metric}]}}"
+    path.write_text(path.read_text().replace("result: native", extract))
+    with pytest.raises(UserError, match=r"experiments\.e\.profile: 'cprofile': .*foreign program"):
+        campaign_of("profile: cprofile\n")
+    assert campaign_of("profile: horovod_timeline\n").experiments[0].profiles
+
+
+def test_names_of_folders() -> None:
+    for kind in ("none", *KINDS):
+        assert split_name(folder_name("toy-r1-0123456789ab", kind)) == ("toy-r1-0123456789ab", kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "variables"),
+    [
+        ("none", set()),
+        ("cprofile", {"SCALESWEEP_PROFILE", "SCALESWEEP_PROFILE_FOLDER"}),
+        ("horovod_timeline", {"HOROVOD_TIMELINE"}),
+    ],
+)
+def test_variables_that_ask_for_a_profile(tmp_path: Path, kind: str, variables: set[str]) -> None:
+    assert environment(kind, tmp_path).keys() == variables
+    assert (tmp_path / "profile").is_dir() == (kind != "none")
+
+
+def test_a_profiled_record_cannot_pass_for_a_measured_one(tmp_path: Path) -> None:
+    run_id = "toy-r1-0123456789ab"
+    written = write_record(tmp_path / f"{run_id}.cprofile", record_of(run_id, "cprofile"))
+    assert read_record(written)["run_id"] == run_id
+    written.parent.rename(tmp_path / run_id)
+    with pytest.raises(BadRecord, match="is of run"):
+        read_record(tmp_path / run_id / "record.json")
+    with pytest.raises(BadRecord, match="names no kind"):
+        write_record(tmp_path / "other", record_of(run_id, "perf"))
+
+
+def profiled(campaign: Campaign, run: int = 0) -> Path:
+    """Leave a cProfile of two ranks as a profiled run does; returns the run's folder."""
+    experiment = campaign.experiments[0]
+    folder = campaign.runs_folder / f"{experiment.runs[run].run_id}.cprofile"
+    files = []
+    for rank in range(2):
+        with cProfile.Profile() as profile:
+            for _ in range(50 * (rank + 1)):
+                json.dumps({"a": [1, 2, 3]}, sort_keys=True)
+        path = folder / "attempt-1" / "profile" / f"rank{rank}.prof"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        profile.dump_stats(path)
+        files.append(f"profile/{path.name}")
+    write_record(folder, record_of(experiment.runs[run].run_id, "cprofile", files))
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def plan_of(campaign: Campaign) -> dict[str, Any]:
+    return build_plan(campaign, scan(campaign.runs_folder, campaign.unique_runs()))
+
+
+@pytest.mark.usefixtures("here")
+def test_the_plan_has_profiles_beside_the_runs(campaign_of: Load) -> None:
+    campaign = campaign_of(BODY + "profile: cprofile\n")
+    profiled(campaign)
+    (entry,) = plan_of(campaign)["experiments"]
+    assert [run["status"] for run in entry["profiles"]] == ["done", "new"]
+    assert len(entry["runs"]) == 6
+    assert not any("." in run["run_id"] for run in entry["runs"])
+    text = plan_text(plan_of(campaign))
+    assert "6 runs, 0 done, 0 failed, 6 new" in text
+    assert "profiled with cprofile: 2 runs more, 1 done, 0 failed, 1 new" in text
+    # Not asked for any more, those that are there stay in sight.
+    (entry,) = plan_of(load_campaign(campaign.file, profile="none"))["experiments"]
+    assert [run["status"] for run in entry["profiles"]] == ["done"]
+
+
+@pytest.mark.usefixtures("here")
+def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
+    campaign = campaign_of(BODY + "profile: cprofile\n")
+    profiled(campaign)
+    (entry,) = plan_of(campaign)["experiments"]
+    table = functions_table(entry, campaign.runs_folder)
+    assert table is not None
+    assert len(table) <= MAX_FUNCTIONS
+    assert table["ranks"].unique().tolist() == [1]  # of the point
+    assert table["profiled_ranks"].unique().tolist() == [2]
+    row = table[table["function"] == "dumps"].iloc[0]
+    assert row["calls"] == 75.0  # 50 on one rank, 100 on the other
+    assert row["place"].startswith("json/__init__.py:")
+    assert table["own_s"].is_monotonic_decreasing
+    assert 0 < table["share"].sum() <= 1 + 1e-9
+    assert (table["total_s"] >= table["own_s"] - 1e-12).all()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("content", [b"", b"junk", b"\xe3\x00\x00", b"i\x01\x00\x00\x00"])
+def test_a_profile_that_is_not_whole_is_passed_over(campaign_of: Load, content: bytes) -> None:
+    campaign = campaign_of(BODY + "profile: cprofile\n")
+    folder = profiled(campaign)
+    (folder / "attempt-1" / "profile" / "rank1.prof").write_bytes(content)
+    (entry,) = plan_of(campaign)["experiments"]
+    table = functions_table(entry, campaign.runs_folder)
+    assert table is not None
+    assert table["profiled_ranks"].unique().tolist() == [1]
+
+
+def test_no_table_without_profiles(campaign_of: Load) -> None:
+    campaign = campaign_of(BODY)
+    states = {run_id: RunState(NEW) for run_id in campaign.unique_runs()}
+    (entry,) = build_plan(campaign, states)["experiments"]
+    assert entry["profiles"] == []
+    assert functions_table(entry, campaign.runs_folder) is None

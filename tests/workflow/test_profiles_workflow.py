@@ -1,0 +1,59 @@
+"""Profiled runs through Snakemake: beside the measured ones, and in no table of times."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from tests.conftest import make_project
+
+CAMPAIGN = """
+campaign: profiled
+site: toy
+experiments:
+  e:
+    benchmark: toy
+    axes: {ranks: [1, 2]}
+    repeats: 2
+"""
+
+
+def test_profiles_are_runs_of_their_own(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    project.write("c.yaml", CAMPAIGN)
+    assert project.snakemake("--configfile", "c.yaml").returncode == 0
+    measured = project.records()
+    tables = project.path / "results" / "tables" / "e"
+    points = pd.read_parquet(tables / "points.parquet")
+
+    plan = project.snakemake("plan", "--configfile", "c.yaml", "--config", "profile=cprofile")
+    assert "profiled with cprofile: 2 runs more, 0 done, 0 failed, 2 new" in plan.stdout
+    done = project.snakemake("--configfile", "c.yaml", "--config", "profile=cprofile")
+    assert done.returncode == 0, done.stderr
+    after = project.records()
+    profiled = after.keys() - measured.keys()
+    assert {name.partition(".")[2] for name in profiled} == {"cprofile"}
+    assert len(profiled) == 2
+    assert {name: after[name] for name in measured} == measured
+    assert pd.read_parquet(tables / "points.parquet").equals(points)
+    assert len(pd.read_parquet(tables / "runs.parquet")) == 4
+    assert "iterencode" in " ".join(pd.read_parquet(tables / "functions.parquet")["function"])
+    report = (project.path / "results" / "report.html").read_text()
+    assert "rank0.prof" in report and "4 of 4 runs done" in report
+
+    # Nothing is left to do, and the profiles stay in the report of a call that asks for none.
+    again = project.snakemake("--configfile", "c.yaml", "--config", "profile=cprofile")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert project.snakemake("--configfile", "c.yaml").returncode == 0
+    assert project.records() == after
+    assert "rank0.prof" in (project.path / "results" / "report.html").read_text()
+
+
+def test_a_run_that_leaves_no_profile_has_failed(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    behaviour = "    profile: cprofile\n    fixed: {behaviour: unprofiled}\n"
+    project.write("c.yaml", CAMPAIGN.replace("    repeats: 2\n", behaviour))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0
+    assert "BAD_RESULT: profile cprofile: the run has left no file of it" in done.stderr
+    report = (project.path / "results" / "report.html").read_text()
+    assert "2 of 2 runs done" in report and "the run has left no file of it" in report

@@ -1,0 +1,61 @@
+"""Profiles of a benchmark program, where the launcher asks for one (by its variables).
+
+cprofile: each rank's Python functions, from the first line of its main on, as ``rank<r>.prof``
+(module pstats reads it). tensorflow: what TensorFlow's own profiler sees on each rank, from the
+start of Horovod to its end, for TensorBoard. A Horovod timeline is Horovod's own business.
+"""
+
+import contextlib
+import cProfile
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+CPROFILE, TENSORFLOW = "cprofile", "tensorflow"
+# Of horovodrun and our own launcher, Open MPI, MPICH and its kin, Slurm.
+_RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+
+
+def _folder(kind: str) -> Path | None:
+    """Where to leave a profile of this kind; None if it was not asked for."""
+    if os.environ.get("SCALESWEEP_PROFILE") != kind:
+        return None
+    return Path(os.environ["SCALESWEEP_PROFILE_FOLDER"])
+
+
+def _rank() -> int:
+    """Number of this rank before Horovod knows it, from what the launcher of the ranks has set."""
+    return next((int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ), 0)
+
+
+@contextlib.contextmanager
+def python_functions() -> Iterator[None]:
+    """Profile the body of a ``with`` statement with cProfile, also when it raises."""
+    folder = _folder(CPROFILE)
+    if folder is None:
+        yield
+        return
+    profile = cProfile.Profile()
+    try:
+        profile.enable()
+        yield
+    finally:
+        profile.disable()
+        profile.dump_stats(folder / f"rank{_rank()}.prof")
+
+
+def start_tensorflow(rank: int) -> None:
+    """Start TensorFlow's profiler on this rank if it was asked for."""
+    folder = _folder(TENSORFLOW)
+    if folder is not None:
+        import tensorflow as tf
+
+        tf.profiler.experimental.start(str(folder / f"rank{rank}"))
+
+
+def stop_tensorflow() -> None:
+    """Stop it and write what it has seen."""
+    if _folder(TENSORFLOW) is not None:
+        import tensorflow as tf
+
+        tf.profiler.experimental.stop()
