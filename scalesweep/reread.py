@@ -17,6 +17,8 @@ from scalesweep.extract import LogsGone
 from scalesweep.foreign import EXTRACTED, read_attempt, read_result
 from scalesweep.lock import only_one
 from scalesweep.patterns import Extract
+from scalesweep.power.outcome import metrics_of
+from scalesweep.power.run import POWER, publish
 from scalesweep.record import (
     FAILURE,
     RECORD,
@@ -84,6 +86,10 @@ def reread(folder: Path, extract: Extract) -> str | None:
         parts["notes"]["extract"] |= _trace(past, extract)
         _set_aside(folder, work, past)
         record = {**kept["record"], **parts}
+        measured = metrics_of(record.get("energy"), record["wall_s"])
+        record["metrics"] = {**measured, **record["metrics"]}
+        if (work / POWER).exists():
+            publish(work, folder)
         samples = work / EXTRACTED
         write_record(folder, record, samples if samples.exists() else None)
         if not reading.arrays:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.errors import UserError
+from scalesweep.power.domains import SOURCES
 from scalesweep.yamlfile import check_schema, load_yaml
 
 SITES = Path(__file__).resolve().parent.parent / "config" / "sites"
@@ -35,6 +36,15 @@ class SlurmSite:
     staging_memory_gb: float
 
 
+@dataclass(frozen=True, slots=True)
+class PowerSampling:
+    """How power is sampled on a site (config/README.md has the keys)."""
+
+    interval_s: float
+    sources: tuple[str, ...]
+    sysfs: str
+
+
 @dataclass(frozen=True)
 class Site:
     """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
@@ -56,6 +66,7 @@ class Site:
     env: Mapping[str, str]
     programs: Mapping[str, str]
     launch: Mapping[str, tuple[str, ...]] | None
+    power: PowerSampling | None
     slurm: SlurmSite | None
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
@@ -143,12 +154,25 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         env=content.get("env", {}),
         programs=content.get("programs", {}),
         launch=content.get("launch"),
+        power=_power(content),
         slurm=_slurm(content, path),
     )
     if site.launch is not None:
         for ranks in (1, 2):
             site.launcher({"ranks": ranks, "ranks_per_node": 2})
     return site
+
+
+def _power(content: Mapping[str, Any]) -> PowerSampling | None:
+    """The ``power`` section of a site file; None if it is off."""
+    section = content.get("power", {})
+    if section == "off":
+        return None
+    return PowerSampling(
+        interval_s=float(section.get("interval_s", 1)),
+        sources=tuple(section.get("sources", SOURCES)),
+        sysfs=section.get("sysfs", "/sys"),
+    )
 
 
 def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:

@@ -36,7 +36,8 @@ class Step:
     """A step of a job (``batch``, ``extern``, ``0``, ...).
 
     ``max_rss_bytes`` is its largest task, ``node_rss_bytes`` all its tasks over its nodes (the
-    mean of a node); both are None where nothing was sampled.
+    mean of a node); both are None where nothing was sampled. ``energy_j`` is what the meters of its
+    nodes counted meanwhile, None where no plugin reads any.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Step:
     signal: int
     max_rss_bytes: int | None
     node_rss_bytes: int | None
+    energy_j: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def parse(text: str) -> dict[int, Job]:
             jobs[int(name)] = _job(row)
         elif job := jobs.get(int(name)):
             jobs[int(name)] = _with_step(job, step, row)
-    return jobs
+    return {job_id: replace(job, energy_j=_energy_of(job)) for job_id, job in jobs.items()}
 
 
 def finished(job: Job) -> bool:
@@ -221,14 +223,24 @@ def _with_step(job: Job, name: str, row: dict[str, str]) -> Job:
         signal=signal,
         max_rss_bytes=_size(row["MaxRSS"]),
         node_rss_bytes=None if used is None else used // (_int(row["NNodes"]) or 1),
+        energy_j=_energy(row["ConsumedEnergyRaw"]),
     )
-    # Steps on the same nodes read the same meters: their energy must not be added up.
     return replace(
         job,
         steps=(*job.steps, step),
         max_rss_bytes=_largest(job.max_rss_bytes, step.max_rss_bytes),
-        energy_j=_largest(job.energy_j, _energy(row["ConsumedEnergyRaw"])),
     )
+
+
+def _energy_of(job: Job) -> int | None:
+    """Joules of a job: those of its step ``extern`` (all nodes, all the time), else of the largest.
+
+    Steps on the same nodes read the same meters, so they are not added up. Slurm does just that in
+    the job's own row, unless PrologFlags=Contain gives it a step ``extern``
+    (_internal_step_complete in slurmctld's step_mgr.c): the row is believed if no step tells.
+    """
+    known = {step.name: step.energy_j for step in job.steps}
+    return known.get("extern") or _largest(*known.values()) or job.energy_j
 
 
 def _largest(*values: int | None) -> int | None:
@@ -272,4 +284,4 @@ def _asked(text: str, nodes: int, cpus: int) -> int | None:
 def _energy(text: str) -> int | None:
     """Joules; None where no plugin measured any (0, nothing, or Slurm's "no value")."""
     value = _int(text)
-    return None if not value or value in _NO_VALUES else value
+    return None if not value or value in _NO_VALUES or value >= 2**63 else value

@@ -171,7 +171,16 @@ def test_memory_asked_for_in_every_spelling(text: str, wanted: int | None) -> No
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("0", None), ("", None), ("18446744073709551614", None), ("4294967294", None), ("52", 52)],
+    [
+        ("0", None),
+        ("", None),
+        ("18446744073709551614", None),
+        ("4294967294", None),
+        ("18446744073709551615", None),
+        ("1.2K", None),
+        ("52", 52),
+        ("5000000000", 5_000_000_000),
+    ],
 )
 def test_energy_is_missing_where_nothing_measures_it(text: str, wanted: int | None) -> None:
     assert parse(f"7|FAILED|1:0||||5|60|2|6|a,b|p|1G|||{text}")[7].energy_j == wanted
@@ -181,6 +190,25 @@ def test_energy_of_steps_on_the_same_nodes_is_not_added_up() -> None:
     steps = "".join(f"7.{s}|COMPLETED|0:0||||5||2|6|a,b||||energy={e}|{e}\n"
                     for s, e in (("batch", 40), ("0", 90)))  # fmt: skip
     assert parse(f"7|COMPLETED|0:0||||5|60|2|6|a,b|p|1G|||\n{steps}")[7].energy_j == 90
+
+
+@pytest.mark.parametrize(
+    ("own", "steps", "wanted"),
+    [
+        # Without PrologFlags=Contain the job's row is the sum of steps that read the same meters.
+        (220, {"batch": 40, "0": 90, "1": 90}, 90),
+        (100, {"batch": 40, "extern": 100, "0": 90, "1": 90}, 100),
+        (0, {"batch": 40, "extern": 0}, 40),
+        (100, {"batch": 0, "0": ""}, 100),
+        (0, {"batch": 0, "0": 0}, None),
+    ],
+)
+def test_energy_of_a_job_is_counted_once(
+    own: int, steps: dict[str, object], wanted: int | None
+) -> None:
+    rows = "".join(f"7.{s}|COMPLETED|0:0||||5||2|6|a,b|||||{e}\n" for s, e in steps.items())
+    text = f"7|COMPLETED|0:0||||5|60|2|6|a,b|p|1G|||{own}\n{rows}"
+    assert parse(text)[7].energy_j == wanted
 
 
 def test_what_is_no_row_is_passed_over() -> None:

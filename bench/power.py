@@ -1,0 +1,146 @@
+"""What sampling power costs: the program beside it, the sampler's own CPU time, and the launch.
+
+(a) A CPU-bound program, one process on each core, with and without a sampler that reads a made
+sysfs tree of 14 counters ten times a second, in turn and in a new order each round: ratio of the
+program's own seconds, with / without; the median over rounds, and that of the fastest of either,
+which a busy machine disturbs less. (b) CPU seconds of a sampler to start, and for each sample.
+(c) Milliseconds by which a launch is longer where there is nothing to read, and where there is.
+
+    python bench/power.py [--json FILE] [--rounds N] [--interval S]
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from scalesweep.power.run import Sampling
+from tests.unit.fake_sysfs import described, write, zone
+
+SOURCES = ["rapl", "pm_counters", "hwmon"]
+# As many processes as cores, each with the same work; prints seconds from the first to the last.
+PROGRAM = """
+import os, sys, time
+begin = time.perf_counter()
+children = []
+for _ in os.sched_getaffinity(0):
+    child = os.fork()
+    if child == 0:
+        total = 0
+        for i in range(int(sys.argv[1])):
+            total += i * i
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+print(time.perf_counter() - begin)
+"""
+PROGRAM_S = 0.7
+
+
+def make_tree(root: Path) -> None:
+    """Two packages with their parts, a node's pm_counters and two sensors."""
+    for package in range(2):
+        zone(root, f"intel-rapl:{package}", f"package-{package}")
+        for number, name in enumerate(("core", "uncore", "dram")):
+            zone(root, f"intel-rapl:{package}/intel-rapl:{package}:{number}", name)
+    for name in ("energy", "cpu_energy", "memory_energy", "accel0_energy"):
+        write(root / "cray" / "pm_counters" / name, "1234567 J 1582312345678901 us")
+    for number in range(2):
+        write(root / "class" / "hwmon" / f"hwmon{number}" / "name", "power_meter")
+        write(root / "class" / "hwmon" / f"hwmon{number}" / "power1_average", 250_000_000)
+
+
+def order(sysfs: Path, interval_s: float) -> dict[str, Any]:
+    """What Sampling needs of the launcher's order."""
+    power = {"interval_s": interval_s, "sources": SOURCES, "sysfs": str(sysfs), "nodes": 1}
+    return {"power": power, "env": {}}
+
+
+def program_seconds(loops: int) -> float:
+    """Seconds of the CPU-bound program, as it says itself."""
+    words = [sys.executable, "-c", PROGRAM, str(loops)]
+    return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+
+def beside(sysfs: Path, interval_s: float, loops: int) -> float:
+    """The same beside a sampler."""
+    with tempfile.TemporaryDirectory() as work, Sampling(order(sysfs, interval_s), Path(work)):
+        return program_seconds(loops)
+
+
+def sampler_cpu(sysfs: Path, samples: int) -> tuple[float, int]:
+    """CPU seconds of a sampler for about so many samples, 10 ms apart, and how many they were."""
+    with tempfile.TemporaryDirectory() as work:
+        with Sampling(order(sysfs, 0.01), Path(work)):
+            time.sleep(samples * 0.01)
+        said = described(Path(work))
+    return said["cpu_s"], said["samples"]
+
+
+def launch_ms(sysfs: Path, count: int) -> float:
+    """Median milliseconds of starting and stopping, without a program."""
+    taken = []
+    for _ in range(count):
+        with tempfile.TemporaryDirectory() as work:
+            begin = time.perf_counter()
+            with Sampling(order(sysfs, 1.0), Path(work)):
+                pass
+            taken.append(1000 * (time.perf_counter() - begin))
+    return statistics.median(taken)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--interval", type=float, default=0.1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        made, empty = Path(folder) / "made", Path(folder) / "empty"
+        make_tree(made)
+        empty.mkdir()
+        loops = int(2_000_000 * PROGRAM_S / program_seconds(2_000_000))
+        alone, sampled = [], []
+        for _ in range(given.rounds):
+            for way in random.sample((True, False), 2):
+                if way:
+                    sampled.append(beside(made, given.interval, loops))
+                else:
+                    alone.append(program_seconds(loops))
+        ratios = [with_it / without for with_it, without in zip(sampled, alone, strict=True)]
+        few, many = sampler_cpu(made, 20), sampler_cpu(made, 300)
+        per_sample = (many[0] - few[0]) / (many[1] - few[1])
+        result = {
+            "cores": len(os.sched_getaffinity(0)),
+            "interval_s": given.interval,
+            "ratio": statistics.median(ratios),
+            "ratio_of_the_fastest": min(sampled) / min(alone),
+            "ratios": ratios,
+            "start_cpu_s": few[0] - per_sample * few[1],
+            "cpu_s_per_sample": per_sample,
+            "launch_ms_nothing": launch_ms(empty, 200),
+            "launch_ms_sampler": launch_ms(made, 10),
+        }
+    print(f"program beside a sampler every {given.interval:g} s / alone: {result['ratio']:.4f}")
+    print(f"of the fastest of either: {result['ratio_of_the_fastest']:.4f}")
+    print(f"sampler: {result['start_cpu_s']:.3f} CPU seconds to start, {per_sample:.5f} per sample")
+    print(f"a launch takes {result['launch_ms_nothing']:.2f} ms longer where nothing can be read")
+    print(f"and {result['launch_ms_sampler']:.0f} ms longer with a sampler")
+    if given.json:
+        given.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Samplers on every node of a job, beside the program's own step."""
+
+import csv
+import subprocess
+import time
+from pathlib import Path
+
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
+from tests.unit.fake_sysfs import Rising, zone
+
+pytestmark = needs_slurm
+
+CAMPAIGN = """\
+campaign: c
+site: toy_cluster
+experiments:
+  e:
+    benchmark: toy
+    fixed: {{ranks: 2, ranks_per_node: 1, behaviour: {behaviour}}}
+"""
+
+
+def project_with_power(folder: Path, cluster: Cluster, behaviour: str) -> SlurmProject:
+    power = f"power: {{interval_s: 0.2, sources: [rapl], sysfs: {folder / 'sys'}}}\n"
+    project = slurm_project(folder / "p", cluster, more=power)
+    project.write("c.yaml", CAMPAIGN.format(behaviour=behaviour))
+    return project
+
+
+def samplers(folder: Path) -> list[str]:
+    found = subprocess.run(
+        ["pgrep", "-f", f"sampler.py --out {folder}"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.split()
+
+
+def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    project = project_with_power(tmp_path, cluster, "slow")
+    with Rising({package: 100.0}):
+        code, said = project.slurm("--configfile", "c.yaml")
+    assert code == 0, said
+    (run_id,) = project.run_ids().values()
+    record = project.result(run_id, "record.json")
+    energy = record["energy"]
+    assert energy["missing"] is None, energy
+    assert len(energy["hosts"]) == 2 and set(energy["hosts"]) <= set(cluster.nodes)
+    # Both nodes are this machine: each reads the same counter.
+    first, second = (each["rapl:package-0"]["joules"] for each in energy["domains"].values())
+    assert abs(first - second) < 0.02 * first
+    assert energy["joules"] == first + second and energy["sampler_cpu_s"] > 0
+    assert 0.7 * 200 < energy["mean_watts"] < 1.05 * 200
+    (path,) = project.path.glob(f"results/runs/*/{run_id}/power.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["host"] for row in rows} == set(energy["hosts"])
+    # The program had its step to itself, and it was not slowed by waiting for the other one.
+    (job,) = project.jobs(run_id)
+    assert job["state"] == "COMPLETED" and record["wall_s"] < 9 + 5
+    assert wait_until(lambda: not samplers(project.path), 10)
+
+
+def test_samplers_end_with_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    project = project_with_power(tmp_path, cluster, "hang")
+    with project.start("--configfile", "c.yaml") as process:
+        try:
+            assert wait_until(lambda: len(samplers(project.path)) >= 2, 90)
+            time.sleep(1)
+            jobs = cluster.run("squeue", "-ho%A").split()
+            cluster.run("scancel", *jobs)
+            assert wait_until(lambda: not samplers(project.path), 30)
+        finally:
+            process.kill()

@@ -1,0 +1,85 @@
+"""A made /sys with counters of energy and sensors of power, in the forms of the real one."""
+
+import json
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+RANGE = 262_143_328_850  # max_energy_range_uj of an Intel package: 2**32 times 61 uJ
+
+
+def write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # By rename: a reader never finds the file empty.
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(f"{value}\n")
+    temporary.replace(path)
+    return path
+
+
+def zone(root: Path, place: str, name: str, energy_uj: int = 0, most: int = RANGE) -> Path:
+    """A zone of RAPL (``intel-rapl:0``, ``intel-rapl:0/intel-rapl:0:1``); its counter."""
+    folder = root / "class" / "powercap" / place
+    write(folder / "name", name)
+    write(folder / "max_energy_range_uj", most)
+    return write(folder / "energy_uj", energy_uj)
+
+
+def deny(path: Path) -> None:
+    """Make a file unreadable. Root may read all, so a link to itself stands in (ELOOP)."""
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+class Rising:
+    """Counters that rise by a known power, from a thread, until the end of the with block.
+
+    ``microjoules``: counter -> [(monotonic seconds, value written)].
+    """
+
+    def __init__(self, watts: dict[Path, float], start: int = 0, wrap: int = RANGE) -> None:
+        self.watts, self.start, self.wrap = watts, start, wrap
+        self.microjoules: dict[Path, list[tuple[float, int]]] = {path: [] for path in watts}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._rise, daemon=True)
+
+    def __enter__(self) -> "Rising":
+        self._begun = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _rise(self) -> None:
+        while not self._over.wait(0.005):
+            for path, watts in self.watts.items():
+                now = time.monotonic()
+                value = self.start + round(watts * (now - self._begun) * 1e6)
+                self.microjoules[path].append((now, value))
+                write(path, value % self.wrap)
+
+    def between(self, path: Path, first: float, last: float) -> float:
+        """Joules by which the counter rose between two times of the monotonic clock."""
+        start, end = (
+            max((value for at, value in self.microjoules[path] if at <= time), default=self.start)
+            for time in (first, last)
+        )
+        return (end - start) / 1e6
+
+    def doubt(self, path: Path) -> float:
+        """Joules by which two readers may differ, as a busy machine makes the thread late."""
+        times = [at for at, _ in self.microjoules[path]]
+        late = max(right - left for left, right in pairwise(times))
+        return self.watts[path] * (2 * late + 0.02)
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """What the only sampler that wrote to a folder says."""
+    (path,) = folder.glob("power-*.json")
+    content = json.loads(path.read_text())
+    assert isinstance(content, dict)
+    return content
