@@ -191,6 +191,18 @@ def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 
     return Interval(ratio / factor, ratio * factor, "t-log")
 
 
+def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:
+    """MLPerf's result of several runs: the mean of ``values`` without the best and the worst.
+
+    One run that was not finished counts as the worst. NaN if more were not finished, or if there
+    are fewer than three runs (MLPerf training rules, "Benchmark Results").
+    """
+    array = np.sort(_finite(values).reshape(-1))
+    if unfinished > 1 or array.size + unfinished < 3:
+        return np.nan
+    return float(array[1 : array.size - 1 + unfinished].mean())
+
+
 def outliers(values: ArrayLike, names: Sequence[str]) -> list[Outlier]:
     """Values whose modified z-score exceeds 3.5, named; nothing is dropped.
 

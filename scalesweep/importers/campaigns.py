@@ -32,13 +32,15 @@ class Rules:
     ``methods`` are parameters that say how workers exchange what they learn: each method has a
     scaling experiment of its own, and where a method was not measured on one worker, the only
     method that was is its base: one worker exchanges nothing. ``prefix`` keeps the names of
-    several benchmarks apart.
+    several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
+    same over all ranks together, as where ranks share a data set.
     """
 
     scaling: str
     comparisons: tuple[Comparison, ...]
     methods: tuple[str, ...] = ()
     prefix: str = ""
+    totals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,13 @@ def _scale(benchmark: Benchmark) -> tuple[str, ...]:
     return (*benchmark.scale_parameters, "ranks_per_node")
 
 
+def _series_key(benchmark: Benchmark, point: Point, rules: Rules, methods: bool = True) -> str:
+    """What the points of a scaling series share; without ``methods`` they may differ in those."""
+    totals = {name: point[name] * benchmark.scale_of(point) for name in rules.totals}
+    without = _scale(benchmark) + (() if methods else rules.methods)
+    return _key({**point, **totals}, without)
+
+
 def _alike(points: Sequence[Point], vary: Sequence[str]) -> Iterator[Point]:
     """Points of the groups that are equal but for ``vary`` and take several values of it."""
     groups: dict[str, list[Point]] = {}
@@ -140,14 +149,14 @@ def _scaling_groups(
     name = rules.prefix + rules.scaling
     what = f"Scaling over {benchmark.scale}"
     if not rules.methods:
-        yield _Group(name, f"{what}.", True, tuple(_series(benchmark, points)))
+        yield _Group(name, f"{what}.", True, tuple(_series(benchmark, points, rules)))
         return
     methods: dict[str, list[Point]] = {}
     for point in points:
         methods.setdefault(_method(point, rules.methods, points), []).append(point)
     lent: dict[tuple[str, str], list[Point]] = {}
     for method, members in methods.items():
-        own = tuple(_series(benchmark, members))
+        own = tuple(_series(benchmark, members, rules))
         yield _Group(f"{name}_{method}", f"{what}, {_words(method)}.", True, own)
         taken = {canonical_json(point) for point in own}
         for point in members:
@@ -166,11 +175,11 @@ def _scaling_groups(
         )
 
 
-def _series(benchmark: Benchmark, points: Sequence[Point]) -> Iterator[Point]:
+def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[Point]:
     """Points of the groups that differ in nothing but their scale."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        groups.setdefault(_key(point, _scale(benchmark)), []).append(point)
+        groups.setdefault(_series_key(benchmark, point, rules), []).append(point)
     for group in groups.values():
         if len({benchmark.scale_of(point) for point in group}) > 1:
             yield from group
@@ -233,7 +242,7 @@ def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
         work = benchmark.total_work(point)
         if not work:
             return "none"
-        key = _key(point, (*_scale(benchmark), *rules.methods))
+        key = _series_key(benchmark, point, rules, methods=False)
         each.setdefault(key, set()).add(work / benchmark.scale_of(point))
         total.setdefault(key, set()).add(work)
     for scaling, sizes in (("weak", each), ("strong", total)):

@@ -1,6 +1,7 @@
 """What the scripts that import share: arguments, records, the campaign and its report."""
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,21 +15,30 @@ from scalesweep.site import load_site
 from scalesweep.workflow import report_command
 
 
-def arguments(importer: str, description: str | None, source: str) -> argparse.Namespace:
+def arguments(
+    importer: str, description: str | None, source: str, ranks: bool = False
+) -> argparse.Namespace:
     """Arguments of an importer's script; ``source`` says what is read (FILE_OR_FOLDER).
 
-    Raises UserError if no source is named or the site is unknown.
+    With ``ranks`` the number of ranks may be named (``args.ranks``, else None). Raises UserError
+    if no source is named, the site is unknown or the number of ranks is none.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--source", required=True, help="what is imported")
     parser.add_argument("--site", required=True, help="the site to file the runs under")
     parser.add_argument("--results", required=True, help="results folder to import into")
+    parser.add_argument("--ranks", default="", help="of runs that do not tell how many they had")
     parser.add_argument("--snakefile", required=True, help="the workflow, for the report")
     args = parser.parse_args()
     if not args.source:
         what = source.lower().replace("_", " ")
         raise UserError(f"{importer}: name the {what}: --config source={source}")
     load_site(args.site)
+    if args.ranks and not ranks:
+        raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")
+    if args.ranks and not re.fullmatch(r"[1-9]\d{0,6}", args.ranks, re.ASCII):
+        raise UserError(f"--config ranks={args.ranks}: a whole number from 1 to 9999999")
+    args.ranks = int(args.ranks) if args.ranks else None
     return args
 
 

@@ -3,30 +3,39 @@
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from scalesweep.errors import UserError
-from scalesweep.importers import keras, tfcnn
+from scalesweep.importers import history, keras, mllog, mlperf, tfcnn
 from scalesweep.importers.runs import ImportedRun, Refusal
 from scalesweep.importers.tfcnnlog import has_srun_labels
 from scalesweep.logs import Line, read_lines
 
-RULES = {tfcnn.BENCHMARK: tfcnn.RULES, keras.BENCHMARK: keras.RULES}
+RULES = {kind.BENCHMARK: kind.RULES for kind in (tfcnn, keras, mlperf, history)}
 
 _Reader = Callable[[Iterable[Line], Path], tuple[list[ImportedRun], list[Refusal]]]
-# What tells the kind of a log, and who reads it.
-_KINDS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(r"images/sec: |\bModel: {7}\S"), tfcnn.read_jobs),
-    (re.compile(r"Samples/sec: |^parallelization method: "), keras.read_jobs),
-)
+_Kinds = tuple[tuple[re.Pattern[str], _Reader], ...]
 
 
-def read_source(path: Path) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
+def _kinds(ranks: int | None) -> _Kinds:
+    """What tells the kind of a log, and who reads it."""
+    return (
+        (re.compile(r"images/sec: |\bModel: {7}\S"), tfcnn.read_jobs),
+        (re.compile(r"Samples/sec: |^parallelization method: "), keras.read_jobs),
+        (mllog.SIGN, partial(mlperf.read_jobs, ranks=ranks)),
+        (history.SIGN, partial(history.read_runs, ranks=ranks)),
+    )
+
+
+def read_source(
+    path: Path, ranks: int | None = None
+) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
     """Runs of a log, or of every log below a folder in the natural order of their names.
 
-    Returns the runs, the refusals, and the files that are no log of a known kind. Links to
-    folders and hidden files are not followed. Raises UserError if there is no such file or folder
-    or no log in it.
+    ``ranks`` is the number of ranks of runs whose logs do not tell it. Returns the runs, the
+    refusals, and the files that are no log of a known kind. Links to folders and hidden files are
+    not followed. Raises UserError if there is no such file or folder or no log in it.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
@@ -35,7 +44,7 @@ def read_source(path: Path) -> tuple[list[ImportedRun], list[Refusal], list[Path
     others: list[Path] = []
     for file in _files(path, refusals):
         try:
-            found = _read(file)
+            found = _read(file, _kinds(ranks))
         except OSError as error:
             refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
@@ -45,7 +54,10 @@ def read_source(path: Path) -> tuple[list[ImportedRun], list[Refusal], list[Path
             runs += found[0]
             refusals += found[1]
     if not runs and not refusals:
-        raise UserError(f"{path}: holds no log of tf_cnn_benchmarks or of keras-multi-gpu")
+        raise UserError(
+            f"{path}: holds no log of tf_cnn_benchmarks, keras-multi-gpu or MLPerf, and no history "
+            "of Keras's CSVLogger"
+        )
     return runs, refusals, others
 
 
@@ -74,11 +86,11 @@ def _natural(path: Path) -> list[list[tuple[int, str]]]:
     ]
 
 
-def _read(file: Path) -> tuple[list[ImportedRun], list[Refusal]] | None:
+def _read(file: Path, kinds: _Kinds) -> tuple[list[ImportedRun], list[Refusal]] | None:
     """Runs and refusals of a file; None if it is no log of a known kind."""
     if not file.is_file():
         raise OSError(0, "not a regular file")
-    readers = _readers(file)
+    readers = _readers(file, kinds)
     if not readers:
         return None
     srun_labels = has_srun_labels(read_lines(file))
@@ -91,8 +103,8 @@ def _read(file: Path) -> tuple[list[ImportedRun], list[Refusal]] | None:
     return (runs, refusals) if runs or refusals else None
 
 
-def _readers(file: Path) -> list[_Reader]:
-    wanted = dict(_KINDS)
+def _readers(file: Path, kinds: _Kinds) -> list[_Reader]:
+    wanted = dict(kinds)
     found: list[_Reader] = []
     for line in read_lines(file):
         for sign in [sign for sign in wanted if sign.search(line.text)]:

@@ -150,9 +150,9 @@ def _write(
         "ended": _stamp(run.ended),
         "wall_s": None,
         "attempt": 1,
-        "phases": {},
+        "phases": dict(run.phases),
         "metrics": dict(run.metrics),
-        "work": {"samples_per_epoch": samples_per_epoch, "bytes_per_epoch": None},
+        "work": {"samples_per_epoch": samples_per_epoch or None, "bytes_per_epoch": None},
         "resources": {"hosts": [], "slurm_nodes": []},
         "environment": {
             "ranks": [],
@@ -170,6 +170,8 @@ def _write(
         "git": None,
         "command": list(run.command),
     }
+    if run.phase_spans:
+        record["phase_spans"] = [list(span) for span in run.phase_spans]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         samples = Path(scratch) / SAMPLES

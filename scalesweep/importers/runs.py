@@ -1,6 +1,6 @@
 """What every importer yields: runs in terms of our benchmarks, and refusals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -47,9 +47,9 @@ class ImportedRun:
 
     ``point`` has the parameters that the source states. ``source_digest`` is of what the run was
     read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
-    own ``work`` tells it. ``variant`` is what sets runs of one point apart without being a
-    parameter (the GPU, a flag): unlike ones never become repeats of each other. ``metrics``,
-    ``environment`` and ``notes`` are as in a record.
+    own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
+    without being a parameter (the GPU, a flag): unlike ones never become repeats of each other.
+    ``metrics``, ``phases``, ``phase_spans``, ``environment`` and ``notes`` are as in a record.
     """
 
     benchmark: str
@@ -64,6 +64,8 @@ class ImportedRun:
     samples_per_epoch: int | None = None
     variant: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    phases: Mapping[str, float] = field(default_factory=dict)
+    phase_spans: Sequence[tuple[str, float, float]] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
 

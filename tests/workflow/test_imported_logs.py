@@ -9,6 +9,7 @@ import pytest
 from scalesweep.yamlfile import check_schema
 from tests.conftest import Project
 from tests.unit import fake_logs as fake
+from tests.unit import fake_mllog as mllog
 
 
 def run_import(project: Project, source: Path, *words: str) -> "tuple[int, str]":
@@ -92,3 +93,40 @@ def test_mistakes(project: Project, config: list[str], told: str) -> None:
     done = project.snakemake("import_logs", *words)
     assert done.returncode != 0
     assert told in done.stdout + done.stderr and "Traceback" not in done.stdout
+
+
+def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
+    source = tmp_path / "mlperf"
+    source.mkdir()
+    for number, epochs in enumerate((3, 5, 4)):
+        errors = [0.3] * (epochs - 1) + [0.1]
+        lines = mllog.training(errors, ms=mllog.T0 + number * 10**8)
+        (source / f"result_{number}.txt").write_text("".join(lines))
+    (source / "history.log").write_text("epoch,acc,loss,val_acc,val_loss\n0,0.5,0.7,0.6,0.6\n")
+    (source / "deepcam.txt").write_text("".join(mllog.training(benchmark="deepcam")))
+
+    code, told = run_import(project, source, "results=results/none")
+    assert "imported: 1 runs, refused: 4" in told  # the history, whose rank is assumed
+    assert "the log does not tell the number of ranks: add ranks=N to --config" in told
+    for ranks in ("0", "many"):
+        code, told = run_import(project, source, f"ranks={ranks}")
+        assert code != 0 and f"error: --config ranks={ranks}: a whole number from 1" in told
+
+    code, told = run_import(project, source, "ranks=32")
+    assert code == 0, told
+    assert "imported: 4 runs, refused: 1" in told and "MLPerf's benchmark 'deepcam'" in told
+    results = project.path / "results" / "imported"
+    runs = table(results, "mlperf_other_points", "runs")
+    assert [row["epochs_run_mean_run"] for row in runs] == ["3.0", "5.0", "4.0"]
+    times = [float(row["run_time_mean_run"]) for row in runs]
+    assert times == pytest.approx([mllog.run_time(3), mllog.run_time(5), mllog.run_time(4)])
+    (score,) = table(results, "mlperf_other_points", "score")
+    assert float(score["score"]) == pytest.approx(mllog.run_time(4))
+    assert (score["runs"], score["standard"]) == ("3", "False")
+    curve = table(results, "mlperf_other_points", "epochs")
+    assert [row["validation_mae"] for row in curve[:3]] == ["0.3", "0.3", "0.1"]
+    assert "global_times" not in curve[0]
+    report = (results / "report.html").read_text()
+    assert "Score of 3 runs (MLPerf counts 10; best and worst dropped)" in report
+    for path in sorted(results.glob("runs/imported/*/record.json")):
+        check_schema(json.loads(path.read_text()), "record", path)

@@ -15,15 +15,17 @@ rule import_cosmoflow:
         source=SWEEP.options.get("source", ""),
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
         snakefile=workflow.main_snakefile,
     message:
         "Importing cosmoflow-benchmark results"
     shell:
         "{params.script} --source={params.source:q} --site={params.site:q}"
-        " --results={params.results:q} --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
+        " --results={params.results:q} --ranks={params.ranks:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
 
 
-# snakemake import_logs --config source=FILE_OR_FOLDER [site=LABEL] [results=FOLDER]
+# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N] [site=LABEL] [results=FOLDER]
 use rule import_cosmoflow as import_logs with:
     log:
         f"{RESULTS}/logs/import_logs.log",
@@ -32,6 +34,7 @@ use rule import_cosmoflow as import_logs with:
         source=SWEEP.options.get("source", ""),
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
         snakefile=workflow.main_snakefile,
     message:
-        "Importing logs of tf_cnn_benchmarks and keras-multi-gpu"
+        "Importing logs"

@@ -1,0 +1,51 @@
+"""Findings on MLPerf's score: the time to the target without the best and the worst run."""
+
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding, evidence_of, marked
+from scalesweep.presentation import counted, finite, number
+from scalesweep.scores import STANDARD_RUNS
+from scalesweep.study import Row, Study
+
+MAX_POINTS = 4
+LEAST_RUNS = 3
+_COLUMNS = ("runs", "reached", "best", "worst", "score")
+
+
+def score(study: Study) -> list[Finding]:
+    """The score of every point, or why it has none; of many points the first are told."""
+    rows = [row for row in study.rows("score") if row["runs"]]
+    enough = [row for row in rows if row["runs"] >= LEAST_RUNS]
+    found = [_told(study, row) for row in enough[:MAX_POINTS]]
+    if len(enough) > MAX_POINTS:
+        text = f"Scores of {counted(len(enough) - MAX_POINTS, 'more point')} are in the tables."
+        found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
+    if few := len(rows) - len(enough):
+        text = (
+            f"No score of {counted(few, 'point')} with fewer than {LEAST_RUNS} runs: MLPerf counts "
+            f"{STANDARD_RUNS} and drops the best and the worst."
+        )
+        found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
+    return found
+
+
+def _told(study: Study, row: Row) -> Finding:
+    """The score of a point with enough runs."""
+    runs, missed = int(row["runs"]), int(row["runs"] - row["reached"])
+    where = f" at {study.describe(row)}" if study.axes else ""
+    if finite(row["score"]):
+        level = CONFIRMED if row["standard"] else OPEN
+        counts = "best and worst dropped"
+        if not row["standard"]:
+            counts = f"MLPerf counts {STANDARD_RUNS}; {counts}"
+        worst = "one that missed the target" if missed else f"{number(row['worst'], 4)} s"
+        text = (
+            f"Score of {counted(runs, 'run')}{where} ({counts}): {number(row['score'], 4)} s; "
+            f"best {number(row['best'], 4)} s, worst {worst}."
+        )
+    else:
+        level = WARNING
+        text = (
+            f"No score{where}: {missed:,} of {counted(runs, 'run')} did not reach the target, "
+            "of which MLPerf allows one."
+        )
+    evidence = evidence_of(study, "score", row, _COLUMNS)
+    return Finding(study.name, "score", level, marked(row["source"], text), evidence)

@@ -1,0 +1,485 @@
+"""Importing MLPerf's logs: every way in which they are written, and what they cannot say."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scalesweep.campaign import load_campaign
+from scalesweep.importers.campaigns import campaign_of, write_campaign
+from scalesweep.importers.logfiles import RULES, read_source
+from scalesweep.importers.records import import_runs
+from scalesweep.importers.runs import ImportedRun, Refusal
+from scalesweep.record import read_record
+from tests.unit import fake_mllog as fake
+from tests.unit.fake_mllog import EPOCH, T0, line, training
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write lines into a log each and read them, as of 32 ranks unless they tell."""
+
+    def reader(
+        *logs: "list[str] | str", ranks: int | None = 32
+    ) -> tuple[list[ImportedRun], list[Refusal]]:
+        for number, lines in enumerate(logs):
+            (tmp_path / f"result_{number}.txt").write_text("".join(lines))
+        runs, refusals, _ = read_source(tmp_path, ranks)
+        return runs, refusals
+
+    return reader
+
+
+def one(read: Read, lines: "list[str] | str", **options: Any) -> ImportedRun:
+    (found,), refusals = read(lines, **options)
+    assert refusals == []
+    return found
+
+
+def why(read: Read, lines: "list[str] | str", **options: Any) -> Refusal:
+    runs, (refusal,) = read(lines, **options)
+    assert runs == []
+    return refusal
+
+
+def values(run: ImportedRun) -> dict[str, float]:
+    return {name: metric["value"] for name, metric in run.metrics.items()}
+
+
+def test_a_closed_run(read: Read) -> None:
+    run = one(read, training())
+    assert run.benchmark == "cosmoflow_training"
+    assert run.point == {
+        "ranks": 32, "samples_per_rank": 128, "validation_samples_per_rank": 32, "batch_size": 2,
+        "target_mae": 0.124, "optimizer": "sgd", "base_learning_rate": 0.001,
+        "learning_rate_reference_batch": 32, "warmup_epochs": 4, "decay_epochs": [32, 64],
+        "decay_factors": [0.25, 0.125],
+    }  # fmt: skip
+    assert values(run) == pytest.approx({
+        "run_time": fake.run_time(),
+        "time_to_target": fake.run_time(),
+        "epochs_run": 3,
+        "training_time": 3 * 100.5,
+        "training_samples_per_second": 4096 / 100.5,
+        "final_validation_mae": 0.12,
+    })  # fmt: skip
+    assert run.phases == {"init": 3.5, "data_staging": 4.0, "training": 301.5, "validation": 60.75}
+    assert [span[0] for span in run.phase_spans][:4] == [
+        "init", "data_staging", "training", "validation",
+    ]  # fmt: skip
+    assert run.phase_spans[0][1:] == ((T0 + 1000) / 1000, (T0 + 4500) / 1000)
+    expected = {
+        "validation_mae": [0.4, 0.2, 0.12],
+        "training_times": [100.5] * 3,
+        "validation_times": [20.25] * 3,
+        "epoch_ends": [122.75, 2 * 122.75, 3 * 122.75],
+    }
+    assert set(run.samples) == set(expected)  # above all no times of single ranks
+    for name, array in expected.items():
+        np.testing.assert_allclose(run.samples[name], np.array(array)[:, None])
+    assert run.started.isoformat() == "2020-09-13T12:26:41+00:00"
+    assert (run.ended - run.started).total_seconds() == pytest.approx(fake.run_time() + 4, abs=1)
+    assert set(run.notes["assumed"]) == {"ranks", "target_mae", "decay_factors"}
+    assert run.notes["submission"]["submission_org"] == "ORG"
+    assert run.notes["status"] == "success"
+
+
+def swap(lines: list[str], old: str, new: str) -> list[str]:
+    assert any(old in text for text in lines)
+    return [text.replace(old, new) for text in lines]
+
+
+def without_number(lines: list[str]) -> list[str]:
+    return [
+        re.sub(r', "epoch_num": \d+', "", text) if '"eval_st' in text else text for text in lines
+    ]
+
+
+def as_python(lines: list[str]) -> list[str]:
+    return [f":::MLLOG {json.loads(text[9:])!r}\n" for text in lines]
+
+
+def evaluated_outside(lines: list[str]) -> list[str]:
+    """The epoch ends where the evaluation starts; the end of all is that of the evaluation."""
+    found = []
+    for text in lines:
+        if '"epoch_stop"' in text:
+            event = json.loads(text[9:])
+            event["time_ms"] -= 2000 + fake.EVALUATION
+            found.append(f":::MLLOG {json.dumps(event)}\n")
+        else:
+            found.append(text)
+    return found
+
+
+def two_ranks(label: str) -> Callable[[list[str]], list[str]]:
+    """Lines of two ranks, of which rank 1 is a second late and wrong."""
+
+    def ranks(lines: list[str]) -> list[str]:
+        late = []
+        for text in lines:
+            event = json.loads(text[9:])
+            event["time_ms"] += 1000
+            event["value"] = 99 if event["key"] == "eval_error" else event["value"]
+            late.append(f"{label.format(1)}:::MLLOG {json.dumps(event)}\n")
+        pairs = zip(late, lines, strict=True)
+        return [text for other, own in pairs for text in (other, label.format(0) + own)]
+
+    return ranks
+
+
+STYLES: dict[str, Callable[[list[str]], list[str]]] = {
+    "epochs without their number in evaluations": without_number,
+    "wrong event types": lambda lines: swap(lines, "INTERVAL_END", "INTERVAL_START"),
+    "blocks": lambda lines: swap(
+        [re.sub('("[a-z]*)epoch_st(.*)"epoch_num"', r'\1block_st\2"first_epoch_num"', text)
+         for text in lines],
+        '"block_stop"', '"block_stop"',
+    ),
+    "Python's dicts": as_python,
+    "evaluation behind the epoch": evaluated_outside,
+    "every line three times": lambda lines: [text for text in lines for _ in range(3)],
+    "srun's labels": two_ranks("{}: "),
+    "mpirun's labels": two_ranks("[1,{}]<stdout>:"),
+    "padded srun labels": two_ranks("  {}: "),
+    "a time before the mark": lambda lines: [f"2021-09-28 12:00:00 {text}" for text in lines],
+    "text behind": lambda lines: [text.replace("\n", " <- logged\n") for text in lines],
+    "other output between": lambda lines: [
+        t for text in lines for t in (text, "loss: 0.1\n", "# :::MLLOG follows\n")
+    ],
+    "Windows line ends": lambda lines: [text.replace("\n", "\r\n") for text in lines],
+    "an evaluation before the first epoch": lambda lines: [
+        *lines[:-16], line("eval_start", T0 + 9200), line("eval_stop", T0 + 9300),
+        line("eval_error", T0 + 9300, 0.9), *lines[-16:],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_ways_to_write_the_same(read: Read, style: str) -> None:
+    plain, styled = training(), STYLES[style](training())
+    assert plain != styled
+    expected, found = one(read, plain), one(read, styled)
+    assert found.point == expected.point
+    outside = style == "evaluation behind the epoch"
+    assert values(found) == pytest.approx(values(expected))
+    for name, array in expected.samples.items():
+        rest = np.arange(1, 4)[:, None] * 0.0 + (2.0 if outside and name == "epoch_ends" else 0.0)
+        np.testing.assert_allclose(found.samples[name], array - rest, err_msg=name)
+
+
+def test_epochs_may_count_from_one_and_end_with_the_evaluation(read: Read) -> None:
+    lines = training(first=1)
+    cut = [text for text in lines if not ('"epoch_stop"' in text and '"epoch_num": 3' in text)]
+    assert len(cut) == len(lines) - 1
+    run = one(read, cut)
+    assert values(run)["epochs_run"] == 3
+    np.testing.assert_allclose(run.samples["epoch_ends"][-1, 0], 3 * 122.75 - 2)
+    assert run.notes["epochs"] == "numbered 1 to 3 in the log"
+
+
+def test_epochs_without_evaluation_have_no_error(read: Read) -> None:
+    lines = [text for text in training() if not ('"eval_' in text and '"epoch_num": 1' in text)]
+    run = one(read, lines)
+    np.testing.assert_array_equal(run.samples["validation_mae"][:, 0], [0.4, np.nan, 0.12])
+    np.testing.assert_array_equal(run.samples["validation_times"][:, 0], [20.25, np.nan, 20.25])
+    np.testing.assert_allclose(run.samples["training_times"][:, 0], [100.5, 122.75, 100.5])
+
+
+def test_learning_rates_of_the_log(read: Read) -> None:
+    lines = [
+        text.replace('"epoch_num": 1}', '"epoch_num": 1, "lr": [0.006, 0.006]}')
+        for text in training()
+    ]
+    run = one(read, lines)
+    np.testing.assert_array_equal(run.samples["learning_rate"][:, 0], [np.nan, 0.006, np.nan])
+    assert run.notes["learning_rate"] == "at the start of each epoch"
+
+
+@pytest.mark.parametrize(
+    ("told", "given", "ranks", "per_node"),
+    [
+        ({"number_of_ranks": 64, "number_of_nodes": 16, "accelerators_per_node": 0}, 32, 64, 4),
+        ({"number_of_nodes": 8, "accelerators_per_node": 4}, None, 32, 4),
+        ({"number_of_nodes": 8.0, "accelerators_per_node": 2}, 2, 16, 2),
+        ({}, 64, 64, None),
+    ],
+)
+def test_ranks(
+    read: Read, told: dict[str, Any], given: int | None, ranks: int, per_node: int | None
+) -> None:
+    run = one(read, training(**told), ranks=given)
+    assert run.point["ranks"] == ranks
+    assert run.point.get("ranks_per_node") == per_node
+    assert run.point["samples_per_rank"] == 4096 // ranks
+    unlike = given not in (None, ranks)
+    assert (f"not those of --config ranks={given}" in str(run.notes["assumed"])) == unlike
+
+
+def test_ranks_that_nobody_tells(read: Read) -> None:
+    for told in ({}, {"number_of_nodes": 8, "accelerators_per_node": 0}):
+        refusal = why(read, training(**told), ranks=None)
+        assert refusal.message.endswith(
+            "result_0.txt:1: the log does not tell the number of ranks: add ranks=N to --config"
+        )
+
+
+@pytest.mark.parametrize(
+    ("told", "point", "variant"),
+    [
+        ({"opt_learning_rate_decay_factor": [0.5, 0.1]}, {"decay_factors": [0.5, 0.1]}, {}),
+        ({"opt_learning_rate_warmup_factor": 3}, {"base_learning_rate": 0.002,
+          "learning_rate_reference_batch": 64}, {"opt_learning_rate_warmup_factor": "3"}),
+        ({"opt_weight_decay": 0.01}, {}, {"opt_weight_decay": "0.01"}),
+        ({"dropout": 0.5, "sample_shape": [64, 64, 64, 4]}, {"dropout": 0.5,
+          "sample_shape": [64, 64, 64, 4]}, {}),
+        ({"opt_weight_decay": 0.0}, {}, {}),
+        ({"submission_platform": "32xBox 8"}, {}, {"submission_platform": "NxBox 8"}),
+        ({"submission_division": None}, {"target_mae": None}, {"submission_division": None}),
+    ],
+)  # fmt: skip
+def test_hyperparameters(
+    read: Read, told: dict[str, Any], point: dict[str, Any], variant: dict[str, Any]
+) -> None:
+    run = one(read, training(**told))
+    for found, expected in ((run.point, point), (run.variant, variant)):
+        assert {name: found.get(name) for name in expected} == expected
+    assert ("opt_weight_decay" in run.variant) == ("opt_weight_decay" in variant)
+
+
+def test_more_epochs_than_the_default(read: Read) -> None:
+    assert "epochs" not in one(read, training([0.5] * 128)).point
+    run = one(read, training([0.5] * 129))
+    assert run.point["epochs"] == 256 and "129" in run.notes["assumed"]["epochs"]
+
+
+def test_runs_that_did_not_finish(read: Read) -> None:
+    whole = training()
+    killed = training(status=None)
+    runs, refusals = read(
+        whole,
+        training(status="aborted"),
+        killed,
+        killed[:-2],  # in its last epoch
+        [*killed[:-2], whole[-2][:60]],  # cut within a line
+        fake.head(),
+    )
+    assert refusals == []
+    names = [set(values(run)) & {"run_time", "time_to_target"} for run in runs]
+    assert names == [{"run_time", "time_to_target"}, {"run_time"}, set(), set(), set(), set()]
+    assert [values(run)["epochs_run"] for run in runs] == [3, 3, 3, 2, 2, 0]
+    assert [run.notes["status"] for run in runs[:3]] == [
+        "success", "aborted", "unfinished: no run_stop",
+    ]  # fmt: skip
+    assert runs[4].notes["cut"] == f"line {len(killed) - 1} is not whole"
+    assert runs[5].samples == {}
+    assert len({run.source_digest for run in runs[:4]}) == 4
+
+
+@pytest.mark.parametrize(("last", "reached"), [(0.123, True), (0.125, False)])
+def test_a_run_that_does_not_tell_how_it_ended(read: Read, last: float, reached: bool) -> None:
+    lines = swap(training([0.3, last]), ', "status": "success"', "")
+    run = one(read, lines)
+    assert ("time_to_target" in run.metrics) == reached
+    assert run.notes["status"].startswith("not told")
+
+
+def test_success_that_no_error_bears_out(read: Read) -> None:
+    run = one(read, training([0.5, 0.3]))
+    assert "time_to_target" in run.metrics and "no eval_error is 0.124" in run.notes["target"]
+    assert "target" not in one(read, training()).notes
+
+
+AGAIN = training([0.3, 0.11], ms=T0 + 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("lines", "epochs"),
+    [
+        (training() + AGAIN, [3, 2]),
+        (AGAIN + training(), [2, 3]),  # not in the order of their times
+        (training(status=None) + AGAIN, [3, 2]),  # killed, then started again
+        (fake.head() + training([0.3, 0.11], ms=T0 + 6000), [0, 2]),  # within seconds
+    ],
+)
+def test_several_runs_in_a_log(read: Read, lines: list[str], epochs: list[int]) -> None:
+    runs, refusals = read(lines)
+    assert refusals == []
+    assert [values(run)["epochs_run"] for run in runs] == epochs
+    assert runs[0].line == 1 and runs[1].line is not None
+    assert "cache_clear" in lines[runs[1].line - 1] or "init_start" in lines[runs[1].line - 1]
+
+
+def test_models_trained_at_the_same_time(read: Read) -> None:
+    both = [training(), training([0.5, 0.1])]
+    told = [[text.replace('"lineno": 7', f'"instance": {n}') for text in lines]
+            for n, lines in enumerate(both)]  # fmt: skip
+    mixed = [text for pair in zip(told[0], told[1], strict=False) for text in pair]
+    runs, refusals = read(mixed + told[0][len(told[1]) :])
+    assert refusals == []
+    assert [values(run)["epochs_run"] for run in runs] == [3, 2]
+
+
+BROKEN = len(fake.head()) + 2  # the line of the first epoch's evaluation
+
+
+def broken(text: str) -> list[str]:
+    """A run with another line instead."""
+    lines = training()
+    lines[BROKEN - 1] = f"{text}\n"
+    return lines
+
+
+def ending(*lines: str) -> list[str]:
+    """A run with other lines instead of its last."""
+    return [*training()[:-1], *lines]
+
+
+def without(*words: str) -> list[str]:
+    """A run without the lines that hold all of the words."""
+    return [text for text in training() if not all(word in text for word in words)]
+
+
+LAST = training()[-1]
+EVALUATED = f'"time_ms": {T0 + 10_000 + EPOCH + fake.TRAINING}'
+BLOCK = line("block_start", T0, first_epoch_num=3, epoch_count=4)
+ENDLESS = [text for text in without("epoch_stop", '"epoch_num": 1') if "eval_error" not in text]
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "deepcam": (training(benchmark="deepcam"), "of MLPerf's benchmark 'deepcam'; cosmoflow alone"),
+    "of nothing": (without("submission_benchmark"), "no submission_benchmark"),
+    "v0.5": ([":::MLPv0.5.0 ncf 1538678136.1 (./ncf.py:119) run_start\n"], "v0.6 or older"),
+    "v0.6": ([':::MLL 1571433686.379 run_start: {"value": null}\n'], "v0.6 or older"),
+    "no run_start": (fake.head()[:5], "no run_start"),
+    "samples": (training(train_samples=4097), "train_samples 4,097 does not divide evenly among"),
+    "batch": (training(global_batch_size=16), "global_batch_size 16 does not divide evenly among"),
+    "no batch": (training(global_batch_size=None), "the log lacks global_batch_size"),
+    "a batch in words": (training(global_batch_size="many"), "'many' is not a whole number"),
+    "a huge number": (training(train_samples=10**400), "is not a whole number"),
+    "a rate in words": (training(opt_base_learning_rate="x"), "'x' is no rate"),
+    "decay": (training(opt_learning_rate_decay_factor=[0.5]), "does not go with 2 boundaries"),
+    "two batches": (ending(line("global_batch_size", T0, 128), LAST), "is 64 and 128"),
+    "two errors": (ending(line("eval_error", T0, 0.3, epoch_num=1), LAST), "0.2 and 0.3: "),
+    "an error in words": (swap(training(), '"value": 0.2,', '"value": "0",'), "'0' is no number"),
+    "a gap": (without('"epoch_num": 1'), "epoch 1 is missing"),
+    "no end": (ENDLESS, "epoch 1 has no end"),
+    "backwards": (swap(training(), EVALUATED, f'"time_ms": {T0 + 10_000}'), "ends with is earlier"),
+    "run backwards": (ending(line("run_stop", T0)), "run_stop is not after run_start"),
+    "after the end": (ending(line("run_stop", T0 + 50_000)), "epoch 2 ends after run_stop"),
+    "half a line": (broken(training()[BROKEN - 1][:70]), "a damaged line: "),
+    "an empty object": (broken(":::MLLOG {}"), "a damaged line: '{}'"),
+    "a date beyond": (broken(line("eval_start", 10**18, epoch_num=0)), "a damaged line: "),
+    "nothing whole": ([':::MLLOG {"namespace": "", "time'], "a damaged line, and none"),
+    "nested": (broken(':::MLLOG {"a":' + "[" * 9000), "a damaged line"),
+    "a block of epochs": (ending(BLOCK), "block_start of 4 epochs"),
+    "half an epoch": (ending(line("epoch_start", T0, epoch_num=0.5)), "no whole number"),
+    "no epoch": (ending(line("epoch_start", T0)), "epoch_start without epoch_num"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_refused(read: Read, kind: str) -> None:
+    lines, reason = REFUSED[kind]
+    refusal = why(read, lines)
+    assert reason in refusal.reason and "\n" not in refusal.message
+    assert refusal.line is not None
+    if reason.startswith("a damaged line: "):
+        assert refusal.line == BROKEN
+
+
+def test_the_rest_is_imported_beside_what_is_refused(read: Read) -> None:
+    runs, refusals = read(training() + REFUSED["half a line"][0] + training(ms=T0 + 10**7))
+    assert len(runs) == 2
+    assert [refusal.line for refusal in refusals] == [len(training()) + BROKEN]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damage_never_stops_the_reader(read: Read, data: st.DataObject) -> None:
+    text = "".join(training())
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 400)))
+    middle = data.draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+    try:
+        runs, refusals = read(text[:begin] + middle + text[end:])
+    except Exception as error:  # only the refusal of a source without any log is allowed
+        assert type(error).__name__ == "UserError", error
+        return
+    for run in runs:
+        assert all(np.isfinite(metric["value"]) for metric in run.metrics.values())
+        assert all(isinstance(message.message, str) for message in refusals)
+
+
+def test_records_and_a_campaign_over_ranks(read: Read, tmp_path: Path) -> None:
+    hours = 10**7
+    small = [training([0.4, 0.1 + n / 100], ms=T0 + n * hours) for n in range(3)]
+    large = training([0.4, 0.1], T0 + 9 * hours, number_of_ranks=64, global_batch_size=128,
+                     opt_base_learning_rate=0.004, opt_learning_rate_warmup_factor=4)  # fmt: skip
+    other = training(ms=T0 + 5 * hours, submission_platform="Other")
+    runs, refusals = read(*small, large, small[1], other)
+    assert refusals == []
+    written, refused = import_runs(runs, tmp_path / "runs" / "imported")
+    assert [entry.repeat for entry in written] == [0, 1, 2, 0]
+    assert "the same run as in" in refused[0].reason
+    assert "but submission_platform Other instead of submission_platform" in refused[1].reason
+    for path in tmp_path.glob("runs/imported/*/record.json"):
+        record = read_record(path)
+        assert record["source"] == "imported" and record["phases"]["training"] > 0
+        assert record["phase_spans"][0][0] == "init"
+    content = campaign_of(written, RULES, "test", "imported", str(tmp_path / "results"))
+    write_campaign(content, tmp_path / "campaign.yaml", "test")
+    (experiment,) = load_campaign(tmp_path / "campaign.yaml").experiments
+    assert (experiment.name, experiment.scaling) == ("mlperf_scaling", "strong")
+    assert [point["ranks"] for point in experiment.points] == [32, 64]
+    assert [point["samples_per_rank"] for point in experiment.points] == [128, 64]
+
+
+def test_logs_of_our_own_program(tmp_path: Path) -> None:
+    benchmarks = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
+    sys.path.insert(0, str(benchmarks))
+    try:
+        from harness.mllog import MLLog
+    finally:
+        sys.path.remove(str(benchmarks))
+    path = tmp_path / "attempts" / "1" / "mlperf.log"
+    log, silent = MLLog(path), MLLog(None)
+    for each in (log, silent):
+        each.start("init_start")
+        each.event("submission_benchmark", "cosmoflow")
+        each.end("init_stop")
+        each.start("run_start")
+        for key, value in {**fake.HYPERPARAMETERS, "number_of_ranks": np.int64(4)}.items():
+            each.event(key, value)
+        each.event("target_mae", 0.3)
+        for number, error in enumerate([np.float32(0.5), float("nan"), 0.25]):
+            each.start("epoch_start", epoch_num=number)
+            each.start("eval_start", epoch_num=number)
+            each.end("eval_stop", epoch_num=number)
+            each.event("eval_error", error, epoch_num=number)
+            each.end("epoch_stop", epoch_num=number)
+    assert list(tmp_path.rglob("*.log")) == [path]
+    ((unfinished,), _, _) = read_source(path)  # every line is there when it is written
+    assert "time_to_target" not in unfinished.metrics
+    log.end("run_stop", status="success")
+    log.close()
+    log.event("after the end")
+    runs, refusals, _ = read_source(tmp_path / "attempts")
+    assert refusals == []
+    (run,) = runs
+    assert run.point["ranks"] == 4 and run.point["target_mae"] == 0.3
+    assert "time_to_target" in run.metrics and values(run)["final_validation_mae"] == 0.25
+    np.testing.assert_array_equal(run.samples["validation_mae"][:, 0], [0.5, np.nan, 0.25])
+    events = [json.loads(text[9:]) for text in path.read_text().splitlines()]
+    assert {event["event_type"] for event in events} == {
+        "POINT_IN_TIME", "INTERVAL_START", "INTERVAL_END",
+    }  # fmt: skip
+    assert all(event["metadata"]["file"] == Path(__file__).name for event in events)
+    assert [event["time_ms"] for event in events] == sorted(event["time_ms"] for event in events)
