@@ -25,10 +25,10 @@ Choice = tuple[str, ...]
 
 
 def main_measures(data: Data) -> list[Measure]:
-    """The phases of the metric that an experiment is about: the total throughput, else the one
-    that the benchmark names, else the first."""
+    """The phases of the metric that an experiment is about: the one that the benchmark names,
+    else the total throughput, else the first."""
     metrics = list(dict.fromkeys(metric for metric, _ in data.measures))
-    wanted = ("total_throughput", data.experiment["main_metric"])
+    wanted = (data.experiment["main_metric"], "total_throughput")
     main = next((metric for metric in wanted if metric in metrics), next(iter(metrics), None))
     return [measure for measure in data.measures if measure[0] == main]
 

@@ -27,7 +27,8 @@ class Point:
     source: str | None
     rows: NDArray[np.intp]  # rows of the summary
     planned: int
-    samples: int | None
+    samples: int | None  # of an epoch, as measured
+    work: int | None = None  # as planned; None where the benchmark declares none
 
 
 class Data:
@@ -88,6 +89,12 @@ class Data:
             self._floats[name] = found
         return self._floats[name]
 
+    def texts(self, name: str) -> list[Any]:
+        """A bookkeeping column of the summary: text, or None where a run has none."""
+        if name not in self.summary:
+            return [None] * len(self.summary)
+        return [value if isinstance(value, str) else None for value in self.summary[name].tolist()]
+
     def repeats(self, point: Point, measure: Measure) -> Floats:
         """Means of the point's runs, without missing ones."""
         values = self.numbers(measure[0], "mean", measure[1])[point.rows]
@@ -97,6 +104,7 @@ class Data:
         """Points in plan order; one per source, and one without source where none finished."""
         sources = self.summary["source"].tolist()
         samples = self.summary["samples"].tolist()
+        work: dict[str, int | None] = {}
         values: dict[str, dict[str, Any]] = {}
         planned: dict[str, int] = {}
         rows: dict[str, dict[str, list[int]]] = {}
@@ -104,6 +112,7 @@ class Data:
             here = {name: run["point"][name] for name in self.axes}
             key = canonical_json(here)
             values[key] = here
+            work[key] = run.get("work")
             planned[key] = planned.get(key, 0) + 1
             found = rows.setdefault(key, {})
             if (row := self.row_of.get(run["run_id"])) is not None:
@@ -119,8 +128,10 @@ class Data:
                         np.array(indices, np.intp),
                         planned[key],
                         sizes.pop() if len(sizes) == 1 else None,
+                        work[key],
                     )
                 )
             if not found:
-                result.append(Point(values[key], None, np.empty(0, np.intp), planned[key], None))
+                nothing = np.empty(0, np.intp)
+                result.append(Point(values[key], None, nothing, planned[key], None, work[key]))
         return result

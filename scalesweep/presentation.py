@@ -72,8 +72,8 @@ def number(value: Any, digits: int = 3) -> str:
 def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
     """``value [low, high] unit`` with as many decimals as the interval's width deserves.
 
-    Two digits of the width are shown: more would be noise, fewer would hide the interval.
-    Without an interval only the value is given.
+    Two digits of the width are shown, or of the value if that is more: more would be noise, fewer
+    would hide the interval or the value. Without an interval only the value is given.
     """
     tail = f" {unit}" if unit else ""
     if not finite(value):
@@ -81,7 +81,7 @@ def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
     if not finite(low, high):
         return number(value, SIGNIFICANT) + tail
     width = max(high - low, abs(value) * 1e-3)
-    decimals = max(0, min(_decimals(width, 2), 6))
+    decimals = max(0, min(max(_decimals(width, 2), _decimals(value, 2)), 6))
     body = f"{_fixed(value, decimals)} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
     return body + tail
 
@@ -99,13 +99,18 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
 
 
 def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
-    """Factor and unit that bring ``largest`` into a readable range (bytes get a decimal prefix)."""
+    """Factor and unit that bring ``largest`` into a readable range (decimal prefixes for bytes,
+    joules and watts)."""
     if unit.startswith("bytes") and finite(largest) and largest > 0:
         rest = unit.removeprefix("bytes")
         for factor, prefix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
             if largest >= factor:
                 return 1 / factor, prefix + rest
         return 1.0, "B" + rest
+    if unit in ("J", "W", "J s") and finite(largest):
+        for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+            if largest >= factor:
+                return 1 / factor, prefix + unit
     return 1.0, unit
 
 

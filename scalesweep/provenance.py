@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.hardware import Facts, hosts_of
+from scalesweep.presentation import finite
 from scalesweep.record import RECORD
 
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
@@ -18,6 +19,20 @@ _PLACE = re.compile(
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
 _GPU_KEPT = ("name", "memory.total", "driver_version")
+
+
+@dataclass(frozen=True)
+class EnergyFacts:
+    """How the energy of a run was measured, or (``joules`` None) why it was not."""
+
+    joules: float | None
+    missing: str
+    sources: tuple[str, ...]
+    interval_s: float | None
+    seconds: float | None
+    hosts: int
+    sampler_cpu_s: float | None
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,6 +48,7 @@ class RunFacts:
     wall_s: float | None
     attempt: int
     hardware: tuple[tuple[str, Facts], ...] = ()  # host -> facts
+    energy: EnergyFacts | None = None  # None where the record says nothing of it
 
 
 @dataclass
@@ -64,7 +80,27 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
         hosts_of(environment),
+        _energy(record.get("energy")),
     )
+
+
+def _energy(energy: Any) -> EnergyFacts | None:
+    if not isinstance(energy, dict):
+        return None
+    return EnergyFacts(
+        _number(energy.get("joules")),
+        str(energy.get("missing") or ""),
+        tuple(map(str, energy.get("sources") or [])),
+        _number(energy.get("interval_s")),
+        _number(energy.get("seconds")),
+        len(energy.get("hosts") or []),
+        _number(energy.get("sampler_cpu_s")),
+        tuple(map(str, energy.get("notes") or [])),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if finite(value) else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

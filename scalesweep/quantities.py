@@ -73,6 +73,27 @@ EPOCH_PHASES = ("init", "later")
 PHASES = {"init": "initial epoch", "later": "later epochs", "run": "whole run"}
 STATS = ("mean", "median", "std", "low", "high", "cv")
 
+_CURVES = (
+    Quantity("loss", "Training loss", "1", "lower", "total", "mean over the ranks"),
+    Quantity("validation_loss", "Validation loss", "1", "lower", "total", "mean over the ranks"),
+    Quantity("mae", "Training MAE", "1", "lower", "total", "mean over the ranks"),
+    Quantity("validation_mae", "Validation MAE", "1", "lower", "total", "mean over the ranks"),
+    Quantity("accuracy", "Training accuracy", "1", "higher", "total", "mean over the ranks"),
+    Quantity(
+        "validation_accuracy", "Validation accuracy", "1", "higher", "total", "mean over the ranks"
+    ),
+    Quantity("learning_rate", "Learning rate", "1", "lower", "total", "of the epoch's last step"),
+    Quantity("epoch_ends", "Wall time", "s", "lower", "total", "since the first epoch began"),
+    Quantity("local_times", "Training time per rank", "s", "lower", "rank", "local_times"),
+    Quantity("global_times", "Training time", "s", "lower", "total", "global_times"),
+    Quantity("training_times", "Training time", "s", "lower", "total", "training_times"),
+    Quantity("validation_times", "Validation time", "s", "lower", "total", "validation_times"),
+)
+# Arrays [epoch, rank] that make up the curves of a training run; the accuracies among them.
+EPOCH_CURVES: dict[str, Quantity] = {quantity.name: quantity for quantity in _CURVES}
+ACCURACY_CURVES = tuple(EPOCH_CURVES)[:6]
+ENERGY_SO_FAR = Quantity("energy", "Energy", "J", "lower", "total", "since the first epoch began")
+
 _COLUMN = re.compile(rf"(.+?)(?:_({'|'.join(STATS)}))?_({'|'.join(PHASES)})")
 
 
@@ -98,9 +119,14 @@ def split_column(name: str) -> Column | None:
     return Column(found[1], found[2] or "", found[3]) if found else None
 
 
+_ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay"}
+
+
 def plain_quantity(name: str, described: Mapping[str, str]) -> Quantity:
     """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``."""
     label = name.replace("_", " ")
+    for words, short in _ABBREVIATED.items():
+        label = re.sub(rf"\b{words}\b", short, label)
     return Quantity(
         name,
         label[:1].upper() + label[1:],

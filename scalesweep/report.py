@@ -20,7 +20,9 @@ from scalesweep.presentation import PHASES, counted, listed, number, seconds_tex
 from scalesweep.provenance import RunFacts, differences, group, read_facts
 from scalesweep.quantities import QUANTITIES
 from scalesweep.record import RECORD, read_failure, write_atomic
+from scalesweep.reportaccuracy import DEFINITIONS, section_of, training_sections
 from scalesweep.reportjobs import FILTERS, jobs_section
+from scalesweep.reportprofiles import profiles_section
 from scalesweep.reporttables import point_table
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.study import Study
@@ -78,19 +80,22 @@ def render_report(
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
     index = _read_index(figures)
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
+    drawn = {s.name: _figures(index, s.name, figures, links, budget) for s in studies}
     experiments = [
         {
             "id": f"e{number_ + 1}",
             "study": study,
             "counts": Counter(run["status"] for run in study.plan["runs"]),
             "findings": find(study),
-            "figures": _figures(index, study.name, figures, links, budget),
+            "figures": [f for f in drawn[study.name] if section_of(f["name"]) is None],
+            "training": training_sections(study, facts, drawn[study.name], share),
             "table": point_table(study, share),
             "csv": _csv_links(tables / study.name, links),
             "failures": _failures(study, runs, links, budget),
             "excluded": _by_reason(study, _excluded(study)),
             "unsupported": _by_reason(study, _unsupported(study)),
             "runs": _runs(study, facts, runs, links, len(studies)),
+            "profiles": profiles_section(study, runs, links.to),
             "unlike": _unlike(study, facts),
         }
         for number_, study in enumerate(studies)
@@ -162,7 +167,7 @@ def _shown(name: str, studies: Sequence[Study]) -> bool:
 
 
 def _plain_metrics(studies: Sequence[Study]) -> list[dict[str, str]]:
-    """The metrics that programs report themselves, each with its definition."""
+    """The metrics that programs report themselves, and energy, each with its definition."""
     found: dict[str, dict[str, str]] = {}
     for study in studies:
         for name, measure in study.measures.items():
@@ -170,7 +175,8 @@ def _plain_metrics(studies: Sequence[Study]) -> list[dict[str, str]]:
                 found[name] = {
                     "label": measure.label,
                     "unit": "ratio or number" if measure.unit in ("", "1") else measure.unit,
-                    "definition": study.plan["metrics"].get(name, "as reported by the program"),
+                    "definition": study.plan["metrics"].get(name)
+                    or DEFINITIONS.get(name, "as reported by the program"),
                     "better": "higher" if measure.higher else "lower",
                 }
     return list(found.values())
@@ -238,6 +244,7 @@ def _figures(
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
         found.append(
             {
+                "name": entry["name"],
                 "title": entry["title"],
                 "caption": entry["caption"],
                 # Written by scalesweep.figures, which serialises every label as XML text.

@@ -26,7 +26,7 @@ class Table:
     """Headings in two levels, rows, and what was left out.
 
     ``lead`` are the headings that stand alone (the first ``parameters`` of them parameters);
-    ``groups`` are (heading, sub-headings) of the values.
+    ``groups`` are (heading, sub-headings) of the values; an empty heading is none.
     """
 
     lead: list[str]
@@ -46,12 +46,12 @@ def point_table(study: Study, limit: int) -> Table:
     rows = _by_series(study) if scaling else study.points
     groups = _value_columns(study, scaling)
     several = len(study.sources) > 1
-    lead = [*(_heading(study, name) for name in study.axes), "Runs"]
+    lead = [*(heading_of(study, name) for name in study.axes), "Runs"]
     lead += ["Source"] if several else []
     body = []
     for row in rows[:limit]:
         cells = [Cell(text_of(row.get(name))) for name in study.axes]
-        cells.append(_run_cell(study, row))
+        cells.append(run_cell(study, row))
         cells += [Cell(text_of(row.get("source")))] if several else []
         body.append(cells + [make(row) for _, columns in groups for _, make in columns])
     headings = [(phase, [heading for heading, _ in columns]) for phase, columns in groups]
@@ -73,12 +73,14 @@ def _by_series(study: Study) -> list[Row]:
     )
 
 
-def _heading(study: Study, name: str) -> str:
+def heading_of(study: Study, name: str) -> str:
+    """Heading of a parameter's column, with its unit."""
     unit = (study.plan["parameters"].get(name) or {}).get("unit")
     return name if name == study.scale else f"{name} [{unit}]" if unit else name
 
 
-def _run_cell(study: Study, row: Row) -> Cell:
+def run_cell(study: Study, row: Row) -> Cell:
+    """Finished runs of a point, of those planned, and what became of it if there are none."""
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = study.states.get(study.key(row))
     word = "" if state is None or done else state.word
@@ -94,7 +96,8 @@ def _value_columns(study: Study, scaling: bool) -> list[tuple[str, list[_Column]
         names = ["total_throughput", "local_throughput" if scaling else "total_time"]
         shown = [study.measures[name] for name in names if name in study.measures]
     else:
-        shown = list(study.measures.values())[:MAX_MEASURES]
+        alike = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
+        shown = alike[:MAX_MEASURES]
     groups: list[tuple[str, list[_Column]]] = []
     for phase in main.phases:
         columns: list[_Column] = [

@@ -63,7 +63,10 @@ class Staging:
 
 
 def _has_files(folder: Path, count: int) -> bool:
+    """Whether so many files are there under their last names: ``part-000000.csv`` and the like."""
     try:
-        return sum(name.suffix == ".tfrecord" for name in folder.iterdir()) >= count
+        names = [path.name for path in folder.iterdir()]
+        whole = sum(name.startswith("part-") and not name.endswith(".part") for name in names)
+        return whole >= count
     except OSError:
         return count == 0

@@ -207,6 +207,15 @@ class Study:
         return series_parameters(self.plan) if self.scale in self.axes else []
 
     @cached_property
+    def _planned_work(self) -> dict[Key, Any]:
+        return {self.key(run["point"], self.axes): run.get("work") for run in self.plan["runs"]}
+
+    def work(self, row: Row) -> Any:
+        """Samples that a point was planned to handle; those of an epoch where none are planned."""
+        planned = self._planned_work.get(self.key(row, self.axes))
+        return row.get("samples") if planned is None else planned
+
+    @cached_property
     def series(self) -> list["Series"]:
         """The scaling series with at least one finished point, in plan order."""
         strong = self.plan["scaling"] == "strong" and bool(self.plan["work"])
@@ -214,14 +223,14 @@ class Study:
         for row in self.scaling:
             if row.get("repeats"):
                 key = (*self.key(row, self.series_names), row["source"])
-                groups.setdefault((*key, row.get("samples") if strong else None), []).append(row)
+                groups.setdefault((*key, self.work(row) if strong else None), []).append(row)
         many_sizes = strong and len({key[-1] for key in groups}) > 1
         result = []
         for rows in groups.values():
             rows.sort(key=self.scale_of)
             label = self.describe(rows[0], self.series_names) if self.series_names else ""
             values = [text_of(rows[0].get(name)) for name in self.series_names]
-            more = [f"{text_of(rows[0].get('samples'))} samples"] if many_sizes else []
+            more = [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
             more += [str(rows[0]["source"])] if len(self.sources) > 1 else []
             long = ", ".join([*([label] if label else []), *more])
             result.append(Series(long, ", ".join([*values, *more]), rows, self._holes(rows)))
@@ -245,8 +254,7 @@ class Study:
     def measures(self) -> dict[str, "Measure"]:
         """Metrics with at least one value in the points table, the main one first.
 
-        Total throughput leads; where runs report nothing but numbers of their own, the one that
-        the benchmark names, or the first.
+        The one that the benchmark names leads, else total throughput, else the first.
         """
         frame = self.tables.get("points")
         units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
@@ -273,7 +281,7 @@ class Study:
                 )
                 found[parts.metric] = entry
             entry.phases.append(parts.phase)
-        first = ["total_throughput", self.plan["main_metric"], *self.plan["metrics"]]
+        first = [self.plan["main_metric"], "total_throughput", *self.plan["metrics"]]
         order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
         return {name: found[name] for name in order}
 

@@ -12,7 +12,7 @@ stand in columns ``<metric>_<stat>_<phase>``:
 
 ``warnings`` holds text where a cross-check failed (warm-up longer than the one epoch that is
 kept apart, or than the steps that were declared) and is missing otherwise. Columns that begin
-with ``_`` are bookkeeping.
+with ``_`` are bookkeeping, among them the curves of ``scalesweep.curves`` as JSON text.
 """
 
 import hashlib
@@ -30,6 +30,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from scalesweep.curves import CURVES, curves_of
 from scalesweep.errors import UserError
 from scalesweep.quantities import (
     EPOCH_METRICS,
@@ -42,7 +43,7 @@ from scalesweep.stats import epoch_stats, steady_state
 from scalesweep.tablefiles import write_parquet
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 
 
 IDENTITY = (
@@ -78,6 +79,7 @@ class _Row(NamedTuple):
     epochs: dict[str, float]
     plain: dict[str, float]
     meanings: dict[str, dict[str, str]]
+    curves: dict[str, str | None]
 
 
 def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -94,7 +96,9 @@ def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
     return {**row.identity, **parameters, **row.epochs, **row.plain}
 
 
-def _summarise(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> _Row:
+def _summarise(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
+) -> _Row:
     run_id = str(record.get("run_id"))
     try:
         point = record["point"]
@@ -112,6 +116,7 @@ def _summarise(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -
             raise UserError("local_times and global_times have different shapes")
         epochs = _epoch_quantities(times, identity["samples"], identity["bytes"])
         plain, meanings = _plain_metrics(record.get("metrics") or {})
+        curves = curves_of(record, samples, folder)
         for name in point:
             if name in IDENTITY or name in epochs or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
@@ -120,7 +125,7 @@ def _summarise(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -
     except UserError as error:
         raise UserError(f"{run_id}: {error}") from None
     identity["warnings"] = _warmup_warning(times, samples)
-    return _Row(identity, point, epochs, plain, meanings)
+    return _Row(identity, point, epochs, plain, meanings, curves)
 
 
 def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -285,14 +290,14 @@ def _read_run(path: Path) -> _Row:
         raise UserError(f"{run_id}: {path} is not the record of this run")
     described = record.get("samples")
     if described is None:
-        return _summarise(record, {})
+        return _summarise(record, {}, path.parent)
     content = (path.parent / described["file"]).read_bytes()
     expected = described["blake2b"]
     if hashlib.blake2b(content, digest_size=len(expected) // 2).hexdigest() != expected:
         raise UserError(f"{run_id}: {described['file']} was changed (checksum differs)")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as samples:
-            return _summarise(record, samples)
+            return _summarise(record, samples, path.parent)
     except (ValueError, zipfile.BadZipFile) as error:
         raise UserError(f"{run_id}: {described['file']} cannot be read ({error})") from None
 
@@ -331,6 +336,7 @@ class _Previous:
             {name: columns[name][index] for name in EPOCH_COLUMNS},
             {name: columns[name][index] for name in plain},
             meanings,
+            {name: columns[name][index] for name in CURVES},
         )
 
 
@@ -350,6 +356,8 @@ def _frame(rows: Sequence[_Row], keys: Sequence[tuple[str, int, int]]) -> pd.Dat
         data[name] = typed_values([key[position] for key in keys])
     data["_point"] = typed_values([canonical_json(row.point) for row in rows])
     data["_metrics"] = typed_values([canonical_json(row.meanings) for row in rows])
+    for name in CURVES:
+        data[name] = typed_values([row.curves[name] for row in rows])
     frame = pd.DataFrame(data)
     frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": _meanings(rows)}
     return frame

@@ -12,7 +12,21 @@ import pyarrow.parquet as pq
 
 from scalesweep.errors import UserError
 
-TABLES = ("runs", "points", "scaling", "threads", "comparisons", "best", "sites")
+TABLES = (
+    "runs",
+    "points",
+    "scaling",
+    "threads",
+    "comparisons",
+    "best",
+    "sites",
+    "epochs",
+    "accuracy",
+    "phases",
+    "power",
+    "functions",
+    "score",
+)
 SUFFIXES = (".csv", ".parquet")
 
 

@@ -6,6 +6,7 @@ and simulated runs of one point stand in rows of their own and are never average
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from scalesweep.quantities import (
     units_of,
 )
 from scalesweep.record import canonical_json
+from scalesweep.scores import score_table
 from scalesweep.stats import (
     coefficient_of_variation,
     mean_interval,
@@ -30,19 +32,22 @@ from scalesweep.stats import (
     ratio_interval,
 )
 from scalesweep.summaries import typed_values
+from scalesweep.trainingtables import training_tables
 
 
 def make_tables(
     summary: pd.DataFrame,
     plan: Mapping[str, Any],
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
+    runs: Path | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
-    ``elsewhere`` holds the summaries of the same runs on other sites, by site. ``scaling``,
-    ``threads``, ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary
-    what they show. Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better
-    and scope.
+    ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
+    folder of the runs, of which some leave power.csv. ``scaling``, ``threads``, ``comparisons``,
+    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
+    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
+    target. Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
@@ -67,6 +72,7 @@ def make_tables(
             tables |= {} if sites is None else {"sites": sites}
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
+        tables |= training_tables(data, points, runs) | score_table(data, points)
         result[experiment["name"]] = tables
     return result
 
@@ -169,7 +175,8 @@ def _series(data: Data, points: Sequence[Point]) -> list[list[int]]:
     found: dict[tuple[Any, ...], list[int]] = {}
     for position, point in enumerate(points):
         key = canonical_json([point.values[name] for name in names])
-        size = point.samples if by_work else None
+        # Ranks that share epochs, or that stop at a target, measure unlike samples at equal work.
+        size = (point.samples if point.work is None else point.work) if by_work else None
         found.setdefault((key, point.source, size), []).append(position)
     return [sorted(group, key=lambda i: points[i].values[data.scale]) for group in found.values()]
 

@@ -9,9 +9,12 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figure
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
+from scalesweep.figures.phases import phase_energy_figures, phase_figures
+from scalesweep.figures.power import power_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing
 from scalesweep.figures.svg import tidy_svg
@@ -35,7 +38,8 @@ def draw(study: Study) -> list[Drawing]:
             drawings += single_figures(study)
         if len(study.leaders) > 1:
             drawings += comparison_figures(study)
-        return drawings + site_figures(study)
+        drawings += site_figures(study) + accuracy_figures(study) + phase_figures(study)
+        return drawings + phase_energy_figures(study) + power_figures(study)
 
 
 def save(

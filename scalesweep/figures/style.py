@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from scalesweep.presentation import finite, number, shorten, text_of
+from scalesweep.presentation import counted, finite, number, shorten, text_of
 from scalesweep.study import Measure, Row, Study
 
 # Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
@@ -161,10 +161,12 @@ def caption(study: Study, rows: Sequence[Row], phases: Sequence[str], *more: str
         "run": "One number per run, as the program reported it.",
     }
     parts += [words[phase] for phase in phases]
+    # Steps left out of the times. Those counted in epochs are the learning rate's.
     parts += [
         f"{name} = {text_of(value)}."
         for name, value in study.plan.get("fixed", {}).items()
-        if "warmup" in name.lower() or "warm_up" in name.lower()
+        if name.lower().startswith(("warmup", "warm_up"))
+        and (study.plan["parameters"].get(name) or {}).get("unit") != "epochs"
     ]
     return " ".join([*parts, *(text for text in more if text)])
 
@@ -175,6 +177,42 @@ def heading(figure: Figure, text: str, detail: str = "") -> None:
     lines = textwrap.wrap(text, room, max_lines=2, placeholder=" …")
     lines += [shorten(detail, room)] if detail else []
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+def evenly(found: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
+    """At most ``limit`` of these (as many lines as can be told apart), evenly from all."""
+    if len(found) <= limit:
+        return list(found)
+    return [found[round(i * (len(found) - 1) / (limit - 1))] for i in range(limit)]
+
+
+def left_out_words(count: int) -> str:
+    """What a caption says of points that a figure has no room for."""
+    return f"{counted(count, 'more point')} only in the tables." if count > 0 else ""
+
+
+def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
+    """How many columns of a legend with these labels fit side by side, six at most."""
+    inches = 0.55 + 0.07 * max(map(len, labels), default=0)
+    return max(1, min(6, int(figure.get_figwidth() / inches)))
+
+
+def values_of(study: Study, point: Row) -> str:
+    """A point's values without the parameters' names, which stand in a title."""
+    values = [text_of(point.get(name)) for name in study.leaders]
+    values += [str(point["source"])] if len(study.sources) > 1 else []
+    return shorten(", ".join(values) or "the only point", 44)
+
+
+def labels_of(study: Study, points: Sequence[Row], room: int) -> tuple[list[str], str]:
+    """Labels of points, and the parameters' names where the labels have no room for them."""
+    several = len(study.sources) > 1
+    whole = [
+        study.describe(point) + (f" ({point['source']})" if several else "") for point in points
+    ]
+    if max(map(len, whole), default=0) <= room:
+        return whole, ""
+    return [values_of(study, point) for point in points], ", ".join(study.leaders)
 
 
 def band_patch(words: str) -> Line2D:

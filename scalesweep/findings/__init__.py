@@ -6,6 +6,13 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 
 from collections.abc import Callable
 
+from scalesweep.findings.accuracy import (
+    accuracy_over_scale,
+    data_loading,
+    energy_against_time,
+    input_cost,
+    target_time,
+)
 from scalesweep.findings.base import Finding
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.general import (
@@ -17,6 +24,7 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
+from scalesweep.findings.score import score
 from scalesweep.study import Study
 
 __all__ = ["Finding", "find"]
@@ -31,6 +39,12 @@ def find(study: Study) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        score,
+        target_time,
+        accuracy_over_scale,
+        energy_against_time,
+        input_cost,
+        data_loading,
         cache_effect,
         waiting,
         outlier_runs,

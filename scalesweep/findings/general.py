@@ -12,6 +12,7 @@ from scalesweep.findings.base import (
     evidence_of,
     marked,
 )
+from scalesweep.learning import learns
 from scalesweep.presentation import PHASES, counted, finite, listed, number, percent, with_interval
 from scalesweep.quantities import column
 from scalesweep.study import Key, Measure, Row, Study
@@ -44,7 +45,10 @@ def best_configuration(study: Study) -> list[Finding]:
     parameters = study.plan["parameters"]
     workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
     groups: dict[Key, list[Row]] = {}
-    for row in _one_source(study):
+    rows = _one_source(study)
+    # What reads nothing is no rival of what does.
+    real = [row for row in rows if learns(study, row)]
+    for row in real or rows:
         if main.value(row, "mean", phase) is not None:
             groups.setdefault(study.key(row, workload), []).append(row)
     competing = [rows for rows in groups.values() if len(rows) > 1]

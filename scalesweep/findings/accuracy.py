@@ -1,0 +1,314 @@
+"""Findings on training: time to target, final accuracy over the scale, phases, input, energy."""
+
+from collections.abc import Mapping, Sequence
+
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.learning import DUMMY, final_measure, learns
+from scalesweep.presentation import PHASES, counted, finite, listed, percent, with_interval
+from scalesweep.quantities import column
+from scalesweep.stats import Interval, ratio_interval
+from scalesweep.study import Key, Measure, Row, Study
+
+# A share of the run spent loading data below this is not worth a sentence.
+NOTABLE_LOADING = 0.1
+MAX_SENTENCES = 6
+_STATS = ("mean", "low", "high")
+
+
+def target_time(study: Study) -> list[Finding]:
+    """The point that meets its target first, named only where its interval is clear of all others.
+
+    Points of which a run missed the target have no mean time to it, and do not compete; neither do
+    points of other targets or workloads.
+    """
+    measure = study.measures.get("time_to_target")
+    if measure is None:
+        return []
+    found = []
+    for rows in _alike(study, [row for row in study.rows("accuracy") if row.get("repeats")]):
+        whole = [row for row in rows if row.get("reached") == row["repeats"]]
+        missed = [row for row in rows if finite(row.get("reached")) and row not in whole]
+        if whole:
+            found.append(_fastest(study, measure, whole, missed))
+    return found[:MAX_SENTENCES]
+
+
+def _alike(study: Study, rows: Sequence[Row], same_work: bool = False) -> list[list[Row]]:
+    """Rows of one source that compute the same with the same target (and do as much work)."""
+    parameters = study.plan["parameters"]
+    names = [
+        name
+        for name in study.axes
+        if name.startswith("target_") or (parameters.get(name) or {}).get("workload")
+    ]
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        if learns(study, row):
+            work = study.work(row) if same_work else None
+            groups.setdefault((*study.key(row, names), row["source"], work), []).append(row)
+    return list(groups.values())
+
+
+def _fastest(study: Study, measure: Measure, rows: Sequence[Row], missed: Sequence[Row]) -> Finding:
+    best, others, clear = _lowest(measure, rows)
+    value = _value(measure, best)
+    where = study.describe(best)
+    left = (
+        f"; not every run met it at {listed([study.describe(row) for row in missed], 3)}"
+        if missed
+        else ""
+    )
+    evidence = evidence_of(study, "accuracy", best, _columns(measure))
+    if not others:
+        text = f"the target is met in every run only at {where}, after {value}{left}."
+        level = CONFIRMED if missed or len(rows) == 1 else OPEN
+        text = text if missed else f"the target is met at {where} after {value}."
+        return Finding(study.name, "target", level, marked(best["source"], text), evidence)
+    evidence["runner_up"] = evidence_of(study, "accuracy", others[0], _columns(measure))
+    if clear:
+        text = (
+            f"fastest to the target: {where} with {value}, clear of "
+            f"{counted(len(others), 'other')} that met it in every run; next is "
+            f"{study.describe(others[0])} with {_value(measure, others[0])}{left}."
+        )
+        return Finding(study.name, "target", CONFIRMED, marked(best["source"], text), evidence)
+    text = (
+        f"lowest time to target measured at {where}: {value}; which point is fastest cannot be "
+        f"told from these repeats{left}."
+    )
+    return Finding(study.name, "target", OPEN, marked(best["source"], text), evidence)
+
+
+def _lowest(measure: Measure, rows: Sequence[Row]) -> tuple[Row, list[Row], bool]:
+    """The row with the lowest mean, the others by their means, and whether it is clear of them."""
+    known = [row for row in rows if measure.value(row, "mean", "run") is not None]
+    first, *others = sorted(known, key=lambda row: float(measure.value(row, "mean", "run") or 0))
+    high = measure.value(first, "high", "run")
+    lows = [measure.value(row, "low", "run") for row in others]
+    clear = high is not None and all(low is not None and low > high for low in lows)
+    return first, others, clear
+
+
+def _value(measure: Measure, row: Row) -> str:
+    mean, low, high = (measure.value(row, stat, "run") for stat in _STATS)
+    return with_interval(mean, low, high, measure.unit)
+
+
+def _columns(measure: Measure) -> list[str]:
+    return [column(measure.metric, stat, "run") for stat in _STATS]
+
+
+def accuracy_over_scale(study: Study) -> list[Finding]:
+    """Whether final accuracy (or error) changes from a series' smallest scale to its largest."""
+    measure = final_measure(study)
+    if measure is None:
+        return []
+    repeats = _repeats(study, measure.metric, "run")
+    found: list[Finding] = []
+    for series in study.series:
+        rows = [row for row in series.rows if learns(study, row) and _of(study, repeats, row)]
+        if len(rows) < 2:
+            continue
+        base, last = rows[0], rows[-1]
+        ratio = _ratio(_of(study, repeats, last), _of(study, repeats, base))
+        if ratio is None:
+            continue
+        value, interval = ratio
+        prefix = f"{series.label}: " if series.label else ""
+        where, reference = study.scaled(study.scale_of(last)), study.scaled(study.scale_of(base))
+        means = [_value(measure, row) for row in (last, base)]
+        label = _lower(measure.label)
+        told = with_interval(value, interval.low, interval.high)
+        apart = f"{means[0]} against {means[1]}, {told} times"
+        if not finite(interval.low):
+            level = OPEN
+            text = (
+                f"{label} at {where} is {means[0]}, at {reference} {means[1]}; not confirmed, a "
+                "side has one repeat."
+            )
+        elif interval.low <= 1 <= interval.high:
+            level = OPEN
+            text = (
+                f"no difference in {label} can be told from these repeats between {where} and "
+                f"{reference}: {apart}."
+            )
+        else:
+            level = CONFIRMED
+            side = "higher" if value > 1 else "lower"
+            worse = "better" if (value > 1) == measure.higher else "worse"
+            text = f"{label} at {where} is {side} ({worse}) than at {reference}: {apart}."
+        evidence = evidence_of(study, "points", last, _columns(measure))
+        evidence["runner_up"] = evidence_of(study, "points", base, _columns(measure))
+        text = marked(last["source"], prefix + text, capital=not prefix)
+        found.append(Finding(study.name, "final accuracy", level, text, evidence))
+    return found[:MAX_SENTENCES]
+
+
+def _lower(label: str) -> str:
+    return label[:1].lower() + label[1:]
+
+
+def _repeats(study: Study, metric: str, phase: str) -> dict[Key, list[float]]:
+    """Values of a metric over the finished runs of every point, by point and source."""
+    name = column(metric, "mean", phase)
+    found: dict[Key, list[float]] = {}
+    for row in study.rows("runs"):
+        if finite(row.get(name)):
+            key = (*study.key(row, study.axes), row["source"])
+            found.setdefault(key, []).append(float(row[name]))
+    return found
+
+
+def _of(study: Study, repeats: Mapping[Key, list[float]], row: Row) -> list[float]:
+    return repeats.get((*study.key(row, study.axes), row["source"]), [])
+
+
+def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval] | None:
+    """Ratio of the means with its interval; None where a side is missing or not positive."""
+    if not top or not base or min(*top, *base) <= 0:
+        return None
+    value = (sum(top) / len(top)) / (sum(base) / len(base))
+    return value, ratio_interval(top, base)
+
+
+def data_loading(study: Study) -> list[Finding]:
+    """Where loading data takes a notable share of the run."""
+    points: dict[Key, dict[str, Row]] = {}
+    for row in study.rows("phases"):
+        key = (*study.key(row, study.axes), row["source"])
+        points.setdefault(key, {})[str(row["phase"])] = row
+    told = []
+    for phases in points.values():
+        load = phases.get("data_loading")
+        total = sum(row["seconds"] for row in phases.values())
+        if load is None or total <= 0:
+            continue
+        share = load["seconds"] / total
+        others = [row for name, row in phases.items() if name != "data_loading"]
+        rest = [row["seconds_high"] for row in others if finite(row.get("seconds_high"))]
+        low = load.get("seconds_low")
+        # From bounds of both sides: lower than it need be, never too high.
+        known = finite(low) and low > 0 and len(rest) == len(others)
+        least = low / (low + sum(rest)) if known else None
+        told.append((share, least, load))
+    told = [entry for entry in told if entry[0] >= NOTABLE_LOADING]
+    if not told:
+        return []
+    share, least, row = max(told, key=lambda entry: entry[0])
+    sure = least is not None and least >= NOTABLE_LOADING
+    more = len(told) - 1
+    text = f"data loading takes {percent(share)} of the run's phases at {study.describe(row)}"
+    text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
+    text += (
+        f", the most of {counted(more + 1, 'point')} where it takes 10 % or more" if more else ""
+    )
+    text += "." if sure else "; one repeat or wide intervals, not confirmed."
+    evidence = evidence_of(study, "phases", row, ("seconds", "seconds_low", "seconds_high"))
+    level = CONFIRMED if sure else OPEN
+    return [Finding(study.name, "data loading", level, marked(row["source"], text), evidence)]
+
+
+def input_cost(study: Study) -> list[Finding]:
+    """What reading costs: epochs with real input over those with dummy input, else alike."""
+    if "input" not in study.axes:
+        return []
+    found: list[Finding] = []
+    rest = [name for name in study.axes if name != "input"]
+    for phase in ("init", "later"):
+        repeats = _repeats(study, "total_time", phase)
+        for row in study.points:
+            if row.get("input") in DUMMY or not _of(study, repeats, row):
+                continue
+            twin = next(
+                (
+                    other
+                    for other in study.points
+                    if other.get("input") in DUMMY
+                    and other["source"] == row["source"]
+                    and study.key(other, rest) == study.key(row, rest)
+                ),
+                None,
+            )
+            ratio = twin and _ratio(_of(study, repeats, row), _of(study, repeats, twin))
+            if twin and ratio:
+                found.append(_cost(study, phase, row, twin, *ratio))
+    found.sort(key=lambda finding: finding.level != CONFIRMED)
+    more = len(found) - MAX_SENTENCES
+    if more > 0:
+        text = f"{counted(more, 'more comparison')} with dummy input can be made from the tables."
+        note = Finding(study.name, "input cost", NOTE, text, {"experiment": study.name})
+        return [*found[:MAX_SENTENCES], note]
+    return found
+
+
+def _cost(
+    study: Study, phase: str, row: Row, twin: Row, value: float, interval: Interval
+) -> Finding:
+    name = column("total_time", "mean", phase)
+    rest = [leader for leader in study.leaders if leader != "input"]
+    where = f" at {study.describe(row, rest)}" if rest else ""
+    told = with_interval(value, interval.low, interval.high)
+    epochs = (
+        f"{_epoch(row, phase)} an epoch with {row['input']}, "
+        f"{_epoch(twin, phase)} with {twin['input']} input"
+    )
+    evidence = evidence_of(study, "points", row, [name])
+    evidence["runner_up"] = evidence_of(study, "points", twin, [name])
+    if not finite(interval.low):
+        level = OPEN
+        text = f"{epochs}{where} ({PHASES[phase]}); not confirmed, a side has one repeat."
+    elif interval.low > 1:
+        level = CONFIRMED
+        text = (
+            f"input costs {with_interval(row[name] - twin[name], None, None, 's')} of an epoch"
+            f"{where} ({PHASES[phase]}): {epochs}, {told} times."
+        )
+    elif interval.high < 1:
+        level = CONFIRMED
+        text = f"input does not cost time{where} ({PHASES[phase]}): {epochs}."
+    else:
+        level = OPEN
+        text = (
+            f"no cost of input can be told from these repeats{where} ({PHASES[phase]}): "
+            f"{epochs}, {told} times."
+        )
+    return Finding(study.name, "input cost", level, marked(row["source"], text), evidence)
+
+
+def _epoch(row: Row, phase: str) -> str:
+    mean, low, high = (row.get(column("total_time", stat, phase)) for stat in _STATS)
+    return with_interval(mean, low, high, "s")
+
+
+def energy_against_time(study: Study) -> list[Finding]:
+    """Whether the fastest point is also the one that needs least energy, where both are clear.
+
+    Points compare that were to do the same work, and of which energy is known in every run.
+    """
+    energy, time = study.measures.get("energy"), study.measures.get("training_time")
+    if energy is None or time is None:
+        return []
+    found = []
+    finished = [row for row in study.rows("accuracy") if row.get("repeats")]
+    for rows in _alike(study, finished, same_work=True):
+        if len(rows) < 2 or any(row.get("energy_runs") != row["repeats"] for row in rows):
+            continue
+        fastest, _, quick = _lowest(time, rows)
+        least, _, frugal = _lowest(energy, rows)
+        if not quick or not frugal:
+            continue
+        fast = f"{_value(time, fastest)} of training, {_value(energy, fastest)}"
+        if fastest is least:
+            text = f"{study.describe(fastest)} is fastest and needs least energy: {fast}."
+        else:
+            text = (
+                f"fastest is {study.describe(fastest)} ({fast}), least energy needs "
+                f"{study.describe(least)} ({_value(time, least)}, {_value(energy, least)})."
+            )
+        evidence = evidence_of(study, "accuracy", fastest, [*_columns(time), *_columns(energy)])
+        evidence["runner_up"] = evidence_of(
+            study, "accuracy", least, [*_columns(time), *_columns(energy)]
+        )
+        text = marked(fastest["source"], text, capital=True)
+        found.append(Finding(study.name, "energy", CONFIRMED, text, evidence))
+    return found[:MAX_SENTENCES]
