@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import dataset
-import main as program
+from data_loading.files import files_in_data_set, files_of_rank
 
 SHAPE = [32, 32, 32, 4]
 DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
@@ -222,17 +222,17 @@ def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
 def test_ranks_share_all_files_and_none_twice(shuffle):
     params = DEFAULTS | SMALL | {"ranks": 4, "shuffle": shuffle}
     for epoch in range(2):
-        blocks = [program.files_of_rank(params, rank, epoch)["train"] for rank in range(4)]
+        blocks = [files_of_rank(params, rank, epoch)["train"] for rank in range(4)]
         assert sorted(np.concatenate(blocks)) == list(range(64))
         assert {len(block) for block in blocks} == {16}
-    own = [program.files_of_rank(params, 1, epoch)["train"] for epoch in range(2)]
+    own = [files_of_rank(params, 1, epoch)["train"] for epoch in range(2)]
     assert (list(own[0]) == list(own[1])) == (shuffle == "off")
     assert (set(own[0]) == set(own[1])) == (shuffle != "before_shard")
 
 
 def test_without_shards_every_rank_reads_the_same():
     params = DEFAULTS | SMALL | {"ranks": 3, "shard": False}
-    chosen = [program.files_of_rank(params, rank, 0) for rank in range(3)]
+    chosen = [files_of_rank(params, rank, 0) for rank in range(3)]
     for each in chosen:
         np.testing.assert_array_equal(each["train"], np.arange(16))
         np.testing.assert_array_equal(each["valid"], np.arange(4))
@@ -245,7 +245,7 @@ def test_declared_files_are_those_the_program_reads(shard):
         split: eval(expression, {"__builtins__": {}}, params)
         for split, expression in DECLARED["data"]["files"].items()
     }
-    assert declared == program.files_in_data_set(params)
+    assert declared == files_in_data_set(params)
 
 
 @pytest.mark.parametrize("shape", [SHAPE, [1, 1, 1, 1], [128, 128, 128, 4]])

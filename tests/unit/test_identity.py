@@ -85,6 +85,8 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("tf_cnn_benchmarks", 1): "c0e7c99c865a9d0d",
     ("keras_multi_gpu", 1): "504b9a3435706f6c",
     ("cnn_training", 1): "126721cc82de056b",
+    ("cosmoflow_training", 1): "ef0e8ca07546f079",
+    ("nt3", 1): "73018de6b9e0c683",
 }
 
 

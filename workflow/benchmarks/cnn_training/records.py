@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.staging import other_data
+from harness.staging import other_data, write_records
 
 FORMAT_VERSION = 1
 SEED = 20200805
@@ -44,7 +44,7 @@ class StandIn:
 
     data_set: str
     images_per_file: int
-    compression = "none"
+    preload = ("tensorflow",)  # modules that writing a file needs
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "StandIn":
@@ -89,6 +89,10 @@ class StandIn:
     def is_complete(self, path: str | Path) -> bool:
         """Tell whether a file has all its records and nothing behind them."""
         return record_count(path) == self.images_per_file
+
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write the images of a file."""
+        write_records(path, self.records(split, index))
 
     def records(self, split: str, index: int) -> Iterator[bytes]:
         """Yield the serialised images of a file."""

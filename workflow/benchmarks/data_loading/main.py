@@ -16,13 +16,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import dataset
 from harness import facts, import_without, page_cache, program, result
 from harness.epochs import EpochTimes, time_epochs
 from harness.phases import Phases, since_start
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
 
-SHUFFLE_SEED = 7
+from data_loading import dataset
+from data_loading.files import files_of_rank, find_missing, paths, wrong_size
 
 
 def check_parameters(params: dict[str, Any]) -> None:
@@ -42,53 +42,6 @@ def check_parameters(params: dict[str, Any]) -> None:
             "stage_to_node_local copies one rank's files, but with shard and shuffle before_shard a"
             " rank reads other files each epoch: use shuffle off or after_shard",
         )
-
-
-def files_in_data_set(params: dict[str, Any]) -> dict[str, int]:
-    """Return how many files of each split all ranks read together."""
-    copies = params["ranks"] if params["shard"] else 1
-    return {
-        "train": params["samples_per_rank"] // params["samples_per_file"] * copies,
-        "valid": params["validation_samples_per_rank"] // params["samples_per_file"] * copies,
-    }
-
-
-def files_of_rank(params: dict[str, Any], rank: int, epoch: int) -> dict[str, np.ndarray]:
-    """Return the indices of the files that `rank` reads in `epoch`, by split, in that order.
-
-    A rank's share is one block of the files (of their common permutation with before_shard), so
-    without it rank r reads the same files whatever the number of ranks.
-    """
-    chosen = {}
-    for number, (split, count) in enumerate(files_in_data_set(params).items()):
-        order = np.arange(count)
-        if params["shuffle"] == "before_shard":
-            order = np.random.default_rng([SHUFFLE_SEED, number, epoch]).permutation(order)
-        if params["shard"]:
-            order = np.split(order, params["ranks"])[rank]
-        if params["shuffle"] == "after_shard":
-            order = np.random.default_rng([SHUFFLE_SEED, number, epoch, rank]).permutation(order)
-        chosen[split] = order
-    return chosen
-
-
-def paths(folder: Path, chosen: dict[str, np.ndarray]) -> dict[str, list[str]]:
-    """Turn indices of files into paths below `folder`."""
-    return {
-        split: [dataset.file_path(folder, split, index) for index in indices]
-        for split, indices in chosen.items()
-    }
-
-
-def find_missing(run: program.Run) -> tuple[int, str] | None:
-    """Return exit code and message when the data set is not there as a whole, else None."""
-    if run.data is None:
-        return EXIT_MISSING_DATA, "the run file names no data set"
-    fmt = dataset.Format.from_params(run.params)
-    problem = dataset.check_format(run.data, fmt) or dataset.missing_by_name(
-        run.data, files_in_data_set(run.params)
-    )
-    return (EXIT_MISSING_DATA, problem) if problem else None
 
 
 def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> tuple[int, str] | None:
@@ -121,9 +74,10 @@ class Epochs:
 
 def read_epochs(params: dict[str, Any], rank: int, folder: Path, phases: Phases) -> Epochs:
     """Trace the pipelines (phase warmup), then read and time every epoch (phase timed)."""
-    import pipeline
     import tensorflow as tf
     from harness import ranks
+
+    from data_loading import pipeline
 
     def tensors(epoch: int) -> dict[str, tf.Tensor]:
         """Make string tensors of the files of an epoch; not timed."""
@@ -211,17 +165,6 @@ def notes_on_reads(inside: np.ndarray, between: np.ndarray, expected: np.ndarray
     }
 
 
-def wrong_size(params: dict[str, Any], names: list[str], size: int) -> tuple[int, str] | None:
-    """Return exit code and message when files of `size` bytes cannot hold just their samples.
-
-    Samples too many in a file would otherwise go unseen: they fall into a last, incomplete batch.
-    """
-    expected = len(names) * dataset.Format.from_params(params).file_bytes
-    if params["compression"] != "none" or size == expected:
-        return None
-    return EXIT_BAD_DATA, f"the files read have {size} bytes, not {expected}"
-
-
 def finish(run: program.Run, epochs: Epochs, phases: Phases, notes: dict[str, Any]) -> None:
     """Gather from all ranks (phase teardown) and write the result on rank 0."""
     from harness import ranks
@@ -258,7 +201,7 @@ def finish(run: program.Run, epochs: Epochs, phases: Phases, notes: dict[str, An
     samples = params["samples_per_rank"] + params["validation_samples_per_rank"]
     result.write_result(
         run.out,
-        phases=phases.seconds,
+        phases=phases,
         work={
             "samples_per_epoch": params["ranks"] * samples,
             "bytes_per_epoch": int(sizes.sum()),
@@ -279,16 +222,11 @@ def finish(run: program.Run, epochs: Epochs, phases: Phases, notes: dict[str, An
 
 def main(run: program.Run) -> None:
     """Run the benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    params = run.params
-    try:
-        check_parameters(params)
-    except KeyError as error:
-        raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
-
     import_without("pandas", "scipy", "PIL")
     import tensorflow as tf
     from harness import ranks
 
+    params = run.params
     phases = Phases()
     phases.add("import", since_start())
     with phases("init"):
@@ -319,4 +257,4 @@ def main(run: program.Run) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(program.run_program("data_loading", main))
+    sys.exit(program.run_program("data_loading", main, check_parameters))

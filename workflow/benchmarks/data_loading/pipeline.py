@@ -27,12 +27,15 @@ class Options:
     prefetch: int
     cache: str
     apply_log: bool
+    deterministic: bool = False  # samples come in the order of the files
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "Options":
-        """Take the fields from the benchmark's parameters."""
-        values = {name: params[name] for name in cls.__dataclass_fields__}
-        return cls(**values | {"sample_shape": tuple(params["sample_shape"])})
+        """Take the fields from the benchmark's parameters; not all benchmarks have the last."""
+        names = [*cls.__dataclass_fields__][:-1]
+        values = {name: params[name] for name in names}
+        values["sample_shape"] = tuple(params["sample_shape"])
+        return cls(**values, deterministic=params.get("deterministic", False))
 
 
 class Touched(NamedTuple):
@@ -49,8 +52,8 @@ Drain = Callable[[tf.Tensor], Touched]
 def batches(files: tf.Tensor, options: Options) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
-    x is the stored count, as log(x + 1) with `apply_log`. The order of samples is not fixed:
-    nothing waits for a slow file while another one is ready.
+    x is the stored count, as log(x + 1) with `apply_log`. The order of samples is not fixed unless
+    `deterministic`: nothing waits for a slow file while another one is ready.
     """
     features = {
         "x": tf.io.FixedLenFeature([], tf.string),
@@ -79,7 +82,7 @@ def batches(files: tf.Tensor, options: Options) -> tf.data.Dataset:
         data = data.cache()
     data = data.prefetch(count(options.prefetch))
     settings = tf.data.Options()
-    settings.deterministic = False
+    settings.deterministic = options.deterministic
     return data.with_options(settings)
 
 

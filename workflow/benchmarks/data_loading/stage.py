@@ -1,7 +1,6 @@
 """Make or check the data set of the data-loading benchmark; `harness.staging` has the frame."""
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,9 @@ class Files:
         return self.fmt.file_bytes
 
     @property
-    def compression(self) -> str:
-        """``GZIP`` or ``none``."""
-        return self.fmt.compression
+    def preload(self) -> tuple[str, ...]:
+        """Modules that writing a file needs."""
+        return ("tensorflow",)
 
     def describe(self) -> dict[str, Any]:
         """Content of ``format.json``."""
@@ -49,10 +48,11 @@ class Files:
         """Whether a file is there with the size it must have."""
         return dataset.is_complete(path, self.fmt)
 
-    def records(self, split: str, index: int) -> Iterator[bytes]:
-        """Yield the serialised samples of a file."""
-        for x, y in dataset.samples(self.fmt, split, index):
-            yield dataset.example_bytes(x.tobytes(), y)
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write the serialised samples of a file."""
+        samples = dataset.samples(self.fmt, split, index)
+        records = (dataset.example_bytes(x.tobytes(), y) for x, y in samples)
+        staging.write_records(path, records, self.fmt.compression)
 
 
 if __name__ == "__main__":

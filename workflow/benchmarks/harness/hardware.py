@@ -99,6 +99,11 @@ def _nvidia_smi(*words: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
+def cpu_model() -> str | None:
+    """Return the name of this host's processors."""
+    return _field(Path("/proc/cpuinfo"), "model name")
+
+
 def host_hardware() -> dict[str, Any]:
     """Return CPU model, logical CPUs, governor, memory (bytes), NUMA nodes, GPUs and their links.
 
@@ -110,7 +115,7 @@ def host_hardware() -> dict[str, Any]:
         _nvidia_smi(f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits")
     )
     return {
-        "cpu_model": _field(Path("/proc/cpuinfo"), "model name"),
+        "cpu_model": cpu_model(),
         "cpus": os.cpu_count(),
         "governor": governors(set(os.sched_getaffinity(0))),
         "memory_bytes": int(memory.split()[0]) * 1024 if memory else None,

@@ -2,7 +2,8 @@
 
 ``stage.py --out FOLDER --<split> N --params JSON --workers W`` makes the files that are missing and
 leaves the others as they are. Exit codes: 0 done, 1 cannot be made here (disk, other data in the
-folder), 2 wrong arguments; with ``--check``: 66 when a file is missing or incomplete.
+folder), 2 wrong arguments, 69 a Python package is not installed; with ``--check``: 66 when a file
+is missing or incomplete.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,8 +28,8 @@ class DataSet(Protocol):
         """Size of one file in bytes before compression, for the question whether all will fit."""
 
     @property
-    def compression(self) -> str:
-        """``GZIP`` or ``none``."""
+    def preload(self) -> tuple[str, ...]:
+        """Modules that writing a file needs, for worker processes to start with."""
 
     def describe(self) -> dict[str, Any]:
         """Content of ``format.json``, which is there before any data."""
@@ -42,8 +43,8 @@ class DataSet(Protocol):
     def is_complete(self, path: str | Path) -> bool:
         """Whether a file is there and whole."""
 
-    def records(self, split: str, index: int) -> Iterator[bytes]:
-        """Yield the records of a file, which depend on `split` and `index` alone."""
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write a file, whose content depends on `split` and `index` alone, to `path`."""
 
 
 Job = tuple[str, DataSet, str, int]
@@ -54,24 +55,27 @@ def write_file(job: Job) -> int:
 
     A job is (folder, data set, split, index).
     """
-    import tensorflow as tf
-
     folder, data, split, index = job
     path = data.path(folder, split, index)
     partial = f"{path}.{os.uname().nodename}-{os.getpid()}.part"
-    options = tf.io.TFRecordOptions(
-        compression_type="" if data.compression == "none" else data.compression
-    )
     try:
-        with tf.io.TFRecordWriter(partial, options) as writer:
-            for record in data.records(split, index):
-                writer.write(record)
+        data.write(partial, split, index)
         if not data.is_complete(partial):
             raise OSError(f"{partial} was not written completely")
         Path(partial).rename(path)
     finally:
         Path(partial).unlink(missing_ok=True)
     return Path(path).stat().st_size
+
+
+def write_records(path: str, records: Iterable[bytes], compression: str = "none") -> None:
+    """Write a TFRecord file, for a data set's `write`; `compression` is ``GZIP`` or ``none``."""
+    import tensorflow as tf
+
+    kind = "" if compression == "none" else compression
+    with tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(compression_type=kind)) as writer:
+        for record in records:
+            writer.write(record)
 
 
 def incomplete_files(folder: Path, data: DataSet, files: dict[str, int]) -> list[tuple[str, int]]:
@@ -137,10 +141,10 @@ def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, rese
     if workers == 1 or len(jobs) == 1:
         written = sum(map(write_file, jobs))
     else:
-        # The fork server imports TensorFlow once, in a process without threads, and every worker
-        # starts from it; forking this process or importing once per worker costs seconds each.
+        # The fork server imports what is needed once, in a process without threads, and every
+        # worker starts from it; importing TensorFlow once per worker costs seconds each.
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tensorflow"])
+        context.set_forkserver_preload(list(data.preload))
         chunk = max(1, min(16, len(jobs) // (4 * workers)))
         with context.Pool(min(workers, len(jobs))) as pool:
             written = sum(pool.imap_unordered(write_file, jobs, chunksize=chunk))
@@ -219,14 +223,18 @@ def main(
     `from_params` makes the data set of benchmark parameters; ValueError when they will not do.
     """
     args = arguments(description, splits, from_params, argv)
-    if args.check:
-        if problem := check(args.out, args.data, args.files):
-            print(f"stage: {problem}", file=sys.stderr)
-            return os.EX_NOINPUT
-        return os.EX_OK
     try:
+        if args.check:
+            if problem := check(args.out, args.data, args.files):
+                print(f"stage: {problem}", file=sys.stderr)
+                return os.EX_NOINPUT
+            return os.EX_OK
         print(stage(args.out, args.data, args.files, args.workers, int(args.reserve_gb * GB)))
     except OSError as error:
         print(f"stage: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        print(f"stage: {args.params} needs the Python package {package}", file=sys.stderr)
+        return os.EX_UNAVAILABLE
     return os.EX_OK

@@ -1,0 +1,203 @@
+"""Is loading NT3's tables fast, by every reader, and what does measuring a training step cost?
+
+(a) Each reader on a table of the original's width with fewer rows, from the page cache: rows/s, and
+MB/s of the file. (b) Writing that table as CSV, against numpy.savetxt. (c) An epoch of the program
+against the bare loop, which calls the same graph on one batch without clocks, order or gathering,
+and against Keras' own fit, which is what the original calls. Each comparison takes turns, in a new
+order each round; a ratio is the median over rounds of theirs / ours in seconds, above 1 where ours
+is faster.
+
+    python bench/nt3.py [--json FILE] [--rounds N] [--rows N]
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
+PROGRAM = BENCHMARKS / "nt3"
+sys.path[:0] = [str(BENCHMARKS), str(PROGRAM)]
+
+from harness import import_without  # before TensorFlow: it silences its start
+
+import_without("pandas", "scipy", "PIL")
+
+import dataset
+import formats
+import loading
+import numpy as np
+import preprocessing
+import tensorflow as tf
+import yaml
+from harness import ranks
+from trainer import Trainer
+
+WIDTH = 60_483
+SMALL = {"features": 4000, "train_samples": 560, "test_samples": 140, "filters": [16, 16]}
+Timed = dict[str, list[float]]  # seconds by what was timed, one per round
+
+
+def take_turns(jobs: dict[str, Callable[[], Any]], rounds: int) -> Timed:
+    """Return the seconds of each job, done once per round in a new order, and once before."""
+    seconds: Timed = {name: [] for name in jobs}
+    for job in jobs.values():
+        job()
+    for _ in range(rounds):
+        for name in random.sample(list(jobs), len(jobs)):
+            began = time.perf_counter()
+            jobs[name]()
+            seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def ratio(theirs: list[float], ours: list[float]) -> float:
+    """Return the median over pairs of theirs / ours."""
+    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+
+
+def compare_readers(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
+    """Return rows/s and MB/s of each reader, and the time of the original's over its own."""
+    for name in loading.READERS:
+        if problem := loading.import_package(name)[1]:
+            raise SystemExit(problem[1])
+    paths = {}
+    for data_format in formats.FORMATS:
+        tables = dataset.Tables(WIDTH, rows, 1, data_format)
+        paths[data_format] = tables.path(folder, "train")
+        Path(paths[data_format]).parent.mkdir(exist_ok=True)
+        tables.write(paths[data_format], "train", 0)
+    part = loading.Part(0, rows, True)
+
+    def job(name: str) -> Callable[[], None]:
+        path = paths.get(name, paths["csv"])
+
+        def read() -> None:
+            _, problem = loading.load(name, path, WIDTH, part)
+            if problem:
+                raise SystemExit(problem[1])
+
+        return read
+
+    seconds = take_turns({name: job(name) for name in loading.READERS}, rounds)
+    found = {}
+    for name, each in seconds.items():
+        size = Path(paths.get(name, paths["csv"])).stat().st_size
+        median = statistics.median(each)
+        found[name] = {
+            "rows_per_second": rows / median,
+            "mb_per_second": size / median / 1e6,
+            "pandas_over_this": ratio(seconds["pandas"], each),
+        }
+    return found
+
+
+def compare_writers(folder: Path, rounds: int, rows: int = 8) -> dict[str, Any]:
+    """Return rows/s of writing CSV and the time of savetxt over it, both with generating."""
+    tables = dataset.Tables(WIDTH, rows, 1, "csv")
+
+    def own() -> None:
+        formats.write_csv(str(folder / "own.csv"), tables.rows("train"), WIDTH)
+
+    def savetxt() -> None:
+        with (folder / "savetxt.csv").open("w") as file:
+            for label, values in tables.rows("train"):
+                row = np.concatenate(([label], values / formats.UNITS))[None]
+                np.savetxt(file, row, "%.5f", ",")
+
+    seconds = take_turns({"own": own, "savetxt": savetxt}, rounds)
+    return {
+        "rows_per_second": rows / statistics.median(seconds["own"]),
+        "savetxt_over_own": ratio(seconds["savetxt"], seconds["own"]),
+    }
+
+
+def compare_epochs(rounds: int) -> dict[str, Any]:
+    """Return samples/s of an epoch of the program, and the time of others over it."""
+    declared = yaml.safe_load((PROGRAM / "benchmark.yaml").read_text())["parameters"]
+    params = {name: spec["default"] for name, spec in declared.items()} | SMALL
+    rng = np.random.default_rng(1)
+    samples = {}
+    for split in dataset.SPLITS:
+        table = rng.random((params[f"{split}_samples"], 1 + params["features"]), np.float32)
+        table[:, 0] = np.arange(len(table)) % 2
+        samples[split] = preprocessing.to_tensors(table)
+    trainer = Trainer(params, samples, seed=1)
+    x, y = next(preprocessing.batches(samples["train"], trainer.batch, np.arange(trainer.batch)))
+
+    def bare() -> None:
+        for _ in range(trainer.steps):
+            last = trainer.step(x, y)
+        last.numpy()
+
+    other = tf.keras.models.clone_model(trainer.model)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    optimizer = tf.keras.optimizers.legacy.SGD(params["learning_rate"])
+    other.compile(optimizer, loss, metrics=["accuracy"])
+    arrays = [tensor.numpy() for tensor in samples["train"]]
+
+    def fit() -> None:
+        other.fit(*arrays, batch_size=trainer.batch, epochs=1, verbose=0)
+
+    jobs = {"own": lambda: trainer.train(0), "bare": bare, "keras_fit": fit}
+    seconds = take_turns(jobs, rounds)
+    return {
+        "samples_per_second": params["train_samples"] / statistics.median(seconds["own"]),
+        "own_over_bare": ratio(seconds["own"], seconds["bare"]),
+        "keras_fit_over_own": ratio(seconds["keras_fit"], seconds["own"]),
+    }
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """Print the table of readers and one line for each other comparison."""
+    print(f"{report['rows']} rows of {WIDTH} features")
+    print(f"{'reader':<16}{'rows/s':>10}{'MB/s':>10}{'time of pandas / this':>24}")
+    for name, each in report["readers"].items():
+        print(
+            f"{name:<16}{each['rows_per_second']:>10.0f}{each['mb_per_second']:>10.0f}"
+            f"{each['pandas_over_this']:>24.2f}"
+        )
+    writers, epochs = report["writers"], report["epochs"]
+    print(
+        f"writing CSV: {writers['rows_per_second']:.0f} rows/s;"
+        f" time of savetxt / ours: {writers['savetxt_over_own']:.1f}"
+    )
+    print(
+        f"training: {epochs['samples_per_second']:.0f} samples/s;"
+        f" ours / bare loop: {epochs['own_over_bare']:.3f};"
+        f" time of Keras' fit / ours: {epochs['keras_fit_over_own']:.3f}"
+    )
+
+
+def main() -> int:
+    """Measure, print the report and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the result to this file")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=64, help="of the table that is read")
+    args = parser.parse_args()
+
+    ranks.start(1)
+    with tempfile.TemporaryDirectory(prefix="bench-nt3-") as name:
+        report = {
+            "rows": args.rows,
+            "rounds": args.rounds,
+            "readers": compare_readers(Path(name), args.rows, args.rounds),
+            "writers": compare_writers(Path(name), args.rounds),
+            "epochs": compare_epochs(4 * args.rounds),
+        }
+    print_report(report)
+    if args.json:
+        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    ranks.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

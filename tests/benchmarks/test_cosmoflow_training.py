@@ -1,0 +1,375 @@
+"""The CosmoFlow training benchmark as the launcher starts it: ``--run FILE`` on every rank."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+FOLDER = WORKFLOW / "benchmarks" / "cosmoflow_training"
+STAGE = FOLDER.parent / "data_loading" / "stage.py"
+DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
+DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+SMALL = {
+    "sample_shape": [16, 16, 16, 4],
+    "samples_per_file": 4,
+    "samples_per_rank": 64,
+    "validation_samples_per_rank": 16,
+    "batch_size": 4,
+    "conv_layers": 3,
+    "filters": 4,
+    "epochs": 3,
+    "base_learning_rate": 0.01,
+    "learning_rate_reference_batch": 4,
+    "warmup_epochs": 1,
+    "decay_epochs": [2],
+    "decay_factors": [0.5],
+}
+GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+# Two runs on a CPU with as many threads: all sums are in the same order, so nothing differs. With
+# more than two ranks Horovod's sums depend on which gradients went together: some 1e-7 of a value.
+SAME = {"rtol": 1e-6, "atol": 0}
+
+specification = importlib.util.spec_from_file_location("cosmoflow_main", FOLDER / "main.py")
+program = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(program)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data set for two ranks of SMALL."""
+    folder = tmp_path_factory.mktemp("data") / "set"
+    identity = {name: (DEFAULTS | SMALL)[name] for name in DECLARED["data"]["parameters"]}
+    words = [sys.executable, STAGE, "--out", folder, "--train", 32, "--valid", 8]
+    words += ["--params", json.dumps(identity)]
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    return folder
+
+
+def start(tmp_path, data=None, repeat=0, env=(), **params):
+    """Run the program; return the finished process and its output folder."""
+    tmp_path.mkdir(exist_ok=True)
+    out = tmp_path / "out"
+    point = DEFAULTS | SMALL | params
+    content = {
+        "run_id": "cosmoflow_training-test",
+        "benchmark": "cosmoflow_training",
+        "version": 1,
+        "params": point,
+        "repeat": repeat,
+        "data": data and str(data),
+        "out": str(out),
+        "node_local": str(tmp_path / "local"),
+    }
+    run_file = tmp_path / "run.json"
+    run_file.write_text(json.dumps(content))
+    words = [sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
+    if point["ranks"] > 1:
+        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
+        words = [sys.executable, launcher, "--gloo", "-np", str(point["ranks"]), *words]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
+    )
+    return done, out
+
+
+def read(done, out):
+    assert done.returncode == 0, done.stderr[-4000:]
+    with np.load(out / "samples.npz") as arrays:
+        samples = dict(arrays)
+    assert all(np.isfinite(each).all() for each in samples.values())
+    return json.loads((out / "native.json").read_text()), samples
+
+
+def value(native, name):
+    return native["metrics"][name]["value"]
+
+
+def log_of(out):
+    lines = (out / "mlperf.log").read_text().splitlines()
+    assert all(line.startswith(":::MLLOG {") for line in lines)
+    return [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
+
+
+@pytest.mark.slow
+def test_one_rank(tmp_path, data):
+    done, out = start(tmp_path, data)
+    native, samples = read(done, out)
+    assert done.stderr == ""
+    order = ["import", "init", "data_staging", "build", "broadcast"]
+    order += ["training", "validation"] * 3 + ["teardown"]
+    assert [name for name, *_ in native["phase_spans"]] == order
+    assert {array.shape for array in samples.values()} == {(3, 1)}
+    times = samples["global_times"]
+    assert (times >= samples["local_times"]).all()
+    assert (samples["span_input"] < samples["local_times"]).all()
+    np.testing.assert_array_equal(samples["span_wait"], times - samples["local_times"])
+    # Epochs follow each other, each made of training and validation.
+    parts = times + samples["validation_times"]
+    lengths = np.diff(samples["epoch_ends"], axis=0, prepend=0)
+    assert (lengths >= parts).all()
+    assert (lengths < parts + 0.5).all()
+    assert native["phases"]["training"] == pytest.approx(times.sum(), rel=0.1, abs=0.1)
+
+    assert samples["loss"][-1] < 0.7 * samples["loss"][0]
+    assert samples["validation_mae"][-1] < 0.9 * samples["validation_mae"][0]
+    # Peak 0.01 x 4 / 4, as is the base; half of it from epoch 2.
+    np.testing.assert_allclose(samples["learning_rate"][:, 0], [0.01, 0.01, 0.005])
+
+    assert native["work"] == {
+        "samples_per_epoch": 64,
+        "bytes_per_epoch": sum(p.stat().st_size for p in sorted(data.glob("train/*"))[:16]),
+        "samples": 192,
+        "phases": ["training"],
+    }
+    assert set(native["metrics"]) == set(DECLARED["metrics"]) - {"time_to_target"}
+    assert value(native, "training_samples_per_second") == pytest.approx(192 / times.sum())
+    assert value(native, "training_time") == pytest.approx(times.sum())
+    assert value(native, "final_validation_mae") == samples["validation_mae"][-1, 0]
+    assert value(native, "epochs_run") == 3
+
+
+@pytest.mark.slow
+def test_the_mlperf_log(tmp_path, data):
+    done, out = start(tmp_path, data, target_mae=2.0, dropout=0.5)
+    native, samples = read(done, out)
+    log = log_of(out)
+    epoch = ["epoch_start", "eval_start", "eval_stop", "epoch_stop", "eval_error"]
+    assert [line["key"] for line in log] == [
+        *("init_start", "submission_benchmark", "init_stop", "run_start", "seed"),
+        *("number_of_ranks", "target_mae", "epochs", "sample_shape", "dropout"),
+        *("global_batch_size", "train_samples", "eval_samples", "opt_name"),
+        *("opt_base_learning_rate", "opt_learning_rate_warmup_epochs"),
+        *("opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs"),
+        *("opt_learning_rate_decay_factor", *epoch, "run_stop"),
+    ]
+    known = {line["key"]: line for line in log}
+    assert known["submission_benchmark"]["value"] == "cosmoflow"
+    assert known["global_batch_size"]["value"] == 4
+    assert (known["train_samples"]["value"], known["eval_samples"]["value"]) == (64, 16)
+    assert known["opt_name"]["value"] == "SGD"
+    assert known["opt_base_learning_rate"]["value"] == pytest.approx(0.01)
+    assert known["opt_learning_rate_decay_boundary_epochs"]["value"] == [2]
+    assert known["eval_error"]["value"] == pytest.approx(samples["validation_mae"][0, 0])
+    assert known["eval_error"]["metadata"]["epoch_num"] == 0
+    assert known["run_stop"]["metadata"]["status"] == "success"
+    # A target that every error meets ends training after one epoch.
+    assert value(native, "epochs_run") == 1
+    assert value(native, "time_to_target") == samples["epoch_ends"][0, 0]
+    between = (known["eval_stop"]["time_ms"] - known["epoch_start"]["time_ms"]) / 1000
+    assert between == pytest.approx(value(native, "time_to_target"), abs=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, ranks):
+    """Weights, dropout and the order of files all come from the seed; see SAME."""
+    changes = {"ranks": ranks, "ranks_per_node": 2, "dropout": 0.3, "epochs": 2}
+    losses = []
+    for number, repeat in enumerate((0, 0, 1)):
+        done, out = start(tmp_path / str(number), data, repeat, **changes)
+        losses.append(read(done, out)[1]["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], **SAME)
+    assert not np.isclose(losses[0], losses[2], rtol=1e-3).any()
+
+
+@pytest.mark.slow
+def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
+    changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
+    done, out = start(tmp_path, data, shuffle="before_shard", decay_epochs=[20], **changes)
+    native, samples = read(done, out)
+    ran = int(value(native, "epochs_run"))
+    assert 1 < ran < 40
+    errors = samples["validation_mae"]
+    assert errors.shape == (ran, 2)
+    assert (errors[:, 0] != errors[:, 1]).all()
+    assert errors.mean(axis=1)[-1] <= 0.2 < errors.mean(axis=1)[:-1].min()
+    assert value(native, "time_to_target") <= samples["epoch_ends"][-1].max()
+    assert native["work"]["samples_per_epoch"] == 128
+    assert native["work"]["samples"] == 128 * ran
+    assert native["work"]["bytes_per_epoch"] == sum(
+        path.stat().st_size for path in data.glob("train/*")
+    )
+    assert native["notes"]["batch"]["global"] == 8
+    assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
+    errors_logged = [each["value"] for each in log_of(out) if each["key"] == "eval_error"]
+    np.testing.assert_allclose(errors_logged, errors.mean(axis=1))
+
+
+@pytest.mark.slow
+def test_dummy_input_needs_no_data_and_claims_no_error(tmp_path):
+    done, out = start(tmp_path, input="dummy", precision="mixed_bfloat16", optimizer="adam")
+    native, samples = read(done, out)
+    assert "loss" not in samples
+    assert not [name for name in native["metrics"] if name.startswith("final_")]
+    assert "bytes_per_epoch" not in native["work"]
+    assert value(native, "training_samples_per_second") > 0
+    assert (samples["validation_times"] > 0).all()
+    keys = [line["key"] for line in log_of(out)]
+    assert keys.count("eval_stop") == 3
+    assert "eval_error" not in keys
+    assert log_of(out)[-1]["metadata"]["status"] == "aborted"
+
+
+@pytest.mark.slow
+def test_cached_batches_are_read_once(tmp_path, data):
+    copied = copy(data, tmp_path / "set")
+    reads = {"cache": "memory", "shuffle": "off", "epochs": 2, "validation_samples_per_rank": 0}
+    trained = [read(*start(tmp_path / "cached", copied, **reads))[1]]
+    trained.append(read(*start(tmp_path / "plain", copied, **reads | {"cache": "none"}))[1])
+    np.testing.assert_allclose(trained[0]["loss"], trained[1]["loss"], **SAME)
+    assert "validation_mae" not in trained[0]
+    assert "validation_times" not in trained[0]
+
+
+def copy(data, target):
+    for split in ("train", "valid"):
+        (target / split).mkdir(parents=True)
+        for path in (data / split).iterdir():
+            (target / split / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+@pytest.mark.slow
+def test_missing_data_is_66_and_one_line(tmp_path, data):
+    done, out = start(tmp_path, data, samples_per_rank=256)
+    assert done.returncode == 66
+    assert done.stderr.count("\n") == 1
+    assert "32 of 64 train files" in done.stderr
+    assert json.loads((out / "native_error.json").read_text())["exit_code"] == 66
+    assert log_of(out)[-1]["metadata"]["status"] == "aborted"
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("cut short", "input: "),
+        ("empty", "input ended after 15 of 16 batches"),
+        ("a batch too many", "more than 16 batches"),
+        ("a sample too many", "bytes, not"),
+    ],
+)
+def test_broken_data_is_65_and_one_line(tmp_path, data, damage, words):
+    broken = copy(data, tmp_path / "set")
+    path = broken / "train" / "part-000003.tfrecord"
+    whole = path.read_bytes()
+    sample = whole[: len(whole) // 4]
+    path.write_bytes(
+        {
+            "cut short": whole[:5000],
+            "empty": b"",
+            "a batch too many": whole + whole,
+            "a sample too many": whole + sample,
+        }[damage]
+    )
+    done, out = start(tmp_path / "run", broken, epochs=1)
+    assert done.returncode == 65, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+def test_broken_data_of_the_second_rank_end_both(tmp_path, data):
+    broken = copy(data, tmp_path / "set")
+    (broken / "train" / "part-000020.tfrecord").write_bytes(b"")
+    done, out = start(tmp_path / "run", broken, ranks=2, ranks_per_node=2)
+    assert done.returncode != 0
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == 65
+    assert error["message"].startswith("rank 1: input ended")
+    assert done.stderr.count("cosmoflow_training: ") == 1
+    assert "Graph execution error" not in done.stderr  # rank 0, which waited for it, is silent
+
+
+@pytest.mark.slow
+def test_divergence_is_65(tmp_path, data):
+    done, out = start(tmp_path, data, base_learning_rate=1e30)
+    assert done.returncode == 65, done.stderr
+    assert "training diverged in epoch 0: loss is nan" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.slow
+def test_a_precision_that_cpus_lack_is_69(tmp_path):
+    done, out = start(tmp_path, input="dummy", precision="mixed_float16")
+    assert done.returncode == 69, done.stderr
+    message = json.loads((out / "native_error.json").read_text())["message"]
+    assert message.startswith("precision mixed_float16: ")
+    assert not (out / "native.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"batch_size": 5}, ["samples_per_rank 64", "batch_size 5"]),
+        ({"validation_samples_per_rank": 6}, ["validation_samples_per_rank 6", "4 or 8"]),
+        ({"samples_per_file": 3}, ["samples_per_file 3"]),
+        ({"conv_layers": 5}, ["5 conv_layers", "[16, 16, 16, 4]"]),
+        ({"cache": "memory"}, ["shuffle must be off"]),
+        ({"target_mae": 0.1, "validation_samples_per_rank": 0}, ["must not be 0"]),
+        ({"target_mae": 0.1, "input": "dummy"}, ["input dummy"]),
+        ({"decay_epochs": [4, 2], "decay_factors": [0.5, 0.2]}, ["must ascend"]),
+        ({"decay_epochs": [2, 4]}, ["decay_factors"]),
+    ],
+)
+def test_wrong_parameters_are_2_before_tensorflow_is_imported(tmp_path, params, words):
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('TensorFlow is imported')\n")
+    done, out = start(tmp_path, env={"PYTHONPATH": str(tmp_path)}, **params)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+    assert not (out / "mlperf.log").exists()
+
+
+@pytest.mark.parametrize("given", ["tfrecords", "dummy"])
+def test_declared_files_are_those_the_program_reads(given):
+    params = DEFAULTS | SMALL | {"ranks": 3, "input": given}
+    declared = {
+        split: eval(expression, {"__builtins__": {}}, params)
+        for split, expression in DECLARED["data"]["files"].items()
+    }
+    reads = program.files.files_in_data_set(params)
+    assert declared == (dict.fromkeys(reads, 0) if given == "dummy" else reads)
+
+
+def test_training_files_are_shuffled_by_seed_and_validation_files_never():
+    params = DEFAULTS | SMALL | {"ranks": 2}
+
+    def chosen(seed, epoch):
+        return program.files.files_of_rank(params, 1, epoch, seed, ["train"])
+
+    for split, block in (("train", range(16, 32)), ("valid", range(4, 8))):
+        assert sorted(chosen(1, 0)[split]) == list(block)
+    assert list(chosen(1, 0)["valid"]) == [4, 5, 6, 7]
+    orders = [list(chosen(seed, epoch)["train"]) for seed, epoch in ((1, 0), (1, 1), (2, 0))]
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+    assert orders[0] == list(chosen(1, 0)["train"])
+
+
+def test_every_repeat_and_seed_has_a_seed_of_its_own():
+    def run(seed, repeat):
+        place = Path("/nowhere")
+        return program.program.Run(
+            "id", "cosmoflow_training", 1, {"seed": seed}, repeat, None, place, place
+        )
+
+    seeds = [run(seed, repeat).seed for seed in range(4) for repeat in range(10)]
+    assert len(set(seeds)) == 40
+    assert run(1, 2).seed == run(1, 2).seed

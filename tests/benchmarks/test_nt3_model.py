@@ -1,0 +1,97 @@
+"""NT3's network: its size at full size, and what it computes."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import nt3_programs
+
+sys.path.insert(0, str(nt3_programs.FOLDER.parent))
+
+import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
+import tensorflow as tf
+
+pytestmark = pytest.mark.slow
+
+(model,) = nt3_programs.modules("model")
+FULL = nt3_programs.DEFAULTS
+ORIGINAL = 154_922_918
+
+
+def test_the_defaults_are_the_originals():
+    """Public nt3_default_model.txt of ECP-CANDLE/Benchmarks, and the published study."""
+    expected = {
+        "features": 60_483,
+        "train_samples": 1120,
+        "test_samples": 280,
+        "filters": [128, 128],
+        "kernels": [20, 10],
+        "pools": [1, 10],
+        "dense_units": [200, 20],
+        "dropout": 0.1,
+        "optimizer": "sgd",
+        "learning_rate": 0.001,
+        "batch_size": 20,
+        "total_epochs": 400,
+        "csv_reader": "pandas",
+        "partition": "epochs",
+    }
+    assert {name: FULL[name] for name in expected} == expected
+
+
+def test_parameters_at_full_size():
+    shapes = model.layer_shapes(FULL)
+    assert (773_760, 200) in shapes
+    assert model.parameter_count(FULL) == ORIGINAL
+    with tf.Graph().as_default():  # where variables are not made before a session starts
+        built = model.build(FULL)
+        assert [tuple(each.shape) for each in built.trainable_variables] == shapes
+        assert built.count_params() == ORIGINAL
+
+
+@pytest.mark.parametrize("pools", [[1, 10], [3, 2]])
+def test_what_it_computes(pools):
+    """Against NumPy, with the convolutions and poolings written out."""
+    params = FULL | {"features": 90, "filters": [3, 4], "dense_units": [6, 5], "pools": pools}
+    tf.random.set_seed(3)
+    built = model.build(params)
+    weights = [each.numpy() for each in built.trainable_variables]
+    assert [each.shape for each in weights] == model.layer_shapes(params)
+    x = np.random.default_rng(1).random((2, 90, 1), np.float32)
+    values = x
+    for layer in range(2):
+        kernel, bias = weights[2 * layer : 2 * layer + 2]
+        width = len(kernel)
+        length = values.shape[1] - width + 1
+        windows = np.stack([values[:, at : at + width] for at in range(length)], 1)
+        values = np.maximum(np.einsum("blwc,wcf->blf", windows, kernel) + bias, 0)
+        pool = pools[layer]
+        length = length // pool * pool
+        values = values[:, :length].reshape(2, -1, pool, values.shape[2]).max(2)
+    values = values.reshape(2, -1)
+    for layer in range(2, 5):
+        values = values @ weights[2 * layer] + weights[2 * layer + 1]
+        values = np.maximum(values, 0) if layer < 4 else values
+    np.testing.assert_allclose(built(x).numpy(), values, rtol=1e-4, atol=1e-5)
+
+    labels = np.array([0, 1], np.int32)
+    loss, right = model.measure(labels, tf.constant(values))
+    shares = np.exp(values) / np.exp(values).sum(1, keepdims=True)
+    np.testing.assert_allclose(loss, -np.log(shares[[0, 1], labels]), rtol=1e-4)
+    np.testing.assert_array_equal(right, values.argmax(1) == labels)
+
+
+def test_dropout_only_in_training():
+    built = model.build(FULL | {"features": 90, "filters": [3, 4], "dropout": 0.5})
+    x = tf.random.uniform((4, 90, 1))
+    np.testing.assert_array_equal(built(x, training=False), built(x, training=False))
+    assert not np.array_equal(built(x, training=True), built(x, training=True))
+
+
+def test_optimizers():
+    for name, momentum in (("sgd", 0.0), ("momentum", 0.9)):
+        optimizer = model.make_optimizer(name, 0.25)
+        assert optimizer.get_config()["momentum"] == momentum
+        assert float(optimizer.learning_rate) == 0.25
+    assert model.make_optimizer("adam", 0.25).get_config()["name"] == "Adam"

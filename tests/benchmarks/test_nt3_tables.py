@@ -1,0 +1,277 @@
+"""NT3's tables: what is generated, written and staged; every way to read them; their checks."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import nt3_programs
+
+dataset, formats, loading = nt3_programs.modules("dataset", "formats", "loading")
+TABLES = dataset.Tables(200, 40, 12, "csv")
+WHOLE = loading.Part(0, 40, True)
+
+
+def text_table(path):
+    return np.array([[float(cell) for cell in line.split(",")] for line in path.open()])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The data set in all formats, as stage.py makes it."""
+    folder = tmp_path_factory.mktemp("nt3")
+    for data_format in formats.FORMATS:
+        tables = dataset.Tables(200, 40, 12, data_format)
+        for split in dataset.SPLITS:
+            path = Path(tables.path(folder, split))
+            path.parent.mkdir(exist_ok=True)
+            tables.write(str(path), split, 0)
+            assert tables.is_complete(path)
+    return folder
+
+
+def test_bytes_never_change(folder):
+    """Also with another NumPy or processor: whoever changes them raises FORMAT_VERSION."""
+    content = Path(TABLES.path(folder, "train")).read_bytes()
+    assert dataset.FORMAT_VERSION == 1
+    assert hashlib.blake2b(content, digest_size=8).hexdigest() == "e0e267fee4b916cb"
+
+
+def test_text_has_the_originals_shape_and_length(folder):
+    path = Path(TABLES.path(folder, "train"))
+    table = text_table(path)
+    assert table.shape == (40, 201)
+    assert set(table[:, 0]) == {0, 1} and table[:, 0].sum() == 20
+    assert (table[:, 1:] > 0).all()
+    cells = path.read_text().partition("\n")[0].split(",")[1:]
+    assert all(re.fullmatch(r"(0|[1-9]\d*)\.\d{5}", cell) for cell in cells)
+    # The original: 597 MB for 1,120 rows of 60,484 values.
+    large = dataset.Tables(20_000, 4, 2, "csv")
+    lengths = []
+    for _, values in large.rows("train"):
+        whole = np.maximum(np.floor(np.log10(values / formats.UNITS)), 0) + 1
+        lengths.append((whole + 1 + 5 + 1).mean())
+    assert np.mean(lengths) == pytest.approx(597e6 / 1120 / 60484, rel=0.02)
+
+
+def test_scales_are_unlike_and_the_signal_is_where_it_is_said_to_be():
+    tables = dataset.Tables(3200, 400, 100, "csv")
+    rows = [(label, values) for split in dataset.SPLITS for label, values in tables.rows(split)]
+    labels = np.array([label for label, _ in rows])
+    logs = np.log(np.stack([values for _, values in rows]) / formats.UNITS)
+    medians = np.median(logs, axis=0) / np.log(10)
+    assert medians.min() < -0.7 and medians.max() > 2.7
+    np.testing.assert_allclose(logs[labels == 0].std(axis=0), dataset.SPREAD, rtol=0.25)
+    effect = logs[labels == 1].mean(axis=0) - logs[labels == 0].mean(axis=0)
+    _, kinds, _ = tables._features
+    expected = np.array([0.0, dataset.SHIFT, -dataset.SHIFT])[kinds]
+    error = dataset.SPREAD * (2 / 250) ** 0.5
+    assert np.abs(effect - expected).max() < 5 * error
+    assert (kinds == 1).sum() == pytest.approx((kinds == 2).sum(), abs=dataset.BLOCK)
+    assert (kinds > 0).mean() == pytest.approx(dataset.SIGNAL, abs=0.01)
+    # A feature alone tells little: the classes overlap.
+    assert dataset.SHIFT < dataset.SPREAD
+
+
+def test_splits_and_rows_differ_and_labels_are_balanced():
+    rows = {split: [values for _, values in TABLES.rows(split)] for split in dataset.SPLITS}
+    assert not np.array_equal(rows["train"][0], rows["train"][1])
+    assert not np.array_equal(rows["train"][0], rows["test"][0])
+    again = next(TABLES.rows("train"))
+    assert np.array_equal(again[1], rows["train"][0])
+    for samples in (7, 8, 1120):
+        labels = dataset.Tables(4, samples, samples, "csv").labels("train")
+        assert labels.sum() == samples // 2
+    assert (np.diff(dataset.Tables(4, 1120, 280, "csv").labels("train")) != 0).sum() < 700
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", loading.READERS)
+def test_every_reader_gives_the_same_table(folder, name):
+    data_format = name if name in formats.FORMATS else "csv"
+    path = dataset.Tables(200, 40, 12, data_format).path(folder, "train")
+    expected = text_table(Path(TABLES.path(folder, "train"))).astype(np.float32)
+    _, problem = loading.import_package(name)
+    assert problem is None
+    for part, rows in (
+        (WHOLE, slice(None)),
+        (loading.Part(0, 10, False), slice(0, 10)),
+        (loading.Part(20, 10, False), slice(20, 30)),
+        (loading.Part(30, 10, False), slice(30, 40)),
+    ):
+        table, problem = loading.load(name, path, 200, part)
+        assert problem is None
+        assert table.dtype == np.float32 and table.shape == (part.count, 201)
+        # pandas rounds text to the last digit of float64 or one beside it.
+        np.testing.assert_allclose(table, expected[rows], rtol=1.2e-7)
+
+
+def break_line(number, change):
+    """A function that changes one line (from 1) of a CSV table."""
+
+    def change_path(path):
+        lines = path.read_text().splitlines()
+        lines[number - 1] = change(lines[number - 1].split(","))
+        path.write_text("\n".join(filter(None, lines)) + "\n")
+
+    return change_path
+
+
+def replaced(column, text):
+    return lambda cells: ",".join([*cells[: column - 1], text, *cells[column:]])
+
+
+BREAKS = {
+    "text": (break_line(3, replaced(8, "high")), ["line 3, column 8: 'high'"]),
+    "short": (break_line(4, lambda cells: ",".join(cells[:-3])), ["198 values"]),
+    "long": (break_line(5, lambda cells: ",".join([*cells, "1.0"])), ["line 5", "202 values"]),
+    "empty": (break_line(6, replaced(9, "")), ["6", "column 9"]),
+    "nan": (break_line(7, replaced(10, "nan")), ["7", "column 10"]),
+    "label": (break_line(8, replaced(1, "2")), ["row 8", "label", "2"]),
+    "rows": (break_line(9, lambda cells: ""), ["39 rows, not 40"]),
+    "nothing": (lambda path: path.write_text(""), ["part-000000.csv"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BREAKS)
+@pytest.mark.parametrize(
+    "name", [n for n, r in loading.READERS.items() if r.parameter != "data_format"]
+)
+def test_broken_tables_are_told(folder, tmp_path, name, kind):
+    """With file, and row and column as far as the reader or the slow search knows."""
+    (preprocessing,) = nt3_programs.modules("preprocessing")
+    change, words = BREAKS[kind]
+    path = tmp_path / "part-000000.csv"
+    path.write_bytes(Path(TABLES.path(folder, "train")).read_bytes())
+    change(path)
+    loading.import_package(name)
+    table, problem = loading.load(name, str(path), 200, WHOLE)
+    if problem is None:
+        problem = 65, preprocessing.find_fault(table, str(path), 0)
+    code, message = problem
+    assert code == 65
+    for word in (str(path), *words):
+        assert word in message, message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["parquet", "tfrecord"])
+def test_broken_binary_tables_are_told(folder, tmp_path, name):
+    path = Path(dataset.Tables(200, 40, 12, name).path(folder, "train"))
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes()[:-500])
+    loading.import_package(name)
+    assert loading.load(name, str(copy), 200, WHOLE)[1][0] == 65
+    code, message = loading.load(name, str(path), 150, WHOLE)[1]
+    assert code == 65 and str(path) in message
+    code, message = loading.load(name, str(path), 200, loading.Part(0, 60, True))[1]
+    assert (code, message) == (65, f"{path} has 40 rows, not 60")
+    assert loading.load(name, str(tmp_path / "none"), 200, WHOLE)[1][0] == 66
+
+
+@pytest.mark.slow
+def test_scaling_is_by_the_largest_of_both_tables_and_all_ranks():
+    (preprocessing,) = nt3_programs.modules("preprocessing")
+    rng = np.random.default_rng(1)
+    train, test = (rng.normal(size=(rows, 6)).astype(np.float32) for rows in (150, 70))
+    train[:, 3] = test[:, 3] = 0
+    test[69, 2] = -40
+    labels = train[:, 0].copy()
+    largest = np.abs(np.concatenate([train, test]))[:, 1:].max(axis=0)
+    assert largest[1] == 40
+    largest[2] = 1  # where there are only zeros
+    expected = [table[:, 1:] / largest for table in (train, test)]
+    preprocessing.scale(train, test, lambda values: values)
+    for table, each in zip((train, test), expected, strict=True):
+        np.testing.assert_allclose(table[:, 1:], each, rtol=1e-6)
+    np.testing.assert_array_equal(train[:, 0], labels)
+    # Another rank has seen values four times as large.
+    preprocessing.scale(train, test, lambda values: 4 * values)
+    np.testing.assert_allclose(train[:, 1:], expected[0] / 4, rtol=1e-6)
+
+
+def test_shares_are_blocks():
+    parts = [loading.part_of(12, rank, 3) for rank in range(3)]
+    assert [(part.start, part.count, part.whole) for part in parts] == [
+        (0, 4, False),
+        (4, 4, False),
+        (8, 4, False),
+    ]
+    assert loading.part_of(12, 0, 1) == loading.Part(0, 12, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data_format", formats.FORMATS)
+def test_a_table_cut_short_is_not_complete(folder, tmp_path, data_format):
+    tables = dataset.Tables(200, 40, 12, data_format)
+    whole = Path(tables.path(folder, "train")).read_bytes()
+    path = tmp_path / "train" / f"part-000000.{data_format}"
+    path.parent.mkdir()
+    assert not tables.is_complete(path)
+    for size in (0, 1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert not tables.is_complete(path)
+    path.write_bytes(whole)
+    assert tables.is_complete(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data_format", ["csv", "parquet"])
+def test_staging_repairs_and_refuses(tmp_path, data_format):
+    out = tmp_path / "set"
+    done = nt3_programs.stage(out, "--workers", 2, data_format=data_format)
+    assert done.returncode == 0, done.stderr
+    assert "made 2 of 2 files" in done.stdout
+    table = out / "train" / f"part-000000.{data_format}"
+    first = table.read_bytes()
+    assert json.loads((out / "format.json").read_text())["features"] == 400
+
+    table.write_bytes(first[:-20])
+    checked = nt3_programs.stage(out, "--check", data_format=data_format)
+    assert checked.returncode == 66
+    assert "1 of 2 files missing or incomplete" in checked.stderr
+    assert "made 1 of 2 files" in nt3_programs.stage(out, data_format=data_format).stdout
+    assert table.read_bytes() == first
+    assert nt3_programs.stage(out, "--check", data_format=data_format).returncode == 0
+
+    other = nt3_programs.stage(out, data_format=data_format, features=300)
+    assert other.returncode == 1 and "features 400, not 300" in other.stderr
+
+
+def hidden(tmp_path, *packages):
+    """Environment in which some packages are not installed."""
+    for package in packages:
+        (tmp_path / "hidden" / package).mkdir(parents=True)
+        (tmp_path / "hidden" / package / "__init__.py").write_text(
+            f"raise ModuleNotFoundError('No module named {package}', name='{package}')\n"
+        )
+    return {"PYTHONPATH": str(tmp_path / "hidden")}
+
+
+def test_staging_without_pyarrow_is_69_and_csv_needs_nothing(tmp_path):
+    env = hidden(tmp_path, "pyarrow", "pandas", "tensorflow")
+    done = nt3_programs.stage(tmp_path / "set", env=env, data_format="parquet")
+    assert done.returncode == 69
+    assert "needs the Python package pyarrow" in done.stderr
+    assert '"data_format": "parquet"' in done.stderr and done.stderr.count("\n") == 1
+    done = nt3_programs.stage(tmp_path / "other", env=env)
+    assert done.returncode == 0, done.stderr
+
+
+def test_wrong_parameters_of_the_data_set_are_told(tmp_path):
+    for change, words in (
+        ({"features": 0}, "at least 1"),
+        ({"data_format": "hdf5"}, "csv, parquet, tfrecord, not hdf5"),
+    ):
+        done = nt3_programs.stage(tmp_path / "set", **change)
+        assert done.returncode == 2 and words in done.stderr.splitlines()[-1]
+    words = [sys.executable, nt3_programs.FOLDER / "stage.py", "--out", tmp_path / "set"]
+    words += ["--train", 2, "--test", 1, "--params", json.dumps(nt3_programs.SMALL)]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "data_format is missing" in done.stderr

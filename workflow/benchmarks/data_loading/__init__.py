@@ -1,0 +1,1 @@
+"""The benchmark, and its data set and pipeline for others that read the same."""

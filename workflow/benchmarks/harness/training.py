@@ -1,0 +1,338 @@
+"""Training under Horovod: devices and seeds, the learning rate, steps, and epochs that are timed.
+
+Per epoch, on every rank: barrier; start the clock; take all training steps; `local_time`; barrier;
+`global_time`; validate; barrier. What the steps of all ranks gave is averaged after that, outside
+of both times, and decides whether training goes on.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+from harness import ranks
+from harness.phases import Phases
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
+
+Batches = Iterable[tuple[tf.Tensor, tf.Tensor]]
+Step = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+Measure = Callable[[tf.Tensor, tf.Tensor], Sequence[tf.Tensor]]
+Listener = Callable[[str, int, dict[str, float]], None]
+
+
+def start(params: dict[str, Any]) -> None:
+    """Initialise Horovod and TensorFlow as the parameters say, each rank on a GPU of its own.
+
+    Horovod reads fusion_threshold_mb, cycle_time_ms and hierarchical_allreduce when it starts.
+    Raises ProgramError on all ranks where a host has GPUs, but fewer than ranks.
+    """
+    megabytes = params["fusion_threshold_mb"]
+    knobs = {
+        "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
+        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
+    }
+    os.environ.update({name: str(value) for name, value in knobs.items() if value is not None})
+    ranks.join(params["ranks"], params["inter_threads"], params["intra_threads"])
+    gpus = tf.config.list_physical_devices("GPU")
+    problem = None
+    if gpus:
+        number = 0 if "SLURM_GPUS_PER_TASK" in os.environ else hvd.local_rank()
+        if number < len(gpus):
+            tf.config.set_visible_devices([gpus[number]], "GPU")
+            tf.config.experimental.set_memory_growth(gpus[number], True)
+        else:
+            problem = (EXIT_UNSUPPORTED, f"{len(gpus)} GPUs for {hvd.local_size()} ranks of a host")
+    ranks.raise_together(problem)
+
+
+def set_seeds(seed: int, rank: int) -> None:
+    """Seed Python, NumPy and TensorFlow; rank r of seed s draws other numbers than any other.
+
+    Initial weights may differ between ranks then: rank 0's are broadcast.
+    """
+    mixed = int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
+    random.seed(mixed)
+    np.random.seed(mixed)
+    tf.random.set_seed(mixed)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate by epoch: linear warm-up from `base` to `peak`, then steps down.
+
+    After the CosmoFlow benchmark (utils/optimizers.py; Goyal et al., arXiv:1706.02677): within
+    `warmup_epochs` the rate rises with every step; from each of `decay_epochs` on, in ascending
+    order, it is the peak times the factor of that place in `decay_factors`.
+    """
+
+    base: float
+    peak: float
+    warmup_epochs: int
+    decay_epochs: tuple[int, ...]
+    decay_factors: tuple[float, ...]
+    steps_per_epoch: int
+
+    def __call__(self, step: int) -> float:
+        """Return the rate of a step, counted from 0 over all epochs."""
+        epoch = step / self.steps_per_epoch
+        if epoch < self.warmup_epochs:
+            return self.base + (self.peak - self.base) * epoch / self.warmup_epochs
+        passed = sum(epoch >= edge for edge in self.decay_epochs)
+        return self.peak * self.decay_factors[passed - 1] if passed else self.peak
+
+
+class Rate:
+    """The learning rate in use: before each step an optimiser is given that of a schedule."""
+
+    def __init__(self, schedule: Schedule, optimizer: tf.keras.optimizers.legacy.Optimizer) -> None:
+        """Take an optimiser that was made with the schedule's first rate."""
+        self.schedule, self.optimizer = schedule, optimizer
+        self.value = schedule(0)
+
+    def of_epoch(self, epoch: int) -> Callable[[int], None]:
+        """Return a function to call before each step of an epoch, with its number there."""
+
+        def set_rate(number: int) -> None:
+            value = self.schedule(epoch * self.schedule.steps_per_epoch + number)
+            if value != self.value:
+                self.optimizer.learning_rate.assign(value)
+                self.value = value
+
+        return set_rate
+
+
+def scaled_rate(base: float, scaling: str, factor: float) -> float:
+    """Return the peak learning rate: `base` times `factor` (``linear``), its root, or once."""
+    return base * {"linear": factor, "sqrt": factor**0.5, "none": 1.0}[scaling]
+
+
+def make_step(
+    model: tf.keras.Model,
+    optimizer: tf.keras.optimizers.legacy.Optimizer,
+    measure: Measure,
+    compression: str = "none",
+    loss_scale: float = 1.0,
+) -> Step:
+    """Return a step of synchronous training: gradients are averaged over the ranks.
+
+    `measure(y, prediction)` returns values ``[batch]`` of each sample, of which the mean of the
+    first is minimised. A step returns their sums over this rank's batch, as one vector. Gradients
+    are those of the loss times `loss_scale`, divided by it again: for float16.
+    """
+    variables = model.trainable_variables
+    compressor = getattr(hvd.Compression, compression)
+
+    # There is no Python to convert; AutoGraph would take 3 s to look through all of Horovod.
+    @tf.function(reduce_retracing=True, autograph=False)
+    def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            values = measure(y, model(x, training=True))
+            loss = tf.reduce_mean(values[0]) * loss_scale
+        gradients = tape.gradient(loss, variables)
+        if loss_scale != 1.0:
+            gradients = [gradient / loss_scale for gradient in gradients]
+        if hvd.size() > 1:
+            gradients = [
+                hvd.allreduce(each, op=hvd.Average, compression=compressor, name=f"gradient_{n}")
+                for n, each in enumerate(gradients)
+            ]
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+
+    return step
+
+
+def make_evaluation(model: tf.keras.Model, measure: Measure) -> Step:
+    """Return a function as `make_step` does that changes nothing."""
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def evaluate(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        values = measure(y, model(x, training=False))
+        return tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+
+    return evaluate
+
+
+def broadcast(model: tf.keras.Model, optimizer: tf.keras.optimizers.legacy.Optimizer) -> None:
+    """Give every rank the model's and the optimiser's variables of rank 0."""
+    if hvd.size() > 1:
+        optimizer._create_all_weights(model.trainable_variables)
+        hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)
+
+
+@dataclass
+class Part:
+    """What one pass over batches gave on this rank: mean values, and seconds waiting for input."""
+
+    values: np.ndarray
+    input_s: float
+
+
+def run_part(
+    batches: Batches, step: Step, steps: int, before: Callable[[int], None] = lambda _: None
+) -> Part:
+    """Take `steps` steps on batches; `before(i)` is called before the i-th.
+
+    A step ends when what it measured is known to the program. Raises ProgramError when the input
+    ends early, is gone or broken: at once, on this rank alone, as the others wait for it.
+    """
+    sums: np.ndarray | None = None
+    samples, waited = 0, 0.0
+    clock = time.perf_counter
+    iterator = None
+    for number in range(steps):
+        began = clock()
+        try:
+            iterator = iter(batches) if iterator is None else iterator
+            x, y = next(iterator)
+        except StopIteration:
+            message = f"rank {hvd.rank()}: input ended after {number} of {steps} batches"
+            raise ProgramError(EXIT_BAD_DATA, message) from None
+        except tf.errors.OpError as error:
+            gone = isinstance(error, tf.errors.NotFoundError)
+            code = EXIT_MISSING_DATA if gone else EXIT_BAD_DATA
+            raise ProgramError(code, f"rank {hvd.rank()}: input: {error.message}") from None
+        waited += clock() - began
+        before(number)
+        found = step(x, y).numpy().astype(np.float64)
+        sums = found if sums is None else sums + found
+        samples += int(x.shape[0])
+    return Part(np.empty(0) if sums is None else sums / samples, waited)
+
+
+@dataclass
+class History:
+    """What this rank saw, one entry per epoch; `values` by name."""
+
+    local: list[float] = field(default_factory=list)  # s, training, until this rank was done
+    total: list[float] = field(default_factory=list)  # s, training, until every rank was done
+    validation: list[float] = field(default_factory=list)  # s, until every rank was done
+    ends: list[float] = field(default_factory=list)  # s, since the first epoch began
+    input_s: list[float] = field(default_factory=list)  # s of training spent waiting for batches
+    rates: list[float] = field(default_factory=list)  # learning rate of the last step
+    values: dict[str, list[float]] = field(default_factory=dict)
+    averaged: list[dict[str, float]] = field(default_factory=list)  # over the ranks
+    target_at: float | None = None  # s, since the first epoch began
+
+    def arrays(self) -> dict[str, np.ndarray | None]:
+        """Collect arrays ``[epoch, rank]`` on rank 0, under their names in samples.npz."""
+        mine = {
+            "local_times": self.local,
+            "global_times": self.total,
+            "validation_times": self.validation,
+            "epoch_ends": self.ends,
+            "span_input": self.input_s,
+            "span_wait": list(np.subtract(self.total, self.local)),
+            "learning_rate": self.rates,
+            **self.values,
+        }
+        return {name: ranks.gather(np.array(each)) for name, each in mine.items() if each}
+
+
+def train(
+    epochs: int,
+    train_epoch: Callable[[int], Part],
+    validate: Callable[[int], Part] | None,
+    names: Sequence[str],
+    phases: Phases,
+    rate: Callable[[], float],
+    reached: Callable[[dict[str, float]], bool] = lambda _: False,
+    listen: Listener = lambda *_: None,
+) -> History:
+    """Train and validate for `epochs` epochs, or until `reached` says so of the mean over ranks.
+
+    `names` are those of the values that the parts measure, the loss first; validation's get
+    ``validation_`` in front. `rate()` is the learning rate in use. `listen` hears "epoch_start",
+    "eval_start", "eval_stop" and "epoch_stop" with the epoch and what is known of it by then. All
+    ranks end together with exit code 65 when the loss of one is not finite.
+    """
+    history = History()
+    clock = time.perf_counter
+    ranks.barrier()
+    origin = clock()
+    for epoch in range(epochs):
+        listen("epoch_start", epoch, {})
+        with phases("training"):
+            ranks.barrier()
+            began = clock()
+            part = train_epoch(epoch)
+            local = clock()
+            ranks.barrier()
+            total = clock()
+        found = dict(zip(names, part.values, strict=True))
+        if validate is not None:
+            listen("eval_start", epoch, {})
+            with phases("validation"):
+                ranks.barrier()
+                started = clock()
+                checked = validate(epoch)
+                ranks.barrier()
+                ended = clock()
+            listen("eval_stop", epoch, {})
+            history.validation.append(ended - started)
+            found |= zip((f"validation_{name}" for name in names), checked.values, strict=True)
+        history.ends.append(clock() - origin)
+        history.local.append(local - began)
+        history.total.append(total - began)
+        history.input_s.append(part.input_s)
+        history.rates.append(rate())
+        for name, value in found.items():
+            history.values.setdefault(name, []).append(value)
+        mean = mean_over_ranks(found)
+        history.averaged.append(mean)
+        ranks.raise_together(_diverged(found, epoch))
+        listen("epoch_stop", epoch, mean)
+        if reached(mean):
+            history.target_at = history.ends[-1]
+            break
+    return history
+
+
+def mean_over_ranks(values: dict[str, float]) -> dict[str, float]:
+    """Return the mean of each value over the ranks, in float64, the same on every rank."""
+    if hvd.size() == 1:
+        return dict(values)
+    mine = tf.constant(list(values.values()), tf.float64)
+    mean = hvd.allreduce(mine, op=hvd.Average, name="epoch_values").numpy()
+    return dict(zip(values, (float(value) for value in mean), strict=True))
+
+
+def _diverged(values: dict[str, float], epoch: int) -> tuple[int, str] | None:
+    wrong = [f"{name} is {value}" for name, value in values.items() if not np.isfinite(value)]
+    return (EXIT_BAD_DATA, f"training diverged in epoch {epoch}: {wrong[0]}") if wrong else None
+
+
+def training_metrics(
+    arrays: dict[str, np.ndarray], samples_per_epoch: int, target_at: float | None, model: Any
+) -> dict[str, dict[str, Any]]:
+    """Return the metrics that every training program reports, from arrays ``[epoch, rank]``."""
+    total = float(arrays["global_times"].max(1).sum())
+    epochs = len(arrays["global_times"])
+
+    def metric(value: float, unit: str, better: str = "lower", scope: str = "total") -> Any:
+        return {"value": float(value), "unit": unit, "better": better, "scope": scope}
+
+    found = {
+        "training_samples_per_second": metric(
+            samples_per_epoch * epochs / total, "samples/s", "higher"
+        ),
+        "training_time": metric(total, "s"),
+        "epochs_run": metric(epochs, "epochs"),
+    }
+    if target_at is not None:
+        found["time_to_target"] = metric(target_at, "s")
+    for name in ("loss", "mae", "accuracy"):
+        for prefix in ("", "validation_"):
+            if prefix + name in arrays:
+                better = "higher" if name == "accuracy" else "lower"
+                value = arrays[prefix + name][-1].mean()
+                found[f"final_{prefix}{name}"] = metric(value, "1", better)
+    weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+    return found | {"model_parameters": metric(weights, "parameters", scope="rank")}

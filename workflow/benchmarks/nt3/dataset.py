@@ -1,0 +1,163 @@
+"""The stand-in for NT3's tables: what identifies them, what is in them, what is missing.
+
+The original are RNA-sequence expressions of normal and tumor tissue, 1,120 rows to train on and 280
+to test, each a label and 60,483 values. Here a value is drawn as
+
+    x[f] = scale[f] * exp(SPREAD * z + shift)
+
+with z normal, scales of features from 0.1 to 1,000, and a shift of ``+-SHIFT / 2`` in the features
+that carry the signal. These stand in blocks, of which half are higher in class 1 and half in class
+0, so that no mean over all features tells the classes apart. One feature tells little, all together
+tell everything. SHIFT and SIGNAL are set so that the first epochs at the original's width and rate
+are much like its own (shares of training samples told right: 0.56, 0.64, 0.74, 0.84 with 16 filters
+a layer; the public log of the original has 0.56, 0.71, 0.82, 0.86).
+
+All is looked up in tables of integers, in units of 0.00001, so that no rounding of a processor or
+of a version of NumPy shows: equal parameters give equal tables, and equal bytes of CSV.
+
+Needs NumPy only, so that checking a data set never starts TensorFlow.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import formats
+import numpy as np
+from harness.staging import other_data
+
+FORMAT_VERSION = 1
+SEED = 20200213
+SPLITS = ("train", "test")
+FEATURES, LABELS, ROWS = 1, 2, 3  # kinds of random numbers, kept apart
+
+SCALES = (-1.0, 3.0)  # log10 of a feature's median, uniform between
+SPREAD = 0.7  # standard deviation of the logarithm of a value
+BLOCK = 64  # features in a row that carry the signal or do not
+SIGNAL = 0.1  # share of the blocks that differ between the classes, one at least
+SHIFT = 0.4  # by which their logarithm does
+
+_STEPS = 65536  # entries of a table of quantiles, and its unit
+
+
+def quantiles(shift: float) -> np.ndarray:
+    """Tabulate ``exp(SPREAD * z + shift)`` for z normal: int64 ``[65536]``, in units of 1/65536.
+
+    Entry i is the quantile at ``(i + 0.5) / 65536``.
+    """
+    normal = NormalDist()
+    values = (normal.inv_cdf((entry + 0.5) / _STEPS) for entry in range(_STEPS))
+    return np.array([round(_STEPS * math.exp(SPREAD * z + shift)) for z in values], np.int64)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What identifies the two tables of a data set, each one file."""
+
+    features: int
+    train_samples: int
+    test_samples: int
+    data_format: str
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any]) -> "Tables":
+        """Take the fields from benchmark parameters; ValueError when one is missing or unusable."""
+        try:
+            sizes = [int(params[name]) for name in ("features", "train_samples", "test_samples")]
+            data_format = str(params["data_format"])
+        except KeyError as error:
+            raise ValueError(f"parameter {error.args[0]} is missing") from None
+        if min(sizes) < 1:
+            raise ValueError("features, train_samples and test_samples must be at least 1")
+        if data_format not in formats.FORMATS:
+            names = ", ".join(formats.FORMATS)
+            raise ValueError(f"data_format must be one of {names}, not {data_format}")
+        return cls(*sizes, data_format)
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Modules that a process needs to write a file."""
+        return formats.FORMATS[self.data_format].modules
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the larger table in bytes, rounded up."""
+        rows = max(self.train_samples, self.test_samples)
+        return rows * (self.features + 1) * formats.FORMATS[self.data_format].bytes_per_value
+
+    def samples(self, split: str) -> int:
+        """Return the number of rows of a table."""
+        return {"train": self.train_samples, "test": self.test_samples}[split]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the content of the data set's ``format.json``."""
+        return {
+            "format_version": FORMAT_VERSION,
+            "seed": SEED,
+            **asdict(self),
+            "row": "label (0 or 1), then the features",
+            "dependence": f"x[f] = scale[f] * exp({SPREAD} * normal +- {SHIFT / 2}), the shift in"
+            f" {SIGNAL:.0%} of the blocks of {BLOCK} features, half of them up in class 1",
+        }
+
+    def mismatch(self, folder: Path) -> str | None:
+        """Return one line on why `folder` does not hold this data set, or None when it may."""
+        return other_data(folder, self.describe(), ("format_version", "seed", *asdict(self)))
+
+    def path(self, folder: str | Path, split: str, index: int = 0) -> str:
+        """Return the path of the table of `split`."""
+        return str(Path(folder, split, f"part-{index:06d}.{self.data_format}"))
+
+    def missing(self, folder: Path) -> str | None:
+        """Return one line on tables that are not in `folder`, or None; none is opened."""
+        for split in SPLITS:
+            if not Path(path := self.path(folder, split)).is_file():
+                return f"no table {path}"
+        return None
+
+    def is_complete(self, path: str | Path) -> bool:
+        """Tell whether a table is there with all its rows."""
+        split = Path(path).parent.name
+        try:
+            rows = formats.FORMATS[self.data_format].count_rows(str(path), self.features)
+        except OSError:
+            return False
+        return rows == self.samples(split)
+
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write the table of `split`, row by row. Raises OSError when that cannot be done here."""
+        if index:
+            raise OSError(f"{split} has one file, {self.path('', split)}")
+        formats.FORMATS[self.data_format].write(path, self.rows(split), self.features)
+
+    def labels(self, split: str) -> np.ndarray:
+        """Return the label of every row: int64 ``[samples]``, as many of 0 as of 1, shuffled."""
+        rng = np.random.default_rng([SEED, LABELS, SPLITS.index(split)])
+        return rng.permutation(np.arange(self.samples(split)) % 2)
+
+    def rows(self, split: str) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield label and values of every row, int64 ``[features]`` in units of 0.00001."""
+        scales, kinds, tables = self._features
+        for row, label in enumerate(self.labels(split)):
+            rng = np.random.default_rng([SEED, ROWS, SPLITS.index(split), row])
+            draws = rng.integers(0, _STEPS, self.features, dtype=np.uint16)
+            # Tables 0, 1 and 2 are of no shift, up and down; the other class has it reversed.
+            place = (kinds if label else (3 - kinds) % 3) * _STEPS + draws
+            yield int(label), (scales * tables[place] + _STEPS // 2) // _STEPS
+
+    @cached_property
+    def _features(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scale and kind (0 no signal, 1 up, 2 down) ``[features]``; the tables behind another."""
+        rng = np.random.default_rng([SEED, FEATURES])
+        exponents = rng.uniform(*SCALES, self.features)
+        scales = np.rint(formats.UNITS * 10.0**exponents).astype(np.int64)
+        blocks = np.zeros(-(-self.features // BLOCK), np.int64)
+        count = max(1, round(SIGNAL * len(blocks)))
+        blocks[rng.permutation(len(blocks))[:count]] = 1 + np.arange(count) % 2
+        kinds = blocks.repeat(BLOCK)[: self.features]
+        tables = np.concatenate([quantiles(shift) for shift in (0.0, SHIFT / 2, -SHIFT / 2)])
+        return scales, kinds, tables

@@ -1,0 +1,148 @@
+"""How tables of samples are written to files and counted: CSV, Parquet, TFRecord.
+
+Values come as int64 in units of 0.00001. In CSV they are text with five decimals, as long as the
+original's on average; in the other two float32.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+UNITS = 100_000  # in one
+GROUP_BYTES = 32 << 20  # of a row group in Parquet
+_BLOCK = 16 << 20
+_FRAME = 8 + 4 + 4  # TFRecord: length, its checksum, checksum of the payload
+
+Rows = Iterable[tuple[int, np.ndarray]]
+
+
+def write_csv(path: str, rows: Rows, features: int) -> None:
+    """Write a line per row: label and values, no header, as the original's.
+
+    Built a row at a time from a table of all numbers of five digits. numpy.savetxt takes more than
+    twice as long, generating the values included (bench/nt3.py).
+    """
+    numbers = np.arange(UNITS)[:, None]
+    powers = 10 ** np.arange(4, -1, -1)
+    decimals = (numbers // powers % 10 + ord("0")).astype(np.uint8)
+    # Zeros in front become bytes 0, which are taken out of the finished row.
+    whole = np.where((numbers >= powers) | (powers == 1), decimals, 0).astype(np.uint8)
+    text = np.empty((features, 12), np.uint8)
+    text[:, 5], text[:, 11] = ord("."), ord(",")
+    text[-1, 11] = ord("\n")
+    with open(path, "wb") as file:  # noqa: PTH123
+        for label, values in rows:
+            high, low = np.divmod(values, UNITS)
+            text[:, :5] = whole[high]
+            text[:, 6:11] = decimals[low]
+            file.write(b"%d," % label)
+            file.write(text.tobytes().translate(None, b"\0"))
+
+
+def count_csv(path: str, features: int) -> int:
+    """Return the number of lines; a last one without its end does not count."""
+    lines = 0
+    with open(path, "rb") as file:  # noqa: PTH123
+        while block := file.read(_BLOCK):
+            lines += block.count(b"\n")
+    return lines
+
+
+def to_float32(values: np.ndarray) -> np.ndarray:
+    """Return what reading the text of these values gives: float32."""
+    return (values / UNITS).astype("<f4")
+
+
+def write_parquet(path: str, rows: Rows, features: int) -> None:
+    """Write a label column (int32) and one column of lists of all values (float32).
+
+    A column per value would need a footer of some 10 MB and 60,483 small pages per row group, and
+    is read six times slower. Not compressed: random digits would hardly shrink.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.schema([("label", pa.int32()), ("x", pa.list_(pa.float32(), features))])
+    group = max(1, GROUP_BYTES // (4 * features))
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+
+    with parquet.ParquetWriter(path, schema, **options) as writer:
+        labels: list[int] = []
+        values = np.empty((group, features), np.float32)
+
+        def flush() -> None:
+            lists = pa.FixedSizeListArray.from_arrays(values[: len(labels)].ravel(), features)
+            writer.write_table(pa.table([pa.array(labels, pa.int32()), lists], schema=schema))
+            labels.clear()
+
+        for label, row in rows:
+            values[len(labels)] = to_float32(row)
+            labels.append(label)
+            if len(labels) == group:
+                flush()
+        if labels:
+            flush()
+
+
+def count_parquet(path: str, features: int) -> int | None:
+    """Return the number of rows as the footer says, None when that cannot be read."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_metadata(path).num_rows
+    except pa.ArrowInvalid:
+        return None
+
+
+def write_tfrecord(path: str, rows: Rows, features: int) -> None:
+    """Write a ``tf.train.Example`` per row: ``label`` (int64) and ``x``, raw float32."""
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(path) as writer:
+        for label, values in rows:
+            writer.write(_example(label, to_float32(values).tobytes()))
+
+
+def _example(label: int, x: bytes) -> bytes:
+    import tensorflow as tf
+
+    features = {
+        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+        "x": tf.train.Feature(bytes_list=tf.train.BytesList(value=[x])),
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    return example.SerializeToString(deterministic=True)
+
+
+def count_tfrecord(path: str, features: int) -> int | None:
+    """Return the number of records, None where the last is cut short.
+
+    Goes from one record's length to the next; contents and checksums are not looked at.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123
+        size = os.fstat(file.fileno()).st_size
+        count = at = 0
+        while at < size:
+            at += _FRAME + int.from_bytes(os.pread(file.fileno(), 8, at), "little")
+            count += 1
+    return count if at == size else None
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a format is written and its rows are counted."""
+
+    write: Callable[[str, Rows, int], None]
+    count_rows: Callable[[str, int], int | None]
+    modules: tuple[str, ...]  # needed to write it
+    bytes_per_value: int  # rounded up
+
+
+FORMATS = {
+    "csv": Format(write_csv, count_csv, (), 10),
+    "parquet": Format(write_parquet, count_parquet, ("pyarrow.parquet",), 5),
+    "tfrecord": Format(write_tfrecord, count_tfrecord, ("tensorflow",), 5),
+}

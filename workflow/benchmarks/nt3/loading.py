@@ -1,0 +1,243 @@
+"""Reading a table into float32 ``[rows, 1 + features]``, the label first, in one of several ways.
+
+Loading dominated the published study of NT3. ``pandas`` is the original's call: it types each of
+60,484 columns anew for every internal chunk of 256 kB, which is less than one row. ``pandas_whole``
+has ``low_memory=False``; with that and chunks of rows (``pandas_chunked``) the authors mended it
+later. pandas and pyarrow are imported by the readers that need them and by no other.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED
+
+CHUNK_ROWS = 128  # of pandas_chunked
+BLOCK_BYTES = 64 << 20  # of Arrow's CSV reader: many rows, as each block has all columns
+PARSE_ROWS = 32  # records that are parsed together
+
+Problem = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to read of a table: `count` from `start` on; `whole` if that is all of them."""
+
+    start: int
+    count: int
+    whole: bool
+
+    def rows(self, skip: str, take: str) -> dict[str, int]:
+        """Return arguments of a reader that names them so; none for the whole table."""
+        return {} if self.whole else {skip: self.start, take: self.count}
+
+
+def part_of(samples: int, rank: int, ranks: int) -> Part:
+    """Return the rows of a rank that shares a table with all others: one block of them."""
+    count = samples // ranks
+    return Part(rank * count, count, ranks == 1)
+
+
+def rows_of_rank(params: dict[str, Any]) -> int:
+    """Return how many samples a rank trains on in an epoch."""
+    shared = params["partition"] == "samples"
+    return params["train_samples"] // (params["ranks"] if shared else 1)
+
+
+def epochs_of_rank(params: dict[str, Any]) -> int:
+    """Return how many epochs each rank takes at most."""
+    return params["total_epochs"] // (params["ranks"] if params["partition"] == "epochs" else 1)
+
+
+def read_pandas(path: str, features: int, part: Part) -> np.ndarray:
+    """Read as the original does: every type is inferred, float64 becomes float32."""
+    return _read_csv(path, part).values.astype("float32")
+
+
+def read_pandas_whole(path: str, features: int, part: Part) -> np.ndarray:
+    """Do as the original, but infer the types once for the whole table."""
+    return _read_csv(path, part, low_memory=False).values.astype("float32")
+
+
+def read_pandas_float32(path: str, features: int, part: Part) -> np.ndarray:
+    """Tell pandas that all is float32, so that it infers nothing."""
+    return _read_csv(path, part, low_memory=False, dtype=np.float32).values
+
+
+def read_pandas_chunked(path: str, features: int, part: Part) -> np.ndarray:
+    """Read chunks of rows, each typed once, and put them together."""
+    import pandas as pd
+
+    chunks = _read_csv(path, part, low_memory=False, chunksize=CHUNK_ROWS)
+    return pd.concat(list(chunks), ignore_index=True).values.astype("float32")
+
+
+def _read_csv(path: str, part: Part, **options: Any) -> Any:
+    import pandas as pd
+
+    return pd.read_csv(path, header=None, **part.rows("skiprows", "nrows"), **options)
+
+
+def read_numpy(path: str, features: int, part: Part) -> np.ndarray:
+    """Read with NumPy's own parser (in C since 1.23), which needs no other package."""
+    rows = part.rows("skiprows", "max_rows")
+    return np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2, **rows)
+
+
+def read_pyarrow(path: str, features: int, part: Part) -> np.ndarray:
+    """Read with Arrow's threaded reader, a column at a time; it always reads to the end."""
+    from pyarrow import csv, float32
+
+    names = [str(column) for column in range(features + 1)]
+    table = csv.read_csv(
+        path,
+        csv.ReadOptions(column_names=names, skip_rows=part.start, block_size=BLOCK_BYTES),
+        csv.ParseOptions(quote_char=False),
+        csv.ConvertOptions(column_types=dict.fromkeys(names, float32())),
+    )
+    if not part.whole:
+        table = table.slice(0, part.count)
+    rows = np.empty((table.num_rows, features + 1), np.float32)
+    for column, values in enumerate(table.columns):
+        rows[:, column] = values.to_numpy()
+    return rows
+
+
+def read_parquet(path: str, features: int, part: Part) -> np.ndarray:
+    """Read the row groups that hold the part, each as one block of values."""
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    end = part.start + part.count
+    found, first = [], 0
+    for group in range(file.num_row_groups):
+        last = first + file.metadata.row_group(group).num_rows
+        if part.whole or (first < end and last > part.start):
+            table = file.read_row_group(group, ["label", "x"]).combine_chunks()
+            rows = np.empty((table.num_rows, features + 1), np.float32)
+            rows[:, 0] = table["label"].to_numpy()
+            values = table["x"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            rows[:, 1:] = values.reshape(table.num_rows, features)
+            found.append(rows if part.whole else rows[max(0, part.start - first) : end - first])
+        first = last
+    return np.concatenate(found)
+
+
+def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:
+    """Read and parse records with tf.data."""
+    import tensorflow as tf
+
+    keys = {
+        "label": tf.io.FixedLenFeature([], tf.int64),
+        "x": tf.io.FixedLenFeature([], tf.string),
+    }
+
+    def parse(records: tf.Tensor) -> tf.Tensor:
+        parsed = tf.io.parse_example(records, keys)
+        values = tf.io.decode_raw(parsed["x"], tf.float32, little_endian=True)
+        label = tf.cast(parsed["label"], tf.float32)[:, None]
+        return tf.concat([label, values], 1)
+
+    records = tf.data.TFRecordDataset(path)
+    if not part.whole:
+        records = records.skip(part.start).take(part.count)
+    with tf.device("CPU:0"):
+        found = records.batch(PARSE_ROWS).map(parse).prefetch(2)
+        return np.concatenate(list(found.as_numpy_iterator()))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A way to read, the parameter that asks for it, and the module it needs."""
+
+    read: Callable[[str, int, Part], np.ndarray]
+    parameter: str
+    module: str | None = None
+
+
+READERS = {
+    "pandas": Reader(read_pandas, "csv_reader", "pandas"),
+    "pandas_whole": Reader(read_pandas_whole, "csv_reader", "pandas"),
+    "pandas_float32": Reader(read_pandas_float32, "csv_reader", "pandas"),
+    "pandas_chunked": Reader(read_pandas_chunked, "csv_reader", "pandas"),
+    "pyarrow": Reader(read_pyarrow, "csv_reader", "pyarrow.csv"),
+    "numpy": Reader(read_numpy, "csv_reader"),
+    "parquet": Reader(read_parquet, "data_format", "pyarrow.parquet"),
+    "tfrecord": Reader(read_tfrecord, "data_format"),
+}
+
+
+def reader_name(params: dict[str, Any]) -> str:
+    """Return the name of the reader that the parameters ask for."""
+    return params["csv_reader"] if params["data_format"] == "csv" else params["data_format"]
+
+
+def import_package(name: str) -> tuple[str | None, Problem | None]:
+    """Import what a reader needs; return ``package version``, and what went wrong or None.
+
+    To be called after TensorFlow was imported without pandas (`harness.import_without`).
+    """
+    reader = READERS[name]
+    if reader.module is None:
+        return None, None
+    package = reader.module.partition(".")[0]
+    if "pandas" in sys.modules and sys.modules["pandas"] is None:
+        del sys.modules["pandas"]  # also for pyarrow, which asks whether it is there
+    try:
+        importlib.import_module(reader.module)
+    except ImportError as error:
+        message = f"{reader.parameter} {name}: needs the Python package {package} ({error})"
+        return None, (EXIT_UNSUPPORTED, message)
+    return f"{package} {sys.modules[package].__version__}", None
+
+
+def load(
+    name: str, path: str, features: int, part: Part
+) -> tuple[np.ndarray | None, Problem | None]:
+    """Read a table with a reader; return it, or exit code and message of what went wrong.
+
+    The values are not looked at; `preprocessing.find_fault` does that.
+    """
+    import tensorflow as tf
+
+    try:
+        table = READERS[name].read(path, features, part)
+    except (FileNotFoundError, tf.errors.NotFoundError):
+        return None, (EXIT_MISSING_DATA, f"no table {path}")
+    except OSError as error:
+        return None, (EXIT_BAD_DATA, f"{path}: {error}")
+    except tf.errors.OpError as error:
+        return None, (EXIT_BAD_DATA, f"{path}: {error.message}")
+    except (ValueError, KeyError) as error:  # pandas' and Arrow's errors are ValueErrors
+        where = fault_in_csv(path, features) if path.endswith(".csv") else None
+        return None, (EXIT_BAD_DATA, where or f"{path}: {error}")
+    wrong = None
+    if table.shape[1] != features + 1:
+        wrong = f"has {table.shape[1]} values in a row, not {features + 1}"
+    elif len(table) != part.count:
+        rows = "rows" if part.whole else f"rows from row {part.start + 1} on"
+        wrong = f"has {len(table)} {rows}, not {part.count}"
+    return table, (EXIT_BAD_DATA, f"{path} {wrong}") if wrong else None
+
+
+def fault_in_csv(path: str, features: int) -> str | None:
+    """Return one line on the first line of a CSV table that is not as it should be, or None.
+
+    Slow: for tables of which a reader has said that something is wrong.
+    """
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        for row, line in enumerate(file, 1):
+            cells = line.rstrip("\n").split(",")
+            if len(cells) != features + 1:
+                return f"{path} line {row} has {len(cells)} values, not {features + 1}"
+            for column, cell in enumerate(cells, 1):
+                try:
+                    if np.isfinite(float(cell)):
+                        continue
+                except ValueError:
+                    pass
+                return f"{path} line {row}, column {column}: {cell[:40]!r} is no finite number"
+    return None

@@ -1,0 +1,78 @@
+"""Training and testing on a rank: model, optimiser, and what is done in an epoch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import loading
+import model
+import numpy as np
+import preprocessing
+import tensorflow as tf
+from harness import ranks, training
+from harness.phases import Phases
+
+NAMES = ("loss", "accuracy")
+
+
+class Trainer:
+    """Model, optimiser, and what is done in an epoch."""
+
+    def __init__(self, params: dict[str, Any], samples: dict[str, Any], seed: int) -> None:
+        """Build and trace, so that no epoch does; `samples` are tensors by split."""
+        self.params, self.samples, self.seed = params, samples, seed
+        self.batch = params["batch_size"]
+        self.steps = loading.rows_of_rank(params) // self.batch
+        base = params["learning_rate"]
+        self.schedule = training.Schedule(
+            base=base,
+            peak=training.scaled_rate(base, params["learning_rate_scaling"], params["ranks"]),
+            warmup_epochs=params["warmup_epochs"],
+            decay_epochs=(),
+            decay_factors=(),
+            steps_per_epoch=self.steps,
+        )
+        self.model = model.build(params)
+        self.optimizer = model.make_optimizer(params["optimizer"], self.schedule(0))
+        self.rate = training.Rate(self.schedule, self.optimizer)
+        self.optimizer._create_all_weights(self.model.trainable_variables)
+        compression = params["gradient_compression"]
+        self.step = training.make_step(self.model, self.optimizer, model.measure, compression)
+        self.evaluate = training.make_evaluation(self.model, model.measure)
+        for function, size in ((self.step, self.batch), (self.evaluate, None)):
+            x = tf.TensorSpec((size, params["features"], 1))
+            function.get_concrete_function(x, tf.TensorSpec((size,), tf.int32))
+
+    def batches(self, epoch: int) -> Iterator[Any]:
+        """Yield the training batches of an epoch, in an order of this rank's own."""
+        order = np.arange(loading.rows_of_rank(self.params))
+        if self.params["shuffle"]:
+            order = np.random.default_rng([self.seed, ranks.rank(), epoch]).permutation(order)
+        return preprocessing.batches(self.samples["train"], self.batch, order)
+
+    def train(self, epoch: int) -> Any:
+        """Train for an epoch, setting the learning rate before each step."""
+        set_rate = self.rate.of_epoch(epoch)
+        return training.run_part(self.batches(epoch), self.step, self.steps, set_rate)
+
+    def test(self, _epoch: int = 0) -> Any:
+        """Measure the whole test table, as every rank does."""
+        order = np.arange(self.params["test_samples"])
+        batches = preprocessing.batches(self.samples["test"], self.batch, order)
+        return training.run_part(batches, self.evaluate, -(-len(order) // self.batch))
+
+    def tested(self) -> dict[str, float]:
+        """Return loss and accuracy on the test table, the mean over the ranks."""
+        return training.mean_over_ranks(dict(zip(NAMES, self.test().values, strict=True)))
+
+    def run(self, phases: Phases) -> Any:
+        """Train until the target is met or all epochs are done; return what was measured."""
+        target = self.params["target_accuracy"]
+        return training.train(
+            loading.epochs_of_rank(self.params),
+            self.train,
+            self.test if self.params["validate"] else None,
+            NAMES,
+            phases,
+            rate=lambda: self.rate.value,
+            reached=lambda mean: target is not None and mean["validation_accuracy"] >= target,
+        )
