@@ -37,7 +37,7 @@ format: setup
 
 bench: setup
 	@mkdir -p results/bench
-	@for name in data_loading cnn_training workflow slurm_job; do \
+	@for name in data_loading cnn_training cosmoflow_training nt3 workflow slurm_job power; do \
 	    python bench/$$name.py --json results/bench/$$name.json || exit 1; done
 
 # A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).

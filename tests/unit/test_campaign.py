@@ -127,6 +127,7 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
         ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
         ("memory_gb_per_rank: 0", "experiments.e.memory_gb_per_rank: 0 is less than or equal"),
         ("memory_gb_per_rank: 4G", "memory_gb_per_rank: '4G' is not a number of GiB above 0"),
+        ("main_metric: speed", "experiments.e.main_metric: 'speed' is no metric of benchmark toy"),
         ("constraint: 'a b'", "experiments.e.constraint: 'a b' is not allowed: a Slurm feature"),
         (
             "constraint: '{memory_mode}'",

@@ -1,4 +1,4 @@
-# Tables of every experiment: runs, points, scaling, comparisons, best, sites; CSV and Parquet.
+# Tables of every experiment (docs/architecture.md lists them); CSV and Parquet.
 
 
 localrules:
