@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data_loading import dataset
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
+
+from data_loading import dataset
 
 SHUFFLE_SEED = 7
 
