@@ -184,7 +184,8 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert variables["HOROVOD_HIERARCHICAL_ALLREDUCE"] == "1"
     assert variables["HOROVOD_AUTOTUNE"] == "1"
     wall = 48 / value(native, "total_images_per_second")
-    assert samples["step_times"].sum(axis=0).max() <= wall <= native["phases"]["timed"]
+    # On rank 0, whose clock the wall time is of: rank 1 may leave the barrier before it.
+    assert samples["step_times"][:, 0].sum() <= wall <= native["phases"]["timed"]
 
 
 @pytest.mark.slow

@@ -1,8 +1,14 @@
 """Logs in MLPerf's format, with made-up numbers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+from scalesweep.importers.logfiles import read_source
+from scalesweep.importers.runs import ImportedRun, Refusal
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 T0 = 1_600_000_000_000  # ms
 TRAINING, EVALUATION = 100_500, 20_250
@@ -83,3 +89,38 @@ def training(
 def run_time(epochs: int = 3) -> float:
     """Seconds from run_start to run_stop of ``training``."""
     return (5000 + epochs * EPOCH + 30) / 1000
+
+
+def reader_of(folder: Path) -> Read:
+    """A function that writes a log of each list of lines and reads them; 32 ranks if none tells."""
+
+    def reader(
+        *logs: "list[str] | str", ranks: int | None = 32
+    ) -> tuple[list[ImportedRun], list[Refusal]]:
+        for number, lines in enumerate(logs):
+            (folder / f"result_{number}.txt").write_text("".join(lines))
+        runs, refusals, _ = read_source(folder, ranks)
+        return runs, refusals
+
+    return reader
+
+
+def one(read: Read, lines: "list[str] | str", **options: Any) -> ImportedRun:
+    (found,), refusals = read(lines, **options)
+    assert refusals == []
+    return found
+
+
+def why(read: Read, lines: "list[str] | str", **options: Any) -> Refusal:
+    runs, (refusal,) = read(lines, **options)
+    assert runs == []
+    return refusal
+
+
+def values(run: ImportedRun) -> dict[str, float]:
+    return {name: metric["value"] for name, metric in run.metrics.items()}
+
+
+def swap(lines: list[str], old: str, new: str) -> list[str]:
+    assert any(old in text for text in lines)
+    return [text.replace(old, new) for text in lines]

@@ -61,7 +61,8 @@ def test_layouts(folder: Project) -> None:
 
 
 def test_every_variable_update(folder: Project) -> None:
-    points = run(folder, shortened("cnn_variable_update_small"))
+    fewer = {"one_process": {"variable_update": ["parameter_server", "replicated"]}}
+    points = run(folder, shortened("cnn_variable_update_small", **fewer))
     both = pd.concat([points["one_process"], points["processes"]])
     assert set(both["variable_update"]) == MODES
     assert both["repeats"].eq(1).all() and set(both["devices"]) == {1, 2}
