@@ -20,10 +20,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from pairs import ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "cnn_training"
@@ -175,21 +177,8 @@ def code_cost(steps: int = 20000) -> float:
 
 
 def compare(loops: dict[str, Loop], steps: int, rounds: int) -> dict[str, list[float]]:
-    """Return seconds of a step by loop, each timed once per round, in a new order."""
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
-    for loop in loops.values():
-        loop(5)
-    for _ in range(rounds):
-        for name in random.sample(list(loops), len(loops)):
-            began = time.perf_counter()
-            loops[name](steps)
-            seconds[name].append((time.perf_counter() - began) / steps)
-    return seconds
-
-
-def ratio(theirs: list[float], ours: list[float]) -> float:
-    """Return the median over pairs of theirs / ours."""
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+    """Let the loops take turns; seconds a step by loop."""
+    return take_turns({name: partial(loop, steps) for name, loop in loops.items()}, rounds, steps)
 
 
 def run_benchmark(model: str, batch_size: int, steps: int) -> float:
@@ -302,8 +291,7 @@ def main() -> int:
             compare_programs(args.tf_cnn_benchmarks, case, args.program_steps, args.program_rounds)
     report = {"rounds": args.rounds, "steps": args.steps, "cases": cases}
     print_report(report)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(report, args.json)
     ranks.stop()
     return 0
 

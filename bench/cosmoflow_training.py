@@ -15,15 +15,15 @@ One process on a CPU, page cache warm.
 import argparse
 import itertools
 import json
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pairs import ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "cosmoflow_training"
@@ -142,19 +142,6 @@ def stage(params: dict[str, Any], folder: Path) -> None:
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
 
 
-def compare(loops: dict[str, Loop], steps: int, rounds: int) -> dict[str, list[float]]:
-    """Return seconds of a step by loop, each timed once per round, in a new order."""
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
-    for loop in loops.values():
-        loop()
-    for _ in range(rounds):
-        for name in random.sample(list(loops), len(loops)):
-            began = time.perf_counter()
-            loops[name]()
-            seconds[name].append((time.perf_counter() - began) / steps)
-    return seconds
-
-
 def code_cost(steps: int = 5000) -> float:
     """Return seconds that the program's loop adds to a step, by steps that do nothing."""
     params = parameters(((2, 2, 2, 1), 1, 1, 1, 1), steps, input="dummy")
@@ -167,13 +154,8 @@ def code_cost(steps: int = 5000) -> float:
         for _ in range(steps):
             trainer.step(*batch).numpy()
 
-    seconds = compare({"own": lambda: trainer.train(0), "bare": bare}, steps, 5)
+    seconds = take_turns({"own": lambda: trainer.train(0), "bare": bare}, 5, steps)
     return statistics.median(seconds["own"]) - statistics.median(seconds["bare"])
-
-
-def ratio(ones: list[float], others: list[float]) -> float:
-    """Return the median over pairs of one / other."""
-    return statistics.median(a / b for a, b in zip(ones, others, strict=True))
 
 
 def measure(case: tuple, steps: int, rounds: int, cost: float) -> dict[str, Any]:
@@ -183,7 +165,7 @@ def measure(case: tuple, steps: int, rounds: int, cost: float) -> dict[str, Any]
         stage(params, Path(folder))
         batch = inputs.dummy_batch(params, 0, 1)
         loops |= {"plain": plain_loop(params, batch, steps), "fit": fit_loop(params, batch, steps)}
-        seconds = compare(loops, steps, rounds)
+        seconds = take_turns(loops, rounds, steps)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     return {
         "case": dict(zip(("shape", "batch", "layers", "filters", "kernel"), case, strict=True)),
@@ -228,8 +210,7 @@ def main() -> int:
     cases = [measure(case, args.steps * many, args.rounds, cost) for case, many in CASES]
     report = {"rounds": args.rounds, "steps": args.steps, "cases": cases}
     print_report(report)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(report, args.json)
     ranks.stop()
     return 0
 

@@ -11,15 +11,16 @@ luck. Last, the cost of the measuring code: epochs without files, timed by the s
 
 import argparse
 import json
-import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+from pairs import ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -127,15 +128,7 @@ def compare(loops: dict[str, Loop], files: dict[str, tf.Tensor], rounds: int) ->
     for name, loop in loops.items():
         if loop(files) != expected:
             raise SystemExit(f"{name} did not read {expected} samples")
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
-    order = list(loops)
-    for _ in range(rounds):
-        random.shuffle(order)
-        for name in order:
-            began = time.perf_counter()
-            loops[name](files)
-            seconds[name].append(time.perf_counter() - began)
-    return seconds
+    return take_turns({name: partial(loop, files) for name, loop in loops.items()}, rounds)
 
 
 def measuring_cost(drain: pipeline.Drain | None, epochs: int) -> float:
@@ -154,11 +147,6 @@ def measuring_cost(drain: pipeline.Drain | None, epochs: int) -> float:
 
     times = time_epochs(epochs, lambda _: None, work, ranks.barrier)
     return statistics.median(times.total)
-
-
-def ratio(theirs: list[float], ours: list[float]) -> float:
-    """Return the median over pairs of theirs / ours."""
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
 
 
 def print_report(report: dict) -> None:
@@ -253,8 +241,7 @@ def main() -> int:
         "measuring_cost_over_default_epoch": cost / default_epoch,
     }
     print_report(report)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(report, args.json)
     ranks.stop()
     return 0
 

@@ -11,15 +11,14 @@ is faster.
 """
 
 import argparse
-import json
-import random
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pairs import ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "nt3"
@@ -42,24 +41,6 @@ from trainer import Trainer
 WIDTH = 60_483
 SMALL = {"features": 4000, "train_samples": 560, "test_samples": 140, "filters": [16, 16]}
 Timed = dict[str, list[float]]  # seconds by what was timed, one per round
-
-
-def take_turns(jobs: dict[str, Callable[[], Any]], rounds: int) -> Timed:
-    """Return the seconds of each job, done once per round in a new order, and once before."""
-    seconds: Timed = {name: [] for name in jobs}
-    for job in jobs.values():
-        job()
-    for _ in range(rounds):
-        for name in random.sample(list(jobs), len(jobs)):
-            began = time.perf_counter()
-            jobs[name]()
-            seconds[name].append(time.perf_counter() - began)
-    return seconds
-
-
-def ratio(theirs: list[float], ours: list[float]) -> float:
-    """Return the median over pairs of theirs / ours."""
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
 
 
 def compare_readers(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
@@ -193,8 +174,7 @@ def main() -> int:
             "epochs": compare_epochs(4 * args.rounds),
         }
     print_report(report)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(report, args.json)
     ranks.stop()
     return 0
 

@@ -10,7 +10,6 @@ which a busy machine disturbs less. (b) CPU seconds of a sampler to start, and f
 """
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -20,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from pairs import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -138,8 +139,7 @@ def main() -> None:
     print(f"sampler: {result['start_cpu_s']:.3f} CPU seconds to start, {per_sample:.5f} per sample")
     print(f"a launch takes {result['launch_ms_nothing']:.2f} ms longer where nothing can be read")
     print(f"and {result['launch_ms_sampler']:.0f} ms longer with a sampler")
-    if given.json:
-        given.json.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(result, given.json)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pairs import write_json
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -126,8 +128,7 @@ def main() -> None:
             f"ratio {result['ratio']:.2f} (median of {args.rounds} pairs,"
             f" campaign of {args.points} points)"
         )
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(result, args.json)
 
 
 if __name__ == "__main__":

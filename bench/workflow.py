@@ -5,7 +5,6 @@ in turn; the ratio of every pair, and its median. The same with ten new points t
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -14,6 +13,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from pairs import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -131,8 +132,7 @@ def main() -> None:
     print(f"{'':40} {'seconds':>8} {'empty':>8} {'ratio':>6}   (bounds: 1.5 and 2)")
     for name, row in found.items():
         print(f"{name:40} {row['seconds']:8.2f} {row['empty_seconds']:8.2f} {row['ratio']:6.2f}")
-    if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    write_json(found, args.json)
 
 
 if __name__ == "__main__":
