@@ -9,12 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
-FOLDER = WORKFLOW / "benchmarks" / "cnn_training"
-DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
-DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+from tests.benchmarks.programs import Program, read
+
 SMALL = {
     "model": "lenet",
     "batch_size": 4,
@@ -22,7 +19,9 @@ SMALL = {
     "batches": 6,
     "learning_rate": 0.001,
 }
-GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+PROGRAM = Program("cnn_training", SMALL)
+FOLDER, DECLARED, DEFAULTS = PROGRAM.folder, PROGRAM.declared, PROGRAM.defaults
+start = PROGRAM.start
 
 
 def load(name):
@@ -34,46 +33,6 @@ def load(name):
 
 
 metrics = load("metrics")
-
-
-def start(tmp_path, env=(), data=None, **params):
-    """Run the program; return the finished process and its output folder."""
-    out = tmp_path / "out"
-    point = DEFAULTS | SMALL | params
-    content = {
-        "run_id": "cnn_training-test",
-        "benchmark": "cnn_training",
-        "version": 1,
-        "params": point,
-        "repeat": 0,
-        "data": data and str(data),
-        "out": str(out),
-        "node_local": str(tmp_path / "local"),
-    }
-    run_file = tmp_path / "run.json"
-    run_file.write_text(json.dumps(content))
-    words = [sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
-    if point["ranks"] > 1:
-        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
-        words = [sys.executable, launcher, "--gloo", "-np", str(point["ranks"]), *words]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
-    done = subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
-    )
-    return done, out
-
-
-def read(done, out):
-    assert done.returncode == 0, done.stderr[-4000:]
-    with np.load(out / "samples.npz") as arrays:
-        samples = dict(arrays)
-    assert all(np.isfinite(each).all() for each in samples.values())
-    return json.loads((out / "native.json").read_text()), samples
 
 
 def value(native, name):

@@ -2,20 +2,15 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
-FOLDER = WORKFLOW / "benchmarks" / "cosmoflow_training"
-STAGE = FOLDER.parent / "data_loading" / "stage.py"
-DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
-DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
+from tests.benchmarks.programs import Program, read
+
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
     "samples_per_file": 4,
@@ -31,7 +26,10 @@ SMALL = {
     "decay_epochs": [2],
     "decay_factors": [0.5],
 }
-GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+PROGRAM = Program("cosmoflow_training", SMALL)
+FOLDER, DECLARED, DEFAULTS = PROGRAM.folder, PROGRAM.declared, PROGRAM.defaults
+STAGE = FOLDER.parent / "data_loading" / "stage.py"
+start = PROGRAM.start
 # Two runs on a CPU with as many threads: all sums are in the same order, so nothing differs. With
 # more than two ranks Horovod's sums depend on which gradients went together: some 1e-7 of a value.
 SAME = {"rtol": 1e-6, "atol": 0}
@@ -50,47 +48,6 @@ def data(tmp_path_factory):
     words += ["--params", json.dumps(identity)]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
     return folder
-
-
-def start(tmp_path, data=None, repeat=0, env=(), **params):
-    """Run the program; return the finished process and its output folder."""
-    tmp_path.mkdir(exist_ok=True)
-    out = tmp_path / "out"
-    point = DEFAULTS | SMALL | params
-    content = {
-        "run_id": "cosmoflow_training-test",
-        "benchmark": "cosmoflow_training",
-        "version": 1,
-        "params": point,
-        "repeat": repeat,
-        "data": data and str(data),
-        "out": str(out),
-        "node_local": str(tmp_path / "local"),
-    }
-    run_file = tmp_path / "run.json"
-    run_file.write_text(json.dumps(content))
-    words = [sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
-    if point["ranks"] > 1:
-        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
-        words = [sys.executable, launcher, "--gloo", "-np", str(point["ranks"]), *words]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
-    done = subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
-    )
-    return done, out
-
-
-def read(done, out):
-    assert done.returncode == 0, done.stderr[-4000:]
-    with np.load(out / "samples.npz") as arrays:
-        samples = dict(arrays)
-    assert all(np.isfinite(each).all() for each in samples.values())
-    return json.loads((out / "native.json").read_text()), samples
 
 
 def value(native, name):

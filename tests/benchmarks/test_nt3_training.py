@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import nt3_programs
-from tests.benchmarks.nt3_programs import read, start
+from tests.benchmarks.nt3_programs import start
+from tests.benchmarks.programs import read, start_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +110,7 @@ def test_two_ranks_train_as_one_with_twice_the_batch(data, tmp_path):
         params = common | {"ranks": ranks, "batch_size": 20 // ranks}
         path, _ = nt3_programs.write_run(folder, data, **params)
         words = [sys.executable, str(helper), str(path), str(folder)]
-        done = nt3_programs.start_ranks(words, ranks)
+        done = start_ranks(words, ranks)
         assert done.returncode == 0, done.stderr[-3000:]
     alone, *pair = (
         dict(np.load(tmp_path / str(ranks) / f"rank{rank}.npz"))
@@ -150,7 +151,7 @@ def test_without_validation_the_end_is_tested_all_the_same(data, tmp_path):
 )
 def test_wrong_parameters_are_2_and_one_line(data, tmp_path, params, words):
     path, out = nt3_programs.write_run(tmp_path, data, **params)
-    done = nt3_programs.start_ranks(
+    done = start_ranks(
         [sys.executable, str(nt3_programs.FOLDER / "main.py"), "--run", str(path)], ranks=1
     )
     assert done.returncode == 2

@@ -3,14 +3,19 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import scalesweep.benchmark
 import scalesweep.site
+from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.campaign import Campaign, load_campaign
 from scalesweep.importers.logfiles import read_source
 from scalesweep.importers.runs import ImportedRun, Refusal
+from tests.unit.fake_foreign import FOREIGN
+from tests.unit.fake_foreign import SITE as FOREIGN_SITE
 from tests.unit.fake_logs import Read
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
@@ -55,3 +60,29 @@ def read(tmp_path: Path) -> Read:
         return runs, refusals
 
     return reader
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, toy: Path) -> Path:
+    """Where the benchmark ``foreign``, its program and the site ``toy`` lie."""
+    (tmp_path / "benchmarks" / "foreign").mkdir()
+    shutil.copy(FOREIGN / "benchmark.yaml", tmp_path / "benchmarks" / "foreign")
+    shutil.copy(FOREIGN / "speaker.py", tmp_path)
+    (tmp_path / "sites" / "toy.yaml").write_text(yaml.safe_dump(FOREIGN_SITE))
+    return tmp_path
+
+
+@pytest.fixture
+def edited(foreign: Path) -> Callable[..., Benchmark]:
+    """The benchmark after changes to benchmark.yaml (or to its one metric, with ``metric``)."""
+
+    def load(metric: dict[str, Any] | None = None, **changes: Any) -> Benchmark:
+        path = foreign / "benchmarks" / "foreign" / "benchmark.yaml"
+        content = yaml.safe_load(path.read_text())
+        if metric is not None:
+            first = {**content["result"]["extract"][0], **metric}
+            content["result"]["extract"][0] = {k: v for k, v in first.items() if v is not None}
+        path.write_text(yaml.safe_dump({**content, **changes}))
+        return load_benchmark("foreign")
+
+    return load

@@ -1,10 +1,8 @@
 """Foreign programs: what benchmark.yaml may say, what starts, what is recorded and read again."""
 
 import json
-import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,51 +11,25 @@ import numpy as np
 import pytest
 import yaml
 
-from scalesweep.benchmark import Benchmark, load_benchmark
+from scalesweep.benchmark import Benchmark
 from scalesweep.campaign import Campaign, load_campaign
 from scalesweep.command import as_text
 from scalesweep.errors import UserError
 from scalesweep.launch import launch
-from scalesweep.patterns import Extract, load_extract
 from scalesweep.record import read_failure, read_record
 from scalesweep.reread import reread, stale_runs
 from scalesweep.runs import run_spec
-from scalesweep.site import load_site
 from scalesweep.store import RunState, scan
 from scalesweep.yamlfile import check_schema
+from tests.unit.fake_foreign import SITE, patterns
 
 ROOT = Path(__file__).resolve().parents[2]
-FOREIGN = ROOT / "tests" / "foreign"
-SITE = {
-    "site": "toy", "nodes": 4, "cores_per_node": 2, "oversubscribe": True,
-    "launch": {"single": [], "multi": ["{python}", str(FOREIGN / "launcher.py"), "{ranks}"]},
-}  # fmt: skip
 
 
 @pytest.fixture
-def folder(tmp_path: Path, toy: Path) -> Path:
+def folder(foreign: Path) -> Path:
     """Where the benchmark ``foreign``, its program and the site ``toy`` lie."""
-    (tmp_path / "benchmarks" / "foreign").mkdir()
-    shutil.copy(FOREIGN / "benchmark.yaml", tmp_path / "benchmarks" / "foreign")
-    shutil.copy(FOREIGN / "speaker.py", tmp_path)
-    (tmp_path / "sites" / "toy.yaml").write_text(yaml.safe_dump(SITE))
-    return tmp_path
-
-
-@pytest.fixture
-def edited(folder: Path) -> Callable[..., Benchmark]:
-    """The benchmark after changes to benchmark.yaml (or to its one metric, with ``metric``)."""
-
-    def load(metric: dict[str, Any] | None = None, **changes: Any) -> Benchmark:
-        path = folder / "benchmarks" / "foreign" / "benchmark.yaml"
-        content = yaml.safe_load(path.read_text())
-        if metric is not None:
-            first = {**content["result"]["extract"][0], **metric}
-            content["result"]["extract"][0] = {k: v for k, v in first.items() if v is not None}
-        path.write_text(yaml.safe_dump({**content, **changes}))
-        return load_benchmark("foreign")
-
-    return load
+    return foreign
 
 
 @pytest.fixture
@@ -72,91 +44,6 @@ def campaign(folder: Path) -> Callable[..., Campaign]:
         return load_campaign(path)
 
     return load
-
-
-# benchmark.yaml
-
-
-@pytest.mark.parametrize(
-    ("metric", "told"),
-    [
-        ({"pattern": "total: (["}, "result.extract[0].pattern: 'total: ([' of total_rate is no "),
-        ({"pattern": r"total: \S+"}, "has no group for the number; put it in (?P<value>...)"),
-        ({"pattern": "(a) (b)"}, "'(a) (b)' of total_rate has 2 groups for the number"),
-        ({"pattern": "(?P<key>a)"}, "has no group for the number"),
-        ({"pattern": None}, "result.extract.0: 'pattern' is a required property"),
-        ({"better": "faster"}, "result.extract.0.better: 'faster' is not one of higher, lower"),
-        ({"scope": "node"}, "result.extract.0.scope: 'node' is not one of rank, total"),
-        ({"match": "sum"}, "result.extract.0.match: 'sum' is not one of first, last, mean, all"),
-        ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
-        ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
-        ({"metric": "total_throughput"}, "'total_throughput' has a meaning of scalesweep's own"),
-        ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
-        ({"from": "../x"}, "without '..'"),
-        ({"from": "stdout.log"}, "'stdout.log' of total_rate: is called stdout"),
-        ({"units": "s"}, "unknown key 'units'; allowed: better, from, match, metric, optional"),
-    ],
-)
-def test_mistakes_in_a_metric_are_one_line(
-    edited: Callable[..., Benchmark], metric: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        edited(metric)
-    assert "foreign/benchmark.yaml: result.extract" in str(error.value)
-    assert told in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"main_metric": "speed"}, "main_metric: 'speed' is none of total_rate, rate, peak"),
-        ({"result": "foreign"}, "result: 'foreign' is not allowed: native, or {extract: "),
-        ({"result": {"extract": []}}, "result.extract: [] should be non-empty"),
-        ({"result": {"patterns": []}}, "result: unknown key 'patterns'; allowed: extract"),
-        ({"command": ["x", 3]}, "command.1: 3 is not a word, or {when: expression, words: "),
-        ({"command": [{"when": "fast"}]}, "command.0: 'words' is a required property"),
-        (
-            {"command": [{"when": "quick", "words": ["x"]}]},
-            "command[0].when: 'quick' names 'quick'",
-        ),
-        (
-            {"command": ["{sise}"]},
-            "command[0]: '{sise}': 'sise' is no parameter; allowed: python, ",
-        ),
-        (
-            {"command": ["--extra={extra}"]},
-            "extra may be null; write {when: extra is not null, words: ['--extra={extra}']}",
-        ),
-    ],
-)
-def test_mistakes_elsewhere_are_one_line(
-    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        edited(**changes)
-    assert "foreign/benchmark.yaml: " in str(error.value) and told in str(error.value)
-
-
-def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
-    assert edited().main_metric == "total_rate"
-    assert edited(main_metric="peak").main_metric == "peak"
-    keyed = {"pattern": r"(?P<key>\d+) (?P<value>\S+)"}
-    assert edited(keyed, main_metric="total_rate_8").main_metric == "total_rate_8"
-    with pytest.raises(UserError, match="'total_rate' is none of total_rate_<key>, rate, peak"):
-        edited(main_metric="total_rate")
-
-
-def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None:
-    def digest() -> str:
-        extract = edited().extract
-        assert extract is not None
-        return extract.digest
-
-    before = digest()
-    edited({"match": "last", "from": "stdout", "optional": False}, summary="Another one.")
-    assert digest() == before
-    edited({"unit": "1"})
-    assert digest() != before
 
 
 # The command
@@ -320,11 +207,6 @@ def test_a_bad_result_names_metric_and_pattern(
 KEPT = ("run_id", "started", "ended", "wall_s", "attempt", "git", "command", "environment", "point")
 
 
-def patterns(benchmark: Benchmark) -> Extract:
-    assert benchmark.extract is not None
-    return benchmark.extract
-
-
 def state(campaign: Campaign) -> RunState:
     run_id = campaign.experiments[0].runs[0].run_id
     return scan(campaign.runs_folder, [run_id])[run_id]
@@ -418,31 +300,3 @@ def test_a_record_stands_where_its_logs_are_gone(
     assert stale(campaign(size=5)) == 1
     assert reread(path, patterns(edited())) == "attempt-1/attempt.json is gone or not whole"
     assert stale(campaign(size=5)) == 0 and not state(campaign(size=5)).settled
-
-
-def test_the_examples_of_the_documentation_load(folder: Path) -> None:
-    text = (ROOT / "docs" / "foreign.md").read_text()
-    blocks = [textwrap.dedent(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
-    names = []
-    for block in blocks:
-        content = yaml.safe_load(block)
-        if "name" in content:
-            path = folder / "benchmarks" / content["name"]
-            path.mkdir()
-            (path / "benchmark.yaml").write_text(block)
-            names.append(load_benchmark(content["name"]).name)
-        else:
-            site = yaml.safe_dump({**SITE, **content})
-            (folder / "sites" / "toy.yaml").write_text(site)
-            assert load_site("toy").programs["osu_allreduce"].startswith("/opt")
-    assert names == ["my_training", "osu_allreduce"]
-
-
-def test_the_metrics_of_tf_cnn_benchmarks() -> None:
-    path = ROOT / "workflow" / "benchmarks" / "tf_cnn_benchmarks"
-    benchmark = load_benchmark("tf_cnn_benchmarks", folder=path)
-    assert [metric.metric for metric in patterns(benchmark).metrics] == [
-        "total_images_per_second", "images_per_second", "images_per_second_uncertainty",
-        "images_per_second_jitter", "final_loss", "model_parameters",
-    ]  # fmt: skip
-    assert load_extract("native", Path("x")) is None

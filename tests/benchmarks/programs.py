@@ -1,0 +1,72 @@
+"""Benchmark programs as the tests start them: what they declare, a run file, ranks, the result."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+
+
+class Program:
+    """A benchmark's folder and declaration, with parameters that make its runs small."""
+
+    def __init__(self, name, small):
+        self.name, self.small = name, small
+        self.folder = WORKFLOW / "benchmarks" / name
+        self.declared = yaml.safe_load((self.folder / "benchmark.yaml").read_text())
+        self.defaults = {key: spec["default"] for key, spec in self.declared["parameters"].items()}
+
+    def write_run(self, folder, data=None, repeat=0, **params):
+        """Write a run file to `folder`; return its path and where the program is to write."""
+        out = folder / "out"
+        content = {
+            "run_id": f"{self.name}-test",
+            "benchmark": self.name,
+            "version": 1,
+            "params": self.defaults | self.small | params,
+            "repeat": repeat,
+            "data": data and str(data),
+            "out": str(out),
+            "node_local": str(folder / "local"),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "run.json"
+        path.write_text(json.dumps(content))
+        return path, out
+
+    def start(self, folder, data=None, repeat=0, env=(), **params):
+        """Run the program; return the finished process and its output folder."""
+        path, out = self.write_run(folder, data, repeat, **params)
+        words = [sys.executable, str(self.folder / "main.py"), "--run", str(path)]
+        return start_ranks(words, params.get("ranks", 1), env), out
+
+
+def start_ranks(words, ranks, env=()):
+    """Start a program on some ranks; return the finished process."""
+    if ranks > 1:
+        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
+        words = [sys.executable, launcher, "--gloo", "-np", str(ranks), *words]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+    return subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
+    )
+
+
+def read(done, out):
+    """Return native.json and the arrays of a run that must have ended well."""
+    assert done.returncode == 0, done.stderr[-4000:]
+    with np.load(out / "samples.npz") as arrays:
+        samples = dict(arrays)
+    assert all(np.isfinite(each).all() for each in samples.values())
+    return json.loads((out / "native.json").read_text()), samples
