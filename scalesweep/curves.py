@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.errors import UserError
-from scalesweep.powerdata import POWER, energy_between, read_power
+from scalesweep.power.domains import POWER
+from scalesweep.powerdata import energy_between, read_power
 from scalesweep.quantities import ACCURACY_CURVES, EPOCH_CURVES
 
 CURVES = ("_epochs", "_phases", "_energy")

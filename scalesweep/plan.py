@@ -51,11 +51,11 @@ def build_plan(
 ) -> dict[str, Any]:
     """The plan as a JSON-ready dict (docs/architecture.md, plan.json).
 
+    ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
     ``jobs``: the rows of jobs.csv.
     """
     estimates = Estimates(campaign, states)
-    states = {**kept_profiles(campaign), **states}
     seen: set[str] = set()
     experiments = []
     for experiment in campaign.experiments:
@@ -139,7 +139,11 @@ def kept_profiles(campaign: Campaign) -> dict[str, RunState]:
 
 
 def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[dict[str, Any]]:
-    """The profiled runs of the experiment's points: those asked for, and those that are there."""
+    """The profiled runs of the experiment's points: those asked for, and those that are there.
+
+    Only the former are to be run if they have failed.
+    """
+    asked = {run.run_id for run in experiment.profiles}
     found: dict[str, tuple[str, Run]] = {
         run.run_id: (run.profile, run) for run in experiment.profiles
     }
@@ -155,6 +159,7 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[di
             "status": states[name].status,
             "cause": states[name].cause,
             "detail": states[name].detail,
+            "to_run": name in asked and not states[name].settled,
         }
         for name, (kind, run) in found.items()
     ]

@@ -76,8 +76,7 @@ def _total(plan: Mapping[str, Any]) -> list[str]:
     pending = [
         e
         for e in plan["experiments"]
-        if any(_to_run(run) for run in e["runs"])
-        or any(run["status"] in (NEW, FAILED) for run in e["profiles"])
+        if any(_to_run(run) for run in e["runs"]) or any(run["to_run"] for run in e["profiles"])
     ]
     if not pending:
         return []

@@ -15,14 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scalesweep.errors import UserError
+from scalesweep.power.domains import SLACK, SLACK_S, WATCHED
 
-POWER = "power.csv"
 COLUMNS = ("time", "host", "domain", "watts")
-
-# So much of a time may be without values at its edges, as in scalesweep.power.energy.
-SLACK, SLACK_S = 0.01, 0.02
-# A sensor without a value for more intervals than this was not watched.
-WATCHED = 3.0
 
 Floats = NDArray[np.float64]
 

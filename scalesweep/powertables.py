@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.pointdata import Data, Point
-from scalesweep.powerdata import POWER, Channel, Floats, mean_power, read_power
+from scalesweep.power.domains import POWER
+from scalesweep.powerdata import Channel, Floats, mean_power, read_power
 from scalesweep.provenance import read_json
 from scalesweep.record import RECORD
 from scalesweep.summaries import typed_values

@@ -91,7 +91,9 @@ _CURVES = (
 )
 # Arrays [epoch, rank] that make up the curves of a training run; the accuracies among them.
 EPOCH_CURVES: dict[str, Quantity] = {quantity.name: quantity for quantity in _CURVES}
-ACCURACY_CURVES = tuple(EPOCH_CURVES)[:6]
+ACCURACY_CURVES = tuple(
+    prefix + name for name in ("loss", "mae", "accuracy") for prefix in ("", "validation_")
+)
 ENERGY_SO_FAR = Quantity("energy", "Energy", "J", "lower", "total", "since the first epoch began")
 
 _COLUMN = re.compile(rf"(.+?)(?:_({'|'.join(STATS)}))?_({'|'.join(PHASES)})")

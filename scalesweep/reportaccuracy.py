@@ -14,7 +14,7 @@ from scalesweep.presentation import (
     with_interval,
 )
 from scalesweep.provenance import EnergyFacts, RunFacts
-from scalesweep.reporttables import Cell, Table, heading_of, run_cell
+from scalesweep.reporttables import Cell, Table, table_of
 from scalesweep.study import Measure, Row, Study
 from scalesweep.trainingtables import ENERGY, RESULTS
 
@@ -162,17 +162,8 @@ def _table(
     columns: Sequence[tuple[str, Callable[[Row], Cell]]],
     limit: int,
 ) -> Table:
-    several = len(study.sources) > 1
-    lead = [*(heading_of(study, name) for name in study.axes), "Runs"]
-    lead += ["Source"] if several else []
-    body = []
-    for row in rows[:limit]:
-        cells = [Cell(text_of(row.get(name))) for name in study.axes]
-        cells.append(run_cell(study, row))
-        cells += [Cell(text_of(row.get("source")))] if several else []
-        body.append(cells + [make(row) for _, make in columns])
-    groups = [("", [heading for heading, _ in columns])]
-    return Table(lead, len(study.axes), groups, body, len(rows) - len(body), False)
+    headings = ("", [heading for heading, _ in columns])
+    return table_of(study, rows, [make for _, make in columns], [headings], limit)
 
 
 def energy_lines(study: Study, facts: Mapping[str, RunFacts]) -> list[str]:

@@ -1,6 +1,6 @@
 """The table of an experiment's points as the report shows it: compact, for people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scalesweep.presentation import PHASES, finite, percent, text_of, with_interval
@@ -45,17 +45,31 @@ def point_table(study: Study, limit: int) -> Table:
     scaling = bool(study.series)
     rows = _by_series(study) if scaling else study.points
     groups = _value_columns(study, scaling)
+    headings = [(phase, [heading for heading, _ in columns]) for phase, columns in groups]
+    makers = [make for _, columns in groups for _, make in columns]
+    return table_of(study, rows, makers, headings, limit, scaling)
+
+
+def table_of(
+    study: Study,
+    rows: Sequence[Row],
+    makers: Sequence[Callable[[Row], Cell]],
+    headings: Sequence[tuple[str, list[str]]],
+    limit: int,
+    scaling: bool = False,
+) -> Table:
+    """Points with what ``makers`` make of each row, under ``headings``; at most ``limit`` rows."""
     several = len(study.sources) > 1
-    lead = [*(heading_of(study, name) for name in study.axes), "Runs"]
+    lead = [*(_heading(study, name) for name in study.axes), "Runs"]
     lead += ["Source"] if several else []
     body = []
     for row in rows[:limit]:
         cells = [Cell(text_of(row.get(name))) for name in study.axes]
-        cells.append(run_cell(study, row))
+        cells.append(_run_cell(study, row))
         cells += [Cell(text_of(row.get("source")))] if several else []
-        body.append(cells + [make(row) for _, columns in groups for _, make in columns])
-    headings = [(phase, [heading for heading, _ in columns]) for phase, columns in groups]
-    return Table(lead, len(study.axes), headings, body, len(rows) - len(body), scaling)
+        body.append(cells + [make(row) for make in makers])
+    left_out = len(rows) - len(body)
+    return Table(lead, len(study.axes), list(headings), body, left_out, scaling)
 
 
 def _by_series(study: Study) -> list[Row]:
@@ -73,13 +87,13 @@ def _by_series(study: Study) -> list[Row]:
     )
 
 
-def heading_of(study: Study, name: str) -> str:
+def _heading(study: Study, name: str) -> str:
     """Heading of a parameter's column, with its unit."""
     unit = (study.plan["parameters"].get(name) or {}).get("unit")
     return name if name == study.scale else f"{name} [{unit}]" if unit else name
 
 
-def run_cell(study: Study, row: Row) -> Cell:
+def _run_cell(study: Study, row: Row) -> Cell:
     """Finished runs of a point, of those planned, and what became of it if there are none."""
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = study.states.get(study.key(row))

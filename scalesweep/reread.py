@@ -17,8 +17,9 @@ from scalesweep.extract import LogsGone
 from scalesweep.foreign import EXTRACTED, read_attempt, read_result
 from scalesweep.lock import only_one
 from scalesweep.patterns import Extract
+from scalesweep.power.domains import POWER
 from scalesweep.power.outcome import metrics_of
-from scalesweep.power.run import POWER, publish
+from scalesweep.power.run import publish
 from scalesweep.record import (
     FAILURE,
     RECORD,

@@ -6,7 +6,7 @@ There for experiments whose runs keep a loss, an accuracy or the time of trainin
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,12 @@ PHASE_ORDER = (
     "teardown",
 )
 _STATS = ("mean", "low", "high")
+
+
+def in_order(phases: Iterable[str]) -> list[str]:
+    """Phases in the order of a run, unknown ones last."""
+    order = {name: place for place, name in enumerate(PHASE_ORDER)}
+    return sorted(phases, key=lambda name: order.get(name, len(order)))
 
 
 def curve_column(name: str, axes: Sequence[str]) -> str:
@@ -190,8 +196,7 @@ def _phases(data: Data, points: Sequence[Point]) -> pd.DataFrame | None:
     is known.
     """
     seconds, energy = _texts(data, "_phases"), _texts(data, "_energy")
-    names = list(dict.fromkeys(name for values in seconds.values() for name in values))
-    names.sort(key=lambda n: PHASE_ORDER.index(n) if n in PHASE_ORDER else len(PHASE_ORDER))
+    names = in_order(dict.fromkeys(name for values in seconds.values() for name in values))
     rows = list(_phase_rows(points, names, seconds, energy))
     if not rows:
         return None

@@ -301,21 +301,22 @@ class Workflow:
     def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
         campaign = self.campaign
-        command = report_command(snakefile, campaign.file, campaign.site.name, self.results)
-        if "profile" in self.options:
-            command.insert(command.index("pending=ignore"), f"profile={self.options['profile']}")
-        return shlex.join(command)
+        names = (campaign.file, campaign.site.name, self.results, self.options.get("profile"))
+        return shlex.join(report_command(snakefile, *names))
 
 
-def report_command(snakefile: str, campaign: Path, site: str, results: str) -> list[str]:
+def report_command(
+    snakefile: str, campaign: Path, site: str, results: str, profile: str | None = None
+) -> list[str]:
     """Command that builds a campaign's report from what exists and runs nothing.
 
     It takes no lock and calls no hook: a Snakemake that holds the lock calls it from its hook.
     """
     words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--nolock"]
     words += ["--no-hooks", "--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
-    words += ["--config", "pending=ignore", f"site={site}", f"results={results}", "--", "all"]
-    return words
+    words += ["--config", "pending=ignore", f"site={site}", f"results={results}"]
+    words += [] if profile is None else [f"profile={profile}"]
+    return [*words, "--", "all"]
 
 
 def prepare(

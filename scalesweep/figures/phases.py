@@ -24,6 +24,7 @@ from scalesweep.figures.style import (
 )
 from scalesweep.presentation import counted, finite, number, percent, scaled_unit, shorten
 from scalesweep.study import Row, Study
+from scalesweep.trainingtables import in_order
 
 MAX_BARS = 24
 LABELLED = 0.07  # a part of the longest bar that has room for its number
@@ -57,9 +58,7 @@ def looks_of(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def phase_names(rows: Sequence[Row]) -> list[str]:
     """The phases of table rows, in the order of a run."""
-    found = list(dict.fromkeys(str(row["phase"]) for row in rows))
-    order = list(LOOKS)
-    return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
+    return in_order(dict.fromkeys(str(row["phase"]) for row in rows))
 
 
 def phase_figures(study: Study) -> list[Drawing]:

@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.power.counting import counted
-from scalesweep.power.domains import Domain
+from scalesweep.power.domains import SLACK, SLACK_S, Domain
 from scalesweep.power.outcome import nothing
 from scalesweep.power.series import Series, series_of
 
 Span = tuple[str, float, float]
 PowerRow = tuple[float, str, str, float | None]
-# So much of a time may be without values at its edges: the sampler's start, and clocks of hosts
-# that differ.
-_SLACK = 0.01
-_SLACK_S = 0.02
 # A clock that was moved by more while the program ran has no phases of power.
 _STEPPED_S = 0.1
 # Notes on what could not be read; the sampler's own file has all.
@@ -173,7 +169,7 @@ def _refusals(host: Host) -> list[str]:
 
 
 def _all_known(known_s: float, seconds: float) -> bool:
-    return seconds - known_s <= _SLACK_S + _SLACK * seconds
+    return seconds - known_s <= SLACK_S + SLACK * seconds
 
 
 def _joules(adding: Sequence[Series], spans: Sequence[Span], interval_s: float) -> float | None:

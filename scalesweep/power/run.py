@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from scalesweep.power.domains import STOP, host_name
+from scalesweep.power.domains import POWER, STOP, host_name
 from scalesweep.power.outcome import nothing
 from scalesweep.power.sources import nothing_here
 from scalesweep.process import environment
@@ -26,7 +26,6 @@ from scalesweep.record import last_lines, write_atomic
 if TYPE_CHECKING:
     from scalesweep.power.energy import Host, PowerRow, Span
 
-POWER = "power.csv"
 _LOG = "power.log"
 # A program is not kept waiting longer for its samplers.
 READY_S = 10.0

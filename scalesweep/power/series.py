@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from scalesweep.power.domains import Domain
+from scalesweep.power.domains import WATCHED, Domain
 
 # What no part of a machine draws, in watts. It tells a counter that was set back from one that
 # wrapped, and how often a counter may have wrapped between two readings.
@@ -25,8 +25,6 @@ MAX_WATTS = {
 # Counters are refreshed this often at least (pm_counters: ten times a second), so a difference may
 # hold that much more than the time between the readings.
 REFRESH_S = 0.25
-# Between two values of a sensor no more than so many intervals may lie, else it was not watched.
-_WATCHED = 3.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +126,6 @@ def _trapezoid(
     domain: Domain, total: float, seconds: float, interval_s: float
 ) -> tuple[float | None, str]:
     """Joules between two values of a sensor whose sum is ``total``."""
-    if seconds > _WATCHED * max(interval_s, domain.pace, 0.5):
+    if seconds > WATCHED * max(interval_s, domain.pace, 0.5):
         return None, f"no value for {seconds:.0f} s"
     return total / 2 * domain.unit * seconds, ""

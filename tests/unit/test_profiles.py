@@ -11,7 +11,7 @@ import pytest
 from scalesweep.campaign import Campaign, load_campaign
 from scalesweep.errors import UserError
 from scalesweep.options import read_options
-from scalesweep.plan import build_plan
+from scalesweep.plan import build_plan, kept_profiles
 from scalesweep.plantext import plan_text
 from scalesweep.profiletables import MAX_FUNCTIONS, functions_table
 from scalesweep.profiling import KINDS, environment, folder_name, split_name
@@ -127,7 +127,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan_of(campaign: Campaign) -> dict[str, Any]:
-    return build_plan(campaign, scan(campaign.runs_folder, campaign.unique_runs()))
+    states = scan(campaign.runs_folder, campaign.unique_runs())
+    return build_plan(campaign, {**kept_profiles(campaign), **states})
 
 
 @pytest.mark.usefixtures("here")
@@ -144,6 +145,20 @@ def test_the_plan_has_profiles_beside_the_runs(campaign_of: Load) -> None:
     # Not asked for any more, those that are there stay in sight.
     (entry,) = plan_of(load_campaign(campaign.file, profile="none"))["experiments"]
     assert [run["status"] for run in entry["profiles"]] == ["done"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_failed_profile_is_run_again_only_if_it_is_asked_for(campaign_of: Load) -> None:
+    asked = campaign_of("axes: {ranks: [1]}\nprofile: cprofile\n")
+    (measured,) = asked.experiments[0].runs
+    write_record(asked.runs_folder / measured.run_id, record_of(measured.run_id))
+    folder = asked.runs_folder / f"{measured.run_id}.cprofile"
+    folder.mkdir()
+    (folder / "failure.json").write_text('{"cause": "TIMEOUT", "detail": "too slow"}')
+    assert "still to run" in plan_text(plan_of(asked))
+    text = plan_text(plan_of(load_campaign(asked.file, profile="none")))
+    assert "still to run" not in text
+    assert "profiled with cprofile: 1 run more, 0 done, 1 failed" in text
 
 
 @pytest.mark.usefixtures("here")

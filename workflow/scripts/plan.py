@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scalesweep.campaignargs import add_campaign, campaign_of
 from scalesweep.cli import run_main
 from scalesweep.estimates import Estimates
-from scalesweep.plan import build_plan, stamp_state, write_plan
+from scalesweep.plan import build_plan, kept_profiles, stamp_state, write_plan
 from scalesweep.plantext import plan_text
 from scalesweep.reread import leave_stale, stale_runs
 from scalesweep.slurm.accounting import read_jobs
@@ -33,7 +33,8 @@ def main() -> None:
     states = leave_stale(runs, scan(campaign.runs_folder, runs))
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     jobs = campaign.results / "jobs.csv"
-    plan = build_plan(campaign, states, shapes, read_jobs(jobs) if jobs.exists() else [])
+    known = {**kept_profiles(campaign), **states}
+    plan = build_plan(campaign, known, shapes, read_jobs(jobs) if jobs.exists() else [])
     if args.inventory:
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)

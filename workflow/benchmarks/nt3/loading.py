@@ -8,6 +8,7 @@ later. pandas and pyarrow are imported by the readers that need them and by no o
 
 import importlib
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,9 @@ def _read_csv(path: str, part: Part, **options: Any) -> Any:
 def read_numpy(path: str, features: int, part: Part) -> np.ndarray:
     """Read with NumPy's own parser (in C since 1.23), which needs no other package."""
     rows = part.rows("skiprows", "max_rows")
-    return np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2, **rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on a table without rows, which `load` tells of
+        return np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2, **rows)
 
 
 def read_pyarrow(path: str, features: int, part: Part) -> np.ndarray:
