@@ -75,9 +75,16 @@ def request_for(
 
 
 def may_mend(
-    campaign: Campaign, experiment: Experiment, cause: str, asked: Mapping[str, Any]
+    campaign: Campaign, experiment: Experiment, cause: str, asked: Mapping[str, Any], attempt: int
 ) -> bool:
-    """Whether another job, asked for as ``request_for`` would, may end better than the last."""
+    """Whether another job, asked for as ``request_for`` would, may end better than the last.
+
+    ``attempt`` is the number of that one, from 1. A hang costs all nodes their whole limit, and
+    more time does not mend it. But many are chance (a race at the start, a network or file system
+    that stalls): the same again, once.
+    """
+    if cause == "HANG":
+        return attempt == 1
     if cause == "TIMEOUT":
         longest_s = _longest_s(campaign, experiment)
         return asked["limit_s"] is not None and asked["limit_s"] < longest_s

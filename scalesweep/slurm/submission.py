@@ -144,7 +144,7 @@ class Submission:
         cause = self.settle_now(run_id)
         if cause is None or attempt >= slurm.max_attempts:
             return 0
-        if not may_mend(self.campaign, experiment, cause, asked):
+        if not may_mend(self.campaign, experiment, cause, asked, attempt):
             return 0
         if self.budget_left is not None:
             cost = self.request(run_id, attempt + 1).shape.node_hours

@@ -107,6 +107,7 @@ def test_a_failure_of_no_job_changes_nothing(campaign: Campaign) -> None:
         ("OUT_OF_MEMORY", {"mem_mb": None}, False),
         ("NODE_FAIL", {}, True),
         ("PREEMPTED", {}, True),
+        ("HANG", {}, True),
         ("NON_ZERO_EXIT", {}, False),
         ("BAD_RESULT", {}, False),
         ("CANCELLED", {}, False),
@@ -117,4 +118,17 @@ def test_only_some_causes_are_tried_again(
     campaign: Campaign, cause: str, asked: dict[str, Any], mends: bool
 ) -> None:
     (experiment,) = campaign.experiments
-    assert may_mend(campaign, experiment, cause, failed(cause, **asked)["asked"]) is mends
+    assert may_mend(campaign, experiment, cause, failed(cause, **asked)["asked"], 1) is mends
+
+
+def test_a_hang_is_tried_once_more_as_it_was(campaign: Campaign) -> None:
+    again = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3))
+    assert (again.limit_s, again.shape.exclude) == (600, "")
+    known = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3), wall_s=50)
+    assert known.limit_s == 150
+    (experiment,) = campaign.experiments
+    asked = failed("HANG")["asked"]
+    assert [may_mend(campaign, experiment, "HANG", asked, n) for n in (1, 2, 3)] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert may_mend(campaign, experiment, "NODE_FAIL", asked, 2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import tensorflow as tf
+from harness import watch
 
 OWN = "of each rank"
 DRIVEN = "of rank 0, which runs the steps of all ranks as one"
@@ -45,6 +46,7 @@ def take(steps: int, step: Callable[[], tf.Tensor]) -> tuple[np.ndarray, np.ndar
         began = clock()
         losses[number] = step().numpy()
         times[number] = clock() - began
+        watch.advance()
     values = np.array(losses, np.float64)
     return (times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)), values
 

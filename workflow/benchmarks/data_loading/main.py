@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import facts, import_without, page_cache, program, result
+from harness import facts, import_without, page_cache, program, result, watch
 from harness.epochs import EpochTimes, time_epochs
 from harness.phases import Phases, since_start
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
@@ -54,6 +54,7 @@ def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> tup
                     dataset.file_path(source, split, index),
                     dataset.file_path(target, split, index),
                 )
+                watch.advance()
     except FileNotFoundError as error:
         return EXIT_MISSING_DATA, f"missing {error.filename}"
     except OSError as error:

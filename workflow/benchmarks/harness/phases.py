@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness import watch
+
 
 def since_start() -> float:
     """Return seconds since the program was started.
@@ -49,8 +51,10 @@ class Phases:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Time the body of a ``with`` statement as phase `name`, also when it raises."""
+        watch.enter(name)
         began = time.perf_counter()
         try:
             yield
         finally:
             self.add(name, time.perf_counter() - began)
+            watch.advance()

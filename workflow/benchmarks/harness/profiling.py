@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.watch import launched_rank
+
 CPROFILE, TENSORFLOW = "cprofile", "tensorflow"
-# Of horovodrun and our own launcher, Open MPI, MPICH and its kin, Slurm.
-_RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
 def _folder(kind: str) -> Path | None:
@@ -21,11 +21,6 @@ def _folder(kind: str) -> Path | None:
     if os.environ.get("SCALESWEEP_PROFILE") != kind:
         return None
     return Path(os.environ["SCALESWEEP_PROFILE_FOLDER"])
-
-
-def _rank() -> int:
-    """Number of this rank before Horovod knows it, from what the launcher of the ranks has set."""
-    return next((int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ), 0)
 
 
 @contextlib.contextmanager
@@ -41,7 +36,7 @@ def python_functions() -> Iterator[None]:
         yield
     finally:
         profile.disable()
-        profile.dump_stats(folder / f"rank{_rank()}.prof")
+        profile.dump_stats(folder / f"rank{launched_rank() or 0}.prof")
 
 
 def start_tensorflow(rank: int) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from harness import profiling
+from harness import profiling, watch
+from harness.phases import since_start
 
 # Exit codes, after sysexits.h; the launcher turns 65, 66 and 69 into BAD_RESULT, MISSING_DATA
 # and an unsupported point.
@@ -41,6 +42,7 @@ class Run:
     data: Path | None
     out: Path
     node_local: Path
+    time_limit_s: float | None = None
 
     @property
     def seed(self) -> int:
@@ -62,6 +64,7 @@ def read_run(path: str | Path) -> Run:
             data=Path(content["data"]) if content["data"] is not None else None,
             out=Path(content["out"]),
             node_local=Path(content["node_local"]),
+            time_limit_s=content.get("time_limit_s"),
         )
     except OSError as error:
         raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {error.strerror}") from None
@@ -112,7 +115,8 @@ def run_program(
     """Read ``--run FILE`` from the command line, call `main` and return the exit code.
 
     `check` looks at the parameters first, before anything slow is imported; one that it does not
-    find is missing from the run file.
+    find is missing from the run file. From there on to the end of the process, `watch` has an eye
+    on the rank.
 
     A ProgramError becomes one line ``name: message`` on standard error, and ``native_error.json``
     in the run's folder; an empty message is silent (every rank fails together, one of them says
@@ -128,6 +132,8 @@ def run_program(
             check(run.params)
         except KeyError as error:
             raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
+        if run.time_limit_s is not None:
+            watch.arm(run.out, run.time_limit_s, since_start())
         with profiling.python_functions():
             main(run)
     except ProgramError as error:

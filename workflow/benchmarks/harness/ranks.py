@@ -8,7 +8,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import profiling
+from harness import profiling, watch
 from harness.program import EXIT_PARAMETERS, ProgramError
 
 GATHER_BYTES = 8 << 20
@@ -29,6 +29,8 @@ def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
     tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
     hvd.init()
+    watch.know_rank(hvd.rank())
+    watch.advance()
     if hvd.size() != ranks:
         message = f"started with {hvd.size()} ranks, the run file says {ranks}"
         raise ProgramError(EXIT_PARAMETERS, message if hvd.rank() == 0 else "")
@@ -48,7 +50,9 @@ def first_on_host() -> bool:
 def barrier(ok: bool = True) -> bool:
     """Wait for every rank, by an allgather of one int; return whether every rank said `ok`."""
     flags = hvd.allgather(tf.constant([int(ok)], tf.int32), name="barrier")
-    return bool(flags.numpy().all())
+    passed = bool(flags.numpy().all())
+    watch.advance()
+    return passed
 
 
 def gather(values: np.ndarray) -> np.ndarray | None:
@@ -63,6 +67,7 @@ def gather(values: np.ndarray) -> np.ndarray | None:
     for first in range(0, flat.size, piece):
         part = flat[first : first + piece]
         everyone = hvd.allgather(tf.constant(part[None]), name="gather").numpy()
+        watch.advance()
         if whole is not None:
             whole[first : first + piece] = everyone.T
     return None if whole is None else whole.reshape((*np.shape(values), hvd.size()))
@@ -95,6 +100,7 @@ def gather_json(value: Any, early: bool = False) -> list[Any]:
             lengths, joined = session.run(gathered())
     else:
         lengths, joined = (tensor.numpy() for tensor in gathered())
+    watch.advance()
     ends, letters = np.cumsum(lengths), joined.tobytes()
     return [
         json.loads(letters[end - length : end]) for end, length in zip(ends, lengths, strict=True)

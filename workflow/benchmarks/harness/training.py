@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks
+from harness import ranks, watch
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
 
@@ -204,6 +204,7 @@ def run_part(
         found = step(x, y).numpy().astype(np.float64)
         sums = found if sums is None else sums + found
         samples += int(x.shape[0])
+        watch.advance()
     return Part(np.empty(0) if sums is None else sums / samples, waited)
 
 

@@ -1,0 +1,95 @@
+"""A program in the harness: it hangs, is slow or ends well, as its run file asks for."""
+
+import ctypes
+import multiprocessing
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
+
+from harness import program, watch
+from harness.phases import Phases, since_start
+
+
+def sleeps(out):
+    """Hang as one that waits for something that never comes."""
+    ready(out)
+    time.sleep(600)
+
+
+def sleeps_with_a_child(out):
+    """Hang beside a fork of oneself."""
+    os.fork()
+    sleeps(out)
+
+
+def holds_the_lock(out):
+    """Hang in C without giving up Python's lock: no other thread of Python runs."""
+    ready(out)
+    ctypes.PyDLL(None).sleep(600)
+
+
+def backtracks(out):
+    """Hang in C, with the lock, at full load."""
+    ready(out)
+    re.match("(a+)+$", 40 * "a" + "b")
+
+
+def goes_on(out):
+    """Get further for ever."""
+    ready(out)
+    while True:
+        time.sleep(0.01)
+        watch.advance()
+
+
+def reads(out):
+    """Read for ever, without a step that Python could tell of."""
+    ready(out)
+    with Path("/dev/zero").open("rb", buffering=0) as file:
+        while True:
+            file.read(1 << 20)
+            time.sleep(0.01)
+
+
+def ends_well(out):
+    """Fork children that end in both ways, and tell what files there are meanwhile."""
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    os.waitpid(child, 0)
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(0.01,))
+    process.start()
+    process.join()
+    (out / "during").write_text("\n".join(path.name for path in out.glob("stacks-*")))
+
+
+def hangs_in_horovod(out):
+    """Let rank 1 hang while the other waits for it."""
+    from harness import ranks
+
+    ranks.start(2)
+    if ranks.rank() == 1:
+        sleeps(out)
+    ready(out)
+    ranks.barrier()
+
+
+def ready(out):
+    """Tell when this rank had come to where it stays."""
+    (out / f"ready-{watch.launched_rank()}").write_text(str(since_start()))
+
+
+def main(run):
+    """Do as the parameter says; one word per rank, or one for all."""
+    words = run.params["behaviour"].split()
+    behaviour = words[watch.launched_rank()] if len(words) > 1 else words[0]
+    with Phases()("timed"):
+        globals()[behaviour](run.out)
+
+
+if __name__ == "__main__":
+    sys.exit(program.run_program("hanging", main, lambda params: None))

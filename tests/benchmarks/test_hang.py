@@ -1,0 +1,117 @@
+"""Ranks that hang: the launcher's time limit ends the run, with the cause and everyone's stacks."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalesweep.launch import launch
+from tests.benchmarks.programs import GLOO, WORKFLOW
+
+ROOT = WORKFLOW.parent
+PROGRAM = [sys.executable, str(Path(__file__).with_name("hanging.py")), "--run", "{run_file}"]
+
+
+def spec(folder, behaviour, limit_s, ranks=1, argv=PROGRAM, **changes):
+    return {
+        "run_id": "hanging-0123456789ab", "benchmark": "hanging", "version": 1, "repeat": 0,
+        "params": {"ranks": ranks, "ranks_per_node": ranks, "behaviour": behaviour},
+        "site": "here", "folder": str(folder), "data": None, "node_local": "/tmp", "argv": argv,
+        "env": {}, "prologue": [], "time_limit_s": limit_s, "asked": None, "profile": "none",
+        **changes,
+    }  # fmt: skip
+
+
+def run_late(tmp_path, behaviour, limit_s, **words):
+    """Run until the time limit; the failure, and the folder of the attempt.
+
+    On a machine so busy that the ranks came late to where they stay, again with more time.
+    """
+    for number in range(4):
+        folder, limit = tmp_path / str(number), limit_s * 2**number
+        assert launch(spec(folder, behaviour, limit, **words), ROOT) == 1
+        work = folder / "attempt-1"
+        ready = [float(path.read_text()) for path in work.glob("ready-*")]
+        if len(ready) == words.get("ranks", 1) and max(ready) < 0.7 * limit:
+            break
+    return json.loads((folder / "failure.json").read_text()), work
+
+
+def some_ranks(behaviours):
+    """How to start ranks of a program without Horovod, each with a behaviour of its own."""
+    count = len(behaviours.split())
+    start = "HOROVOD_RANK=$n " + shlex.join(PROGRAM)
+    script = f'for n in {" ".join(map(str, range(count)))}; do {start} & all="$all $!"; done'
+    return {"ranks": count, "argv": ["bash", "-c", f"{script}; wait $all"]}
+
+
+@pytest.mark.slow
+def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
+    horovodrun = str(WORKFLOW / "launchers" / "horovodrun.py")
+    argv = [sys.executable, horovodrun, "--gloo", "-np", "2", *PROGRAM]
+    failure, work = run_late(tmp_path, "hangs_in_horovod", 18, ranks=2, argv=argv, env=GLOO)
+    assert failure["cause"] == "HANG"
+    detail, stacks = failure["detail"], failure["stacks"]
+    assert detail.startswith("no rank got further during the last ")
+    assert "; rank 1 (host " in detail and "phase timed) stands in benchmarks/hanging.py" in detail
+    assert "while 1 rank waits in harness/ranks.py:" in detail and " barrier < " in detail
+    assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.txt")
+    assert [(each["ranks"], each["phase"]) for each in stacks] == [("1", "timed"), ("0", "timed")]
+    assert " sleeps < " in stacks[0]["where"] and all(each["still_s"] > 4 for each in stacks)
+    for path in work.glob("stacks-*.txt"):
+        head = json.loads(path.read_text().splitlines()[0])
+        assert path.name == f"stacks-rank{head['rank']}-{head['host']}-{head['pid']}.txt"
+        assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
+
+
+def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
+    behaviours = "sleeps_with_a_child holds_the_lock backtracks"
+    failure, work = run_late(tmp_path, behaviours, 3, **some_ranks(behaviours))
+    assert failure["cause"] == "HANG", failure
+    assert "stacks of 3 of 3 ranks" in failure["detail"]
+    where = {each["ranks"]: each["where"] for each in failure["stacks"]}
+    assert " sleeps < benchmarks/hanging.py:" in where["0"]
+    assert where["1"].startswith("benchmarks/hanging.py:") and " holds_the_lock < " in where["1"]
+    assert where["2"].startswith("re/__init__.py:") and " backtracks < " in where["2"]
+    # The child of a fork writes nothing.
+    (path,) = work.glob("stacks-rank0-*")
+    assert path.read_text().count(" in <module>") == 1
+
+
+def test_one_rank_that_gets_further_is_slow_though_others_hang(tmp_path):
+    failure, _ = run_late(tmp_path, "goes_on sleeps", 4, **some_ranks("goes_on sleeps"))
+    assert failure["cause"] == "TIMEOUT" and "it still got further" in failure["detail"]
+    where = {each["ranks"]: each["where"] for each in failure["stacks"]}
+    assert " goes_on < " in where["0"] and " sleeps < " in where["1"]
+
+
+def test_a_rank_that_reads_gets_further(tmp_path):
+    assert run_late(tmp_path, "reads", 4)[0]["cause"] == "TIMEOUT"
+
+
+# An hour, and more than any clock can be set to.
+@pytest.mark.parametrize(("limit_s", "watched"), [(3600, True), (1e15, False)])
+def test_a_program_that_ends_well_leaves_no_stacks(tmp_path, limit_s, watched):
+    assert launch(spec(tmp_path, "ends_well", limit_s, profile="cprofile"), ROOT) == 1
+    work = tmp_path / "attempt-1"
+    assert "wrote no native.json" in json.loads((tmp_path / "failure.json").read_text())["detail"]
+    assert bool((work / "during").read_text()) == watched
+    assert not list(work.glob("stacks-*"))
+    assert [path.name for path in work.glob("profile/*")] == ["rank0.prof"]
+
+
+def test_a_limit_that_is_over_before_the_program_has_begun(tmp_path):
+    assert launch(spec(tmp_path, "sleeps", 0.05), ROOT) == 1
+    failure = json.loads((tmp_path / "failure.json").read_text())
+    assert failure["cause"] == "TIMEOUT" and "stacks" not in failure
+
+
+def test_without_a_launcher_nothing_is_watched(tmp_path):
+    run = {"run_id": "x", "benchmark": "x", "version": 1, "repeat": 0, "data": None}
+    run |= {"params": {"behaviour": "ends_well"}, "node_local": "/tmp", "out": str(tmp_path)}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    subprocess.run([*PROGRAM[:-1], str(tmp_path / "run.json")], check=True, timeout=60)
+    assert (tmp_path / "during").read_text() == ""

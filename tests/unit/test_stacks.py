@@ -1,0 +1,242 @@
+"""Ranks that hang and ranks that are slow, told apart by the files that they leave."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.stacks import judge, remove
+
+MAIN, OTHER = "0x00007f0000000001", "0x00007f0000000002"
+SITE = "/opt/python/lib/python3.12/site-packages"
+BENCHMARKS = "/home/u/scalesweep/workflow/benchmarks"
+LIMIT_S = 60.0
+
+# Innermost first, as faulthandler writes.
+RUN = [
+    (f"{BENCHMARKS}/my/main.py", 150, "main"),
+    (f"{BENCHMARKS}/harness/program.py", 138, "run_program"),
+    (f"{BENCHMARKS}/my/main.py", 171, "<module>"),
+]
+HOROVOD = [
+    ("<string>", 360, "horovod_allgather"),
+    (f"{SITE}/horovod/tensorflow/mpi_ops.py", 222, "allgather"),
+]
+BARRIER = [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 52, "barrier"), *RUN]
+INIT = [
+    (f"{SITE}/horovod/common/basics.py", 90, "init"),
+    (f"{BENCHMARKS}/harness/ranks.py", 33, "join"),
+    *RUN,
+]
+STEP = [
+    (f"{SITE}/tensorflow/python/eager/execute.py", 53, "quick_execute"),
+    (f"{SITE}/tensorflow/python/eager/polymorphic_function/tracing.py", 1323, "call"),
+    (f"{BENCHMARKS}/harness/training.py", 212, "run_part"),
+    *RUN,
+]
+LOAD = [
+    (f"{SITE}/numpy/lib/npyio.py", 1150, "_read"),
+    (f"{SITE}/numpy/lib/npyio.py", 1373, "loadtxt"),
+    (f"{BENCHMARKS}/nt3/loading.py", 99, "read_numpy"),
+    *RUN,
+]
+OPEN = [(f"{BENCHMARKS}/my/main.py", 40, "open_file"), *RUN]
+
+Frames = Sequence[tuple[str, int, str]]
+
+
+def leave(
+    folder: Path, rank: int | None, frames: Frames, further_s: float = 10, **words: Any
+) -> None:
+    """Write what a rank of the harness leaves, with another thread before the main one."""
+    folder.mkdir(exist_ok=True)
+    head = {
+        "rank": rank, "host": "nid1", "pid": 1000 + len([*folder.iterdir()]), "main_thread": MAIN,
+        "phase": "timed", "further": 7, "further_s": further_s, "limit_s": LIMIT_S, **words,
+    }  # fmt: skip
+    text = json.dumps(head).ljust(511) + "\n"
+    if frames:
+        text += "Timeout (0:00:57)!\n"
+        for thread, lines in ((OTHER, [("/x/threading.py", 331, "wait")]), (MAIN, frames)):
+            text += f"Thread {thread} (most recent call first):\n"
+            text += "".join(f'  File "{p}", line {n} in {f}\n' for p, n, f in lines) + "\n"
+    number = "" if rank is None else rank
+    (folder / f"stacks-rank{number}-{head['host']}-{head['pid']}.txt").write_text(text)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "attempt-1"
+
+
+def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
+    for rank in range(4):
+        leave(work, rank, OPEN if rank == 2 else BARRIER, 10 + rank, host=f"nid{rank}")
+    found = judge(work, LIMIT_S, 4)
+    assert found.cause == "HANG"
+    assert found.detail == (
+        "no rank got further during the last 47 s of its time limit of 60 s; rank 2 (host nid2; "
+        "phase timed) stands in my/main.py:40 open_file < my/main.py:150 main, while 3 ranks wait "
+        "in harness/ranks.py:52 barrier < my/main.py:150 main; stacks of 4 of 4 ranks in "
+        "attempt-1/stacks-*.txt"
+    )
+    assert found.groups == [
+        {"ranks": "2", "count": 1, "where": "my/main.py:40 open_file < my/main.py:150 main",
+         "phase": "timed", "still_s": 48.0},
+        {"ranks": "0-1,3", "count": 3, "phase": "timed", "still_s": 47.0,
+         "where": "harness/ranks.py:52 barrier < my/main.py:150 main"},
+    ]  # fmt: skip
+
+
+def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
+    for rank in range(1024):
+        frames = {17: OPEN, 700: LOAD, 701: LOAD}.get(rank, STEP if rank % 2 else BARRIER)
+        leave(work, rank, frames, host=f"nid{rank // 4:05d}")
+    found = judge(work, LIMIT_S, 1024)
+    assert found.cause == "HANG"
+    who = found.detail.split("; ", 1)[1]
+    assert who.startswith("rank 17 (host nid00004; phase timed) stands in my/main.py:40 open_file")
+    assert ", ranks 700-701 (host nid00175; phase timed) stand in numpy/lib/npyio.py:1150" in who
+    assert ", while 511 ranks wait in harness/ranks.py:52 barrier" in who
+    assert " or elsewhere; stacks of 1024 of 1024 ranks" in who
+    assert [each["count"] for each in found.groups] == [1, 2, 511, 510]
+    assert found.groups[3]["where"].startswith("TensorFlow < harness/training.py:212 run_part")
+    assert len(found.detail) < 600
+
+
+def test_what_is_in_failure_json_stays_small(work: Path) -> None:
+    for rank in range(200):
+        leave(work, rank, [(f"/home/u/{'long' * 100}/main.py", rank, "f" * 400), *RUN])
+    found = judge(work, LIMIT_S, 200)
+    assert len(found.groups) == 21 and found.groups[-1]["count"] == 180
+    assert found.groups[-1]["where"] == "180 more places"
+    assert len(json.dumps(found.groups)) < 20_000 and len(found.detail) < 2_000
+    # Each stands in a place of its own: nobody is the odd one out.
+    assert ", others in 197 more places; stacks of 200" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("places", "suspects"),
+    [
+        # In TensorFlow a rank may be computing, or in a collective of the graph like the others.
+        ([STEP, STEP, STEP, BARRIER], "rank 3"),
+        ([STEP, BARRIER], "rank 0"),
+        ([STEP, LOAD], "rank 1"),
+        ([LOAD, OPEN, BARRIER], "rank 0"),
+        ([INIT, INIT, OPEN], "rank 2"),
+        ([BARRIER, [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 69, "gather"), *RUN]], "rank 0"),
+        ([OPEN, OPEN, OPEN, LOAD], "rank 3"),
+        ([OPEN, OPEN, []], "rank 2 (host nid1; phase timed) left no stack"),
+        ([LOAD, BARRIER, []], "rank 2 (host nid1; phase timed) left no stack (killed, stopped"),
+    ],
+)
+def test_suspects(work: Path, places: list[Frames], suspects: str) -> None:
+    for rank, frames in enumerate(places):
+        leave(work, rank, frames)
+    assert judge(work, LIMIT_S, len(places)).detail.split("; ", 1)[1].startswith(suspects)
+
+
+def test_all_in_the_same_place(work: Path) -> None:
+    for rank in range(3):
+        leave(work, rank, STEP)
+    said = judge(work, LIMIT_S, 3).detail.split("; ", 1)[1]
+    assert said.startswith("ranks 0-2 (host nid1; phase timed) stand in TensorFlow < harness/")
+    assert "while" not in said
+
+
+def test_equal_groups_are_told_without_a_suspect(work: Path) -> None:
+    for rank in range(4):
+        leave(work, rank, OPEN if rank % 2 else LOAD)
+    said = judge(work, LIMIT_S, 4).detail
+    assert "ranks 0,2 (host" in said and ", ranks 1,3 (host" in said and "while" not in said
+
+
+def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
+    for rank in (0, 1, 3):
+        leave(work, rank, INIT)
+    found = judge(work, LIMIT_S, 5)
+    assert (
+        "; ranks 2,4 left nothing (never began, or has ended), while 3 ranks wait" in found.detail
+    )
+    assert "stacks of 3 of 5 ranks" in found.detail
+    assert found.groups[0] == {
+        "ranks": "2,4", "count": 2, "where": "left nothing (never began, or has ended)",
+        "phase": None, "still_s": None,
+    }  # fmt: skip
+
+
+def test_nobody_has_left_a_stack(work: Path) -> None:
+    leave(work, 1, [])
+    said = judge(work, LIMIT_S, 3).detail
+    assert (
+        "; ranks 0,2 left nothing (never" in said
+        and ", rank 1 (host nid1; phase timed) left no stack" in said
+    )
+    assert "while" not in said and "stacks of 0 of 3 ranks" in said
+
+
+def test_ranks_without_numbers_are_counted(work: Path) -> None:
+    for _ in range(2):
+        leave(work, None, INIT, phase=None)
+    leave(work, None, OPEN, phase=None, host="nid7")
+    found = judge(work, LIMIT_S, 4)
+    assert "; 1 rank left nothing (" in found.detail
+    assert ", 1 rank (host nid7) stands in" in found.detail
+    assert [each["ranks"] for each in found.groups] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("further_s", "cause"), [(45.1, "TIMEOUT"), (44.9, "HANG"), (60.5, "TIMEOUT")]
+)
+def test_one_rank_that_gets_further_is_enough(work: Path, further_s: float, cause: str) -> None:
+    leave(work, 0, BARRIER, 3)
+    leave(work, 1, STEP, further_s)
+    found = judge(work, LIMIT_S, 2)
+    assert found.cause == cause and len(found.groups) == 2
+    if further_s == 45.1:
+        told = "not done after its time limit of 60 s, but it still got further 15 s before"
+        assert found.detail == told
+
+
+def test_a_program_outside_of_the_harness_is_late(work: Path) -> None:
+    work.mkdir()
+    found = judge(work, 0.5, 2)
+    assert (found.cause, found.detail) == ("TIMEOUT", "not done after its time limit of 0.5 s")
+    assert found.groups == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\0" * 512, b'{"rank": 0', b"[1]", b'{"rank": "x"}', b"\xff" * 9000,
+        b'{"rank": [], "host": "h", "phase": 1, "further_s": 1, "main_thread": []}',
+        b'{"rank": 1, "host": "h", "phase": 1, "further_s": "never", "main_thread": 1}',
+        b'{"rank": 1, "host": "h", "phase": 1, "further_s": NaN, "main_thread": 1}',
+    ],
+)  # fmt: skip
+def test_damaged_files_are_as_none(work: Path, content: bytes) -> None:
+    leave(work, 0, BARRIER)
+    (work / "stacks-rank1-nid1-2.txt").write_bytes(content)
+    found = judge(work, LIMIT_S, 2)
+    assert found.cause == "HANG" and "; rank 1 left nothing" in found.detail
+
+
+def test_large_stacks_are_read_from_their_end(work: Path) -> None:
+    leave(work, 0, OPEN)
+    (path,) = work.iterdir()
+    head, rest = path.read_text().split("\n", 1)
+    other = f"Thread {OTHER} (most recent call first):\n" + '  File "x.py", line 1 in f\n' * 100_000
+    path.write_text(f"{head}\n{other}\n{rest}")
+    assert judge(work, LIMIT_S, 1).groups[0]["where"].startswith("my/main.py:40 open_file")
+    # Cut before the main thread: the last that is there stands for it.
+    path.write_text(f"{head}\n{other}")
+    assert judge(work, LIMIT_S, 1).groups[0]["where"].startswith("x.py:1 f")
+
+
+def test_removed_if_the_run_ended_by_itself(work: Path) -> None:
+    leave(work, 0, [])
+    (work / "stdout.log").touch()
+    remove(work)
+    assert [path.name for path in work.iterdir()] == ["stdout.log"]

@@ -1,0 +1,215 @@
+"""Where this rank stands, for whoever has to tell a hang from a run that is only slow.
+
+From its start to its end a rank has a file ``stacks-*.txt`` in the run's folder. Its first line
+(JSON) says who it is and when it last got further: a thread looks now and then and writes it down.
+Below it, a moment before the time limit, come the stacks of all threads. The thread writes these
+too, holding Python's lock, so that nothing moves meanwhile: a dump without the lock, of a rank that
+runs Python, was fatal once in some thousand (3.11). Only where the thread does not get the lock,
+which something that hangs in C may keep, faulthandler's watchdog does it, a thread of C. A rank
+that ends before takes its file away again.
+
+All that is done per step is to count: `advance`.
+"""
+
+import atexit
+import contextlib
+import faulthandler
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+from harness.epochs import bytes_read
+
+# How long before the time limit stacks are written: a dump takes milliseconds, but the clocks of
+# nodes differ, and the file has to reach a shared file system before its writer is killed.
+LEAD_S, LEAD_SHARE = 5.0, 0.05
+# How much of that the thread has before the watchdog does it.
+WATCHDOG_SHARE = 0.5
+# How often the thread looks: a fiftieth of the limit, for what counts is a quarter of it.
+LOOKS, SHORTEST_LOOK_S = 50, 0.05
+# A rank whose process reads as fast gets further, though no Python runs: an epoch of a tf.data
+# pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
+READING = 1e6  # bytes/s
+HEAD_BYTES = 512
+# Of horovodrun and our own launcher, Open MPI, MPICH and its kin, Slurm.
+_RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+
+
+class _Now:
+    """Of this process: how often it got further, its phase, and what watches it."""
+
+    __slots__ = ("further", "phase", "watch")
+
+    def __init__(self) -> None:
+        self.further = 0
+        self.phase: str | None = None
+        self.watch: _Watch | None = None
+
+
+_now = _Now()
+
+
+def advance() -> None:
+    """Note that this rank got further: a step, a file, a barrier that all have passed."""
+    _now.further += 1
+
+
+def enter(phase: str) -> None:
+    """Note that this rank has come to a phase."""
+    _now.phase = phase
+    advance()
+
+
+def launched_rank() -> int | None:
+    """Number of this rank before Horovod knows it, from what the launcher of the ranks has set."""
+    values = (os.environ.get(name, "") for name in _RANK_VARIABLES)
+    return next((int(value) for value in values if value.isdecimal()), None)
+
+
+def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
+    """Watch this process, `elapsed_s` after the run's start, until it ends.
+
+    Without a file that can be written, or too late, nothing is watched; no run fails for that.
+    """
+    disarm()
+    _now.phase = None
+    if elapsed_s < limit_s - _lead_s(limit_s):
+        # RuntimeError: no thread more is allowed. OverflowError: a limit of 100,000 years.
+        with contextlib.suppress(OSError, OverflowError, RuntimeError):
+            _now.watch = _Watch(folder, limit_s, elapsed_s)
+
+
+def know_rank(rank: int) -> None:
+    """Note the number that Horovod has given this rank."""
+    if _now.watch:
+        _now.watch.rank = rank
+        _now.watch.write_head()
+
+
+@atexit.register
+def disarm() -> None:
+    """Stop watching. Registered before any other module's: a hang at exit is seen too."""
+    watch, _now.watch = _now.watch, None
+    if watch:
+        watch.end()
+
+
+def _lead_s(limit_s: float) -> float:
+    return min(LEAD_S, LEAD_SHARE * limit_s)
+
+
+class _Watch:
+    """The file of a rank, the thread that writes it, and the watchdog should that thread hang."""
+
+    def __init__(self, folder: Path, limit_s: float, elapsed_s: float) -> None:
+        """Begin; raises OSError where the file cannot be written."""
+        self._origin = time.monotonic() - elapsed_s
+        self._limit_s, self._dump_s = limit_s, limit_s - _lead_s(limit_s)
+        self._watchdog_s = self._dump_s + WATCHDOG_SHARE * _lead_s(limit_s)
+        self._dumped = False
+        self.rank = launched_rank()
+        self._further_s = elapsed_s
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        number = "" if self.rank is None else self.rank
+        name = f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.txt"
+        self._path = folder / name
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            self.write_head()
+            os.lseek(self._file, HEAD_BYTES, os.SEEK_SET)
+            self.set_watchdog()
+            self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+            self._thread.start()
+        except BaseException:
+            faulthandler.cancel_dump_traceback_later()
+            os.close(self._file)
+            self._path.unlink(missing_ok=True)
+            raise
+
+    def write_head(self) -> None:
+        """Write the first line anew, in its place."""
+        with self._lock:
+            head = {
+                "rank": self.rank,
+                "host": os.uname().nodename,
+                "pid": os.getpid(),
+                "main_thread": f"0x{threading.main_thread().ident:016x}",
+                "phase": None if _now.phase is None else _now.phase[:40],
+                "further": _now.further,
+                "further_s": round(self._further_s, 3),
+                "limit_s": self._limit_s,
+            }
+            line = json.dumps(head).encode()[: HEAD_BYTES - 1]
+            os.pwrite(self._file, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
+
+    def set_watchdog(self) -> None:
+        """Have the stacks written when it is time, if that is still to come."""
+        remaining_s = self._watchdog_s - self._now_s()
+        if remaining_s > 0 and not self._dumped:
+            faulthandler.dump_traceback_later(remaining_s, file=self._file)
+
+    def end(self) -> None:
+        """Stop both, and remove the file unless stacks may be in it; the launcher has it then."""
+        faulthandler.cancel_dump_traceback_later()
+        self._ended.set()
+        self._thread.join(1.0)
+        if self._now_s() < self._dump_s:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+        if not self._thread.is_alive():
+            os.close(self._file)
+
+    def _now_s(self) -> float:
+        """Seconds since the start of the run."""
+        return time.monotonic() - self._origin
+
+    def _look(self) -> None:
+        """Until the end, write the head anew whenever the rank has got further."""
+        period = max(SHORTEST_LOOK_S, self._limit_s / LOOKS)
+        seen, read, looked_s = _now.further, bytes_read(), self._now_s()
+        while True:
+            remaining_s = float("inf") if self._dumped else max(0.0, self._dump_s - looked_s)
+            if self._ended.wait(min(period, remaining_s)):
+                return
+            further, now_s, now_read = _now.further, self._now_s(), bytes_read()
+            with contextlib.suppress(OSError):
+                if further != seen or now_read - read >= READING * period:
+                    self._further_s = now_s
+                    self.write_head()
+                if now_s >= self._dump_s and not self._dumped:
+                    self._dump()
+            seen, read, looked_s = further, now_read, now_s
+
+    def _dump(self) -> None:
+        """Write the stacks, unless the watchdog has."""
+        self._dumped = True
+        faulthandler.cancel_dump_traceback_later()
+        if os.fstat(self._file).st_size <= HEAD_BYTES:
+            faulthandler.dump_traceback(self._file)
+        os.fsync(self._file)  # the launcher may be on another node
+
+
+def _before_fork() -> None:
+    """Stop the watchdog: at its end a child would wait for that thread, which it has not."""
+    if _now.watch:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _after_fork_in_parent() -> None:
+    if _now.watch:
+        _now.watch.set_watchdog()
+
+
+def _after_fork_in_child() -> None:
+    """Leave the file to the parent."""
+    _now.watch = None
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
