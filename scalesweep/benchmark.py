@@ -2,12 +2,13 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalesweep.command import Command, load_command
+from scalesweep.command import FOR_THE_LAUNCHER, Command, load_command
 from scalesweep.errors import UserError
 from scalesweep.expressions import Expression
 from scalesweep.patterns import Extract, check_main_metric, load_extract
@@ -69,6 +70,8 @@ class Parameter:
             raise UserError(f"{where}: {self.name} = {_shown(value)} is not {self.allowed}")
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
+            if isinstance(number, str) and (place := _PLACES.search(number)):
+                raise UserError(f"{where}: {self.name} = {_shown(value)}: no {place[0]} in a value")
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             low = self.minimum is not None and number < self.minimum
@@ -87,6 +90,10 @@ class Parameter:
                     continue
             return result
         return _WRONG
+
+
+# What the launcher fills in, which it would do in a value too.
+_PLACES = re.compile("|".join(f"{{{name}}}" for name in FOR_THE_LAUNCHER))
 
 
 class _Wrong:
@@ -238,9 +245,20 @@ class Benchmark:
         The digest covers name, version, the parameters that differ from their defaults, and
         the repeat; ``point`` is complete and normalised.
         """
+        return self._id(point, self._identity(point), repeat)
+
+    def run_ids(self, point: Mapping[str, Any], repeats: int) -> list[str]:
+        """Ids of the first so many repeats of a point."""
+        identity = self._identity(point)
+        return [self._id(point, identity, repeat) for repeat in range(repeats)]
+
+    def _identity(self, point: Mapping[str, Any]) -> str:
+        """What its digests cover, as canonical JSON without the end, which is the repeat's."""
         changed = {name: value for name, value in point.items() if value != self.defaults[name]}
-        identity = canonical_json([self.name, self.version, changed, repeat])
-        digest = hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()
+        return canonical_json([self.name, self.version, changed]).removesuffix("]")
+
+    def _id(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
+        digest = hashlib.blake2b(f"{identity},{repeat}]".encode(), digest_size=6).hexdigest()
         return f"{self.name}-r{point['ranks']}-{digest}"
 
     def fingerprint(self) -> str:

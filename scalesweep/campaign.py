@@ -3,9 +3,9 @@
 import math
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.errors import UserError
@@ -13,21 +13,26 @@ from scalesweep.grid import (
     MAX_POINTS,
     axis_values,
     check_overlap,
+    check_scaling,
     combinations,
     exclusions,
     extra_points,
     linked_entries,
     varying_parameters,
 )
+from scalesweep.ordering import arranged, control_repeats
 from scalesweep.profiling import FOREIGN_KINDS, KINDS, NONE, folder_name
 from scalesweep.programs import check_programs, named_programs
-from scalesweep.record import canonical_json, digest_of
+from scalesweep.record import digest_of
 from scalesweep.site import Site, load_site
 from scalesweep.yamlfile import check_schema, load_yaml
 
+CONTROL = "control"  # name of the experiment that the control point is
+CONTROL_EVERY = 10
+DEFAULT_SEED = 0
 
-@dataclass(frozen=True, slots=True)
-class Run:
+
+class Run(NamedTuple):
     """One execution of one point.
 
     ``run_id`` is the name of its folder too; a profiled run has the kind of profile in it.
@@ -46,7 +51,7 @@ class Experiment:
     ``profiles`` are runs of the points once more, under a profiler.
 
     ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
-    parameters in braces.
+    parameters in braces. ``control`` is set for the control point, repeated between all others.
     """
 
     name: str
@@ -64,13 +69,15 @@ class Experiment:
     memory_gb_per_rank: float | None
     constraint: str | None
     main_metric: str | None
+    control: bool = False
 
 
 @dataclass(frozen=True)
 class Campaign:
     """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
 
-    ``programs``: paths of the users' programs by the names in commands.
+    ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
+    which runs are started, None where it is that of the file. The control comes last.
     """
 
     name: str
@@ -82,6 +89,7 @@ class Campaign:
     digest: str
     programs: Mapping[str, str]
     budget_node_hours: float | None
+    seed: int | None
 
     @property
     def runs_folder(self) -> Path:
@@ -101,6 +109,20 @@ class Campaign:
             for run in experiment.profiles:
                 found.setdefault(run.run_id, (experiment, run))
         return found
+
+    def positions(self) -> dict[str, int]:
+        """Where each run stands in the order in which they are started, from 1."""
+        control = [run.run_id for e in self.experiments if e.control for run in e.runs]
+        apart = set(control)
+        repeats: dict[str, int] = {}
+        profiled: list[str] = []
+        for run_id, (_, run) in self.unique_runs().items():
+            if run.profile != NONE:
+                profiled.append(run_id)
+            elif run_id not in apart:
+                repeats[run_id] = run.repeat
+        order = arranged(repeats, self.seed, control, profiled)
+        return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
 def load_campaign(
@@ -130,6 +152,9 @@ def load_campaign(
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    if "control" in content:
+        control = _control(experiments, content["control"], f"{path}: control")
+        experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
     check_programs(experiments, machine, programs, path)
     try:
@@ -146,6 +171,7 @@ def load_campaign(
         digest=digest,
         programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
+        seed=_seed(content.get("order", {})),
     )
 
 
@@ -188,20 +214,20 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
     base = {**benchmark.defaults, **fixed}
     rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
-    points: dict[str, Mapping[str, Any]] = {}
+    points: dict[str, Mapping[str, Any]] = {}  # by their values: all have the keys of ``base``
     excluded: list[tuple[Mapping[str, Any], str]] = []
     point: Mapping[str, Any]
     for combination in combinations(axes, linked):
         point = {**base, **combination}
         reason = next((reason for rule, reason in rules if rule(point)), None)
         if reason is None:
-            points.setdefault(canonical_json(point), point)
+            points.setdefault(repr([*point.values()]), point)
         else:
             excluded.append((point, reason))
     for extra in extra_points(
         benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
     ):
-        points.setdefault(canonical_json(extra), extra)
+        points.setdefault(repr([*extra.values()]), extra)
     if not points:
         raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
     for point in points.values():
@@ -213,7 +239,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
     scaling = spec.get("scaling", "none")
     varying = varying_parameters(benchmark, list(points.values()))
-    _check_scaling(benchmark, scaling, varying, list(points.values()), where)
+    check_scaling(benchmark, scaling, varying, list(points.values()), where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -222,11 +248,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=tuple(points.values()),
-        runs=tuple(
-            Run(benchmark.run_id(point, repeat), point, repeat)
-            for repeat in range(spec.get("repeats", 1))
-            for point in points.values()
-        ),
+        runs=_runs(benchmark, tuple(points.values()), spec.get("repeats", 1)),
         profiles=_profiles(benchmark, spec.get("profile", NONE), points.values(), where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
@@ -235,6 +257,86 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
     )
+
+
+def _runs(
+    benchmark: Benchmark, points: tuple[Mapping[str, Any], ...], repeats: int
+) -> tuple[Run, ...]:
+    """Every point once, then every point once more, and so on."""
+    ids = [benchmark.run_ids(point, repeats) for point in points]
+    return tuple(
+        Run(own[repeat], point, repeat)
+        for repeat in range(repeats)
+        for point, own in zip(points, ids, strict=True)
+    )
+
+
+def _seed(order: str | Mapping[str, int]) -> int | None:
+    """Seed of the order of runs; None for ``as_written``."""
+    return None if isinstance(order, str) else order.get("seed", DEFAULT_SEED)
+
+
+def _control(
+    experiments: tuple[Experiment, ...], spec: Mapping[str, Any], where: str
+) -> Experiment:
+    """The control point as an experiment of its own, with as many repeats as the others need."""
+    by_name = {experiment.name: experiment for experiment in experiments}
+    if CONTROL in by_name:
+        raise UserError(f"{where}: experiments.{CONTROL} has its name; rename that one")
+    source = by_name.get(spec["experiment"])
+    if source is None:
+        raise UserError(
+            f"{where}.experiment: {spec['experiment']!r} is no experiment of this campaign; "
+            f"allowed: {', '.join(by_name)}"
+        )
+    benchmark = source.benchmark
+    point = _point_of(source, spec.get("point", {}), f"{where}.point")
+    others, shared = set(), 0
+    for experiment in experiments:
+        for run in experiment.runs:
+            if experiment.benchmark.name == benchmark.name and run.point == point:
+                shared = max(shared, run.repeat + 1)
+            else:
+                others.add(run.run_id)
+    repeats = control_repeats(len(others), spec.get("every", CONTROL_EVERY), shared)
+    varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
+    return replace(
+        source,
+        name=CONTROL,
+        description=f"A point of {source.name}{varying and f' ({varying})'}, measured again and "
+        "again between all other runs: what changes here is the machine.",
+        scaling="none",
+        axes=(),
+        linked=(),
+        points=(point,),
+        runs=_runs(benchmark, (point,), repeats),
+        profiles=(),
+        excluded=(),
+        control=True,
+    )
+
+
+def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The one point of an experiment that has these values."""
+    benchmark = experiment.benchmark
+    wanted = {
+        name: benchmark.parameter(name, where).normalise(value, where)
+        for name, value in given.items()
+    }
+    points = [
+        point
+        for point in experiment.points
+        if all(point[name] == value for name, value in wanted.items())
+    ]
+    if not points:
+        told = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        raise UserError(f"{where}: no point of {experiment.name} has {told}")
+    if len(points) > 1:
+        names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
+        raise UserError(
+            f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
+        )
+    return points[0]
 
 
 def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | None:
@@ -280,36 +382,3 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
     return template
-
-
-def _check_scaling(
-    benchmark: Benchmark,
-    scaling: str,
-    varying: tuple[str, ...],
-    points: list[Mapping[str, Any]],
-    where: str,
-) -> None:
-    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
-    if scaling == "none" or benchmark.work is None:
-        return
-    scale = benchmark.scale
-    if scale not in varying:
-        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
-    left_out = {scale, *benchmark.work.names, *benchmark.scale_parameters}
-    others = [name for name in varying if name not in left_out]
-    series: dict[str, dict[float, set[int]]] = {}
-    for point in points:
-        count = benchmark.scale_of(point)
-        total = benchmark.total_work(point) or 0
-        work = total / count if scaling == "weak" else total
-        key = canonical_json([point[name] for name in others])
-        series.setdefault(key, {}).setdefault(work, set()).add(count)
-    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
-    for works in series.values():
-        for work, seen in works.items():
-            if len(seen) == 1 and len(works) > 1:
-                amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
-                raise UserError(
-                    f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
-                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
-                )

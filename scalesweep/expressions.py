@@ -19,6 +19,7 @@ _ALLOWED = (
     ast.Subscript,
 )  # fmt: skip
 _LITERALS = {"true": True, "false": False, "null": None}
+_GLOBALS: dict[str, Any] = {"__builtins__": {}, **_LITERALS}
 MAX_LENGTH = 1000
 
 
@@ -49,7 +50,7 @@ class Expression:
     def __call__(self, point: Mapping[str, Any]) -> Any:
         """Value for one point; raises UserError if it cannot be computed."""
         try:
-            return eval(self._code, {"__builtins__": {}}, {**_LITERALS, **point})
+            return eval(self._code, _GLOBALS, point)
         except Exception as error:
             raise UserError(f"{self._where}: '{self.text}' fails: {error}") from None
 

@@ -7,6 +7,7 @@ from typing import Any
 from scalesweep.benchmark import Benchmark
 from scalesweep.errors import UserError
 from scalesweep.expressions import Expression
+from scalesweep.record import canonical_json
 
 MAX_POINTS = 1_000_000
 
@@ -20,9 +21,12 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
     elif "array" in parameter.types and values and not isinstance(values[0], list):
         values = [values]  # one list given for a parameter whose value is a list
     result = [parameter.normalise(item, where) for item in values]
-    for index, item in enumerate(result):
-        if item in result[:index]:
+    seen = set()
+    for item in result:
+        key = repr(item) if isinstance(item, list) else item
+        if key in seen:
             raise UserError(f"{where}: {item!r} stands here twice")
+        seen.add(key)
     return result
 
 
@@ -134,3 +138,36 @@ def varying_parameters(benchmark: Benchmark, points: list[Mapping[str, Any]]) ->
     if benchmark.workers and len({benchmark.scale_of(point) for point in points}) > 1:
         names.append(benchmark.scale)
     return tuple(sorted(names, key=lambda name: name != benchmark.scale))
+
+
+def check_scaling(
+    benchmark: Benchmark,
+    scaling: str,
+    varying: tuple[str, ...],
+    points: list[Mapping[str, Any]],
+    where: str,
+) -> None:
+    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
+    if scaling == "none" or benchmark.work is None:
+        return
+    scale = benchmark.scale
+    if scale not in varying:
+        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
+    left_out = {scale, *benchmark.work.names, *benchmark.scale_parameters}
+    others = [name for name in varying if name not in left_out]
+    series: dict[str, dict[float, set[int]]] = {}
+    for point in points:
+        count = benchmark.scale_of(point)
+        total = benchmark.total_work(point) or 0
+        work = total / count if scaling == "weak" else total
+        key = canonical_json([point[name] for name in others])
+        series.setdefault(key, {}).setdefault(work, set()).add(count)
+    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
+    for works in series.values():
+        for work, seen in works.items():
+            if len(seen) == 1 and len(works) > 1:
+                amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
+                raise UserError(
+                    f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
+                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
+                )

@@ -37,6 +37,7 @@ def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
         f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
         + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
         + (f" ({reused} shared between experiments)" if reused else ""),
+        _order(plan),
         "",
         *_aligned(rows, left={0, 1, 2}),
         *_profiled(plan),
@@ -45,6 +46,14 @@ def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
     ]
     lines += _reasons(plan, pending_limit)
     return "\n".join(lines) + "\n"
+
+
+def _order(plan: Mapping[str, Any]) -> str:
+    """In what order the runs are started; every run's place is in plan.csv."""
+    seed = plan["order"]["seed"]
+    text = "as written" if seed is None else f"repeats interleaved at random, seed {seed}"
+    control = sum(len(e["runs"]) for e in plan["experiments"] if e["control"])
+    return f"order: {text}" + (f"; the control point {control} times" if control else "")
 
 
 def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# scipy.stats takes most of a second to import; this is the quantile function behind its t.ppf.
-from scipy.special import stdtrit
-
 from scalesweep.errors import UserError
 
 CONFIDENCE = 0.95
@@ -82,8 +79,8 @@ def _finite(values: ArrayLike, what: str = "values") -> Floats:
     return array
 
 
-def epoch_stats(values: ArrayLike) -> tuple[float, float]:
-    """Mean and standard deviation (ddof 0) over all entries of ``values[epoch, rank]``.
+def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
+    """Mean and standard deviation (ddof 0) over all entries of ``values[..., epoch, rank]``.
 
     NaN for both if there are none. ddof 0 because the epochs and ranks of a run are all there
     are, as in the published study (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb).
@@ -91,31 +88,37 @@ def epoch_stats(values: ArrayLike) -> tuple[float, float]:
     array = _finite(values)
     if array.size == 0:
         return np.nan, np.nan
-    return float(array.mean()), float(array.std())
+    flat = array.reshape(*array.shape[:-2], -1)
+    return flat.mean(axis=-1), flat.std(axis=-1)
 
 
-def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = None) -> float:
+def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = None) -> Any:
     """Standard deviation (ddof 0) of the union of groups, from their means and deviations.
 
     The groups' own variance plus the variance of their means, weighted with ``counts`` (equal
-    if None). With one group it is that group's own. NaN without groups.
+    if None). With one group it is that group's own. NaN without groups. The groups lie along the
+    last axis, which goes.
     """
     mean, std = _finite(means, "means"), _finite(stds, "stds")
-    if mean.size == 0:
-        return np.nan
-    if mean.size == 1:
-        return float(std.reshape(-1)[0])
+    if mean.shape[-1] == 0:
+        return np.full(mean.shape[:-1], np.nan)[()]
+    if mean.shape[-1] == 1:
+        return std[..., 0]
     weight = np.ones_like(mean) if counts is None else _finite(counts, "counts")
-    centre = np.average(mean, weights=weight)
-    return float(np.sqrt(np.average(std**2 + (mean - centre) ** 2, weights=weight)))
+    centre = np.average(mean, axis=-1, weights=weight, keepdims=True)
+    return np.sqrt(np.average(std**2 + (mean - centre) ** 2, axis=-1, weights=weight))
 
 
-def coefficient_of_variation(values: ArrayLike) -> float:
-    """Sample standard deviation (ddof 1) over the absolute mean; NaN for one value or mean 0."""
+def coefficient_of_variation(values: ArrayLike) -> Any:
+    """Sample standard deviation (ddof 1) over the absolute mean; NaN for one value or mean 0.
+
+    Of the values along the last axis, which goes.
+    """
     array = _finite(values)
-    if array.size < 2 or (mean := float(array.mean())) == 0:
-        return np.nan
-    return float(array.std(ddof=1)) / abs(mean)
+    if array.shape[-1] < 2:
+        return np.full(array.shape[:-1], np.nan)[()]
+    mean = array.mean(axis=-1)
+    return array.std(axis=-1, ddof=1) / np.abs(np.where(mean == 0, np.nan, mean))
 
 
 @lru_cache(maxsize=16)
@@ -136,7 +139,12 @@ def _percentiles(resampled: Floats) -> Interval:
     return Interval(float(low), float(high), "bootstrap")
 
 
-def _t_quantile(degrees: float) -> float:
+def t_quantile(degrees: float) -> float:
+    """Half width of a 95 % interval in standard errors, by Student's t."""
+    # The quantile function behind scipy.stats.t.ppf. scipy.stats takes most of a second to import,
+    # and this a fifth, which a summary has no use for.
+    from scipy.special import stdtrit
+
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
@@ -147,19 +155,32 @@ def mean_interval(values: ArrayLike) -> Interval:
     on the logarithm of the arithmetic mean, so that the interval is positive and holds the
     mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
     """
-    array = _finite(values).reshape(-1)
-    n = array.size
-    if n < 2:
+    array = _finite(values).reshape(1, -1)
+    if array.size < 2:
         return MISSING
+    ((low, high),) = mean_bounds(array).tolist()
+    method = "t-log" if (array > 0).all() else "t"
+    return Interval(low, high, "bootstrap" if array.size >= BOOTSTRAP_FROM else method)
+
+
+def mean_bounds(values: ArrayLike) -> Floats:
+    """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
+    array = _finite(values)
+    rows, n = array.shape
+    if n < 2:
+        return np.full((rows, 2), np.nan)
     if n >= BOOTSTRAP_FROM:
-        return _percentiles(_weights(n, 0) @ array)
-    mean = float(array.mean())
-    if (array > 0).all():
-        half = _t_quantile(n - 1) * float(np.log(array).std(ddof=1)) / np.sqrt(n)
-        factor = float(np.exp(half))
-        return Interval(mean / factor, mean * factor, "t-log")
-    half = _t_quantile(n - 1) * float(array.std(ddof=1)) / np.sqrt(n)
-    return Interval(float(mean - half), float(mean + half), "t")
+        resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
+        return np.array([(one.low, one.high) for one in resampled]).reshape(rows, 2)
+    bounds = np.empty((rows, 2))
+    means = array.mean(axis=1)
+    quantile, root = t_quantile(n - 1), np.sqrt(n)
+    positive = (array > 0).all(axis=1)
+    factor = np.exp(quantile * np.log(array[positive]).std(axis=1, ddof=1) / root)
+    bounds[positive] = np.stack([means[positive] / factor, means[positive] * factor], axis=1)
+    half = quantile * array[~positive].std(axis=1, ddof=1) / root
+    bounds[~positive] = np.stack([means[~positive] - half, means[~positive] + half], axis=1)
+    return bounds
 
 
 def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 1.0) -> Interval:
@@ -187,7 +208,7 @@ def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 
     # Divided before squaring: squares of tiny variances would vanish.
     share_top, share_bottom = var_top / total, var_bottom / total
     degrees = 1 / (share_top**2 / (top.size - 1) + share_bottom**2 / (bottom.size - 1))
-    factor = float(np.exp(_t_quantile(degrees) * np.sqrt(total)))
+    factor = float(np.exp(t_quantile(degrees) * np.sqrt(total)))
     return Interval(ratio / factor, ratio * factor, "t-log")
 
 
@@ -281,8 +302,9 @@ def steady_state(
     )
     detected = n
     for index in range(n):
-        here, ahead = array[index], np.median(array[index : index + 5])
-        if abs(here - centre) <= band and abs(ahead - centre) <= band:
+        here, ahead = array[index], sorted(array[index : index + 5].tolist())
+        middle = (ahead[len(ahead) // 2] + ahead[(len(ahead) - 1) // 2]) / 2
+        if abs(here - centre) <= band and abs(middle - centre) <= band:
             detected = index
             break
     drifting = detected == n or _drifts(array[detected:], tolerance)

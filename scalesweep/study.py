@@ -7,13 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.axes import fold_axes, series_parameters
 from scalesweep.errors import UserError
+from scalesweep.made import is_whole
 from scalesweep.presentation import counted, finite, plain, scaled_unit, text_of
 from scalesweep.quantities import QUANTITIES, column, split_column
-from scalesweep.tablefiles import TABLES
+from scalesweep.tablefiles import TABLES, read_table, without_attrs
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -64,6 +66,11 @@ class Measure:
         """Label with the unit."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
 
+    @property
+    def steady_phase(self) -> str:
+        """The phase that runs are compared in: later epochs where there are any."""
+        return "later" if "later" in self.phases else self.phases[0]
+
     def value(self, row: Row, stat: str, phase: str) -> float | None:
         """A statistic of this metric in ``unit``; None where it is missing."""
         value = row.get(column(self.metric, stat, phase))
@@ -91,6 +98,16 @@ class Study:
     def name(self) -> str:
         """Name of the experiment."""
         return str(self.plan["name"])
+
+    @property
+    def control(self) -> bool:
+        """Whether this is the control point, which is repeated to show drift."""
+        return bool(self.plan.get("control"))
+
+    @property
+    def title(self) -> str:
+        """What its section is called."""
+        return "Control" if self.control else self.name
 
     @property
     def axes(self) -> list[str]:
@@ -157,13 +174,15 @@ class Study:
         """Rows of the scaling table, empty when the experiment has one rank count only."""
         return self.rows("scaling")
 
-    def rows(self, table: str) -> list[Row]:
-        """Rows of a table as dicts of plain Python values."""
+    def rows(self, table: str, names: Sequence[str] | None = None) -> list[Row]:
+        """Rows of a table (or of its columns ``names``) as dicts of plain Python values."""
         frame = self.tables.get(table)
         if frame is None:
             return []
-        records = frame.to_dict("records")
-        return [{str(k): plain(v) for k, v in record.items()} for record in records]
+        bare = without_attrs(frame)
+        kept = [name for name in bare.columns if names is None or name in names]
+        values = [_plain_column(bare[name]) for name in kept]
+        return [dict(zip(map(str, kept), row, strict=True)) for row in zip(*values, strict=True)]
 
     def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
         """Values of the independent parameters (or of ``names``) of a point or table row."""
@@ -238,17 +257,22 @@ class Study:
 
     def _holes(self, rows: Sequence[Row]) -> dict[int, str]:
         """Planned rank counts of a series without a result: rank count -> what became of it."""
-        key = self.key(rows[0], self.series_names)
-        states: dict[int, PointState] = {}
-        for run in self.plan["runs"]:
-            if self.key(run["point"], self.series_names) == key:
-                states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
+        states = self._series_states[self.key(rows[0], self.series_names)]
         there = {self.scale_of(row) for row in rows}
         return {
             ranks: state.word
             for ranks, state in sorted(states.items())
             if ranks not in there and not state.done
         }
+
+    @cached_property
+    def _series_states(self) -> dict[Key, dict[int, PointState]]:
+        """State by rank count of the planned points of every series."""
+        found: dict[Key, dict[int, PointState]] = {}
+        for run in self.plan["runs"]:
+            states = found.setdefault(self.key(run["point"], self.series_names), {})
+            states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
+        return found
 
     @cached_property
     def measures(self) -> dict[str, "Measure"]:
@@ -304,12 +328,26 @@ class Study:
         return f" ({' and '.join([*(['partly'] if 'measured' in self.sources else []), *other])})"
 
 
+def _plain_column(column: "pd.Series[Any]") -> list[Any]:
+    """``plain`` of every value of a column."""
+    values = column.tolist()
+    if column.dtype != np.float64:
+        return values if column.dtype.kind in "ib" else [plain(value) for value in values]
+    return [
+        None if v != v else int(v) if v.is_integer() and abs(v) < 1e15 else v  # noqa: PLR0124
+        for v in values
+    ]
+
+
 def read_plan(path: Path) -> dict[str, Any]:
     """Read plan.json; raises UserError when it is not a plan."""
     try:
-        plan = json.loads(path.read_bytes())
-    except ValueError as error:
+        content = path.read_bytes()
+        plan = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not a plan ({error})") from None
+    if not is_whole(content):
+        raise UserError(f"{path}: was changed after it was written (digest differs)")
     if not isinstance(plan, dict) or not isinstance(plan.get("experiments"), list):
         raise UserError(f"{path}: not a plan (no list 'experiments')")
     return plan
@@ -320,8 +358,5 @@ def load_study(entry: Mapping[str, Any], tables: Path) -> Study:
     found: dict[str, pd.DataFrame | None] = {}
     for name in TABLES:
         path = tables / str(entry["name"]) / f"{name}.parquet"
-        try:
-            found[name] = pd.read_parquet(path) if path.is_file() else None
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: not a readable table ({error})") from None
+        found[name] = read_table(path) if path.is_file() else None
     return Study(entry, found)

@@ -15,6 +15,7 @@ from scalesweep.findings.accuracy import (
 )
 from scalesweep.findings.base import Finding
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
+from scalesweep.findings.drift import drift
 from scalesweep.findings.general import (
     best_configuration,
     cache_effect,
@@ -47,6 +48,7 @@ def find(study: Study) -> list[Finding]:
         data_loading,
         cache_effect,
         waiting,
+        drift,
         outlier_runs,
         warnings,
         coverage,

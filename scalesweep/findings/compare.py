@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from scalesweep.comparisons import Choice, compared_parameters
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
-from scalesweep.findings.general import steady_phase
 from scalesweep.presentation import counted, finite, listed, with_interval
 from scalesweep.study import Row, Study
 
@@ -70,7 +69,7 @@ def site_ratio(study: Study) -> list[Finding]:
     main = study.main
     if main is None:
         return []
-    phase = steady_phase(main)
+    phase = main.steady_phase
     rows = [
         row
         for row in study.rows("sites")
@@ -112,7 +111,7 @@ def _rows(study: Study, table: str, name: str) -> list[Row]:
         for row in study.rows(table)
         if row["parameter"] == name
         and row["metric"] == main.metric
-        and row["phase"] == steady_phase(main)
+        and row["phase"] == main.steady_phase
     ]
     measured = [row for row in rows if row["source"] == "measured"]
     return measured or rows

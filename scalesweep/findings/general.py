@@ -22,11 +22,6 @@ NOTABLE_WAIT = 0.1
 MAX_WORKLOADS = 8
 
 
-def steady_phase(measure: Measure) -> str:
-    """The phase that configurations are compared in: later epochs where there are any."""
-    return "later" if "later" in measure.phases else measure.phases[0]
-
-
 def _one_source(study: Study) -> list[Row]:
     """Points of one source, measured where there are any: sources do not compete."""
     chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
@@ -41,7 +36,7 @@ def best_configuration(study: Study) -> list[Finding]:
     main = study.main
     if main is None:
         return []
-    phase = steady_phase(main)
+    phase = main.steady_phase
     parameters = study.plan["parameters"]
     workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
     groups: dict[Key, list[Row]] = {}
@@ -203,7 +198,8 @@ def waiting(study: Study) -> list[Finding]:
 
 
 def _told_runs(study: Study, name: str) -> list[Row]:
-    return [row for row in study.rows("runs") if row.get(name)]
+    names = ["run_id", *study.axes, "outlier", "warnings"]
+    return [row for row in study.rows("runs", names) if row.get(name)]
 
 
 def outlier_runs(study: Study) -> list[Finding]:

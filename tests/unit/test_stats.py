@@ -127,7 +127,7 @@ def test_ratio_interval_of_known_numbers() -> None:
     top, bottom = np.array([19.0, 20.0, 21.0]), np.array([9.0, 10.0, 11.0])
     a, b = np.log(top).var(ddof=1) / 3, np.log(bottom).var(ddof=1) / 3
     degrees = (a + b) ** 2 / (a**2 / 2 + b**2 / 2)
-    half = stats._t_quantile(degrees) * math.sqrt(a + b)
+    half = stats.t_quantile(degrees) * math.sqrt(a + b)
     found = stats.ratio_interval(top, bottom)
     assert (found.low, found.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
     assert stats.ratio_interval([2.0, 2.0], [1.0, 1.0]) == stats.Interval(2.0, 2.0, "t-log")

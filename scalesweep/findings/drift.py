@@ -1,0 +1,121 @@
+"""Findings on drift: whether the machine changed while a campaign ran."""
+
+import math
+
+from scalesweep.drift import LEAST_RUNS, Trend, clearer_jump, trend
+from scalesweep.findings.base import NOTE, OPEN, WARNING, Finding
+from scalesweep.presentation import PHASES, counted, percent, seconds_text
+from scalesweep.study import Key, Measure, Study
+from scalesweep.timeline import Timeline, moment, timeline
+
+RULE = "drift"
+# Without a control: repeats that a point needs, and runs that there must be beyond the points.
+LEAST_REPEATS, LEAST_MORE = 3, 10
+_DOUBT = "differences between points smaller than that may be drift"
+
+
+def drift(study: Study) -> list[Finding]:
+    """Of the control point always something; of other experiments only drift that is there."""
+    main = study.main
+    if main is None:
+        return []
+    line = timeline(study)
+    return _of_control(study, main, line) if study.control else _of_repeats(study, main, line)
+
+
+def _of_control(study: Study, main: Measure, line: Timeline) -> list[Finding]:
+    """The control point's trend or jump, whichever its runs lie closer to."""
+    runs = len(line.times)
+    if runs == 0:
+        return []
+    steady = trend(line.times, line.logs)
+    if steady is None:
+        text = (
+            f"Whether the control point drifts cannot be told: {runs} of "
+            f"{counted(len(study.plan['runs']), 'run')} measured, {LEAST_RUNS} are needed."
+        )
+        return [_finding(study, OPEN, text, {"runs": runs})]
+    label = _label(main)
+    over = f"over {seconds_text(steady.span_s)}"
+    span = f"{over} ({counted(runs, 'run')})"
+    sudden = clearer_jump(line.logs, steady, line.sessions)
+    if sudden is not None:
+        level = WARNING
+        text = (
+            f"The control point jumps: {label} is {_size(sudden.change, main, 'higher', 'lower')} "
+            f"from {moment(line.times[sudden.place])} on"
+            f"{', where a session begins' if sudden.place in line.sessions else ''}, in "
+            f"{runs - sudden.place} of {counted(runs, 'run')} {over}; {_DOUBT}."
+        )
+    elif steady.found:
+        level = WARNING
+        text = f"The control point drifts: {label} {_changed(steady, main)} {span}; {_DOUBT}."
+    else:
+        level = NOTE
+        bounds = [math.expm1(bound) for bound in (steady.change, steady.low, steady.high)]
+        what = "No drift of the control point can be told"
+        if not steady.low <= 0 <= steady.high:
+            what = "The control point shows no drift beyond the scatter of single runs"
+        text = f"{what}: {label} changed by {percent(*bounds)} {span}."
+    if len(line.hosts) > 1:
+        text += f" It ran on {len(line.hosts)} sets of hosts; what they differ by is in this."
+    more = {} if sudden is None else {"jump": math.expm1(sudden.change)}
+    return [_finding(study, level, text, _numbers(steady) | more)]
+
+
+def _of_repeats(study: Study, main: Measure, line: Timeline) -> list[Finding]:
+    """Drift of all runs of an experiment, each against the others of its point."""
+    points: dict[Key, list[int]] = {}
+    for place, row in enumerate(line.rows):
+        points.setdefault(study.key(row, study.axes), []).append(place)
+    groups = [places for places in points.values() if len(places) >= LEAST_REPEATS]
+    kept = [(place, group) for group, places in enumerate(groups) for place in places]
+    if len(kept) < len(groups) + 1 + LEAST_MORE:
+        return []
+    logs = line.logs
+    found = trend(
+        [line.times[place] for place, _ in kept],
+        [logs[place] for place, _ in kept],
+        [group for _, group in kept],
+    )
+    if found is None or not found.found:
+        return []
+    text = (
+        f"Runs drift: against the mean of its point, {_label(main)} of a run "
+        f"{_changed(found, main)} over {seconds_text(found.span_s)} ({counted(found.runs, 'run')} "
+        f"at {counted(len(groups), 'point')}). Where repeats are interleaved this widens all "
+        "intervals; where points ran one after the other it looks like a difference between them."
+    )
+    return [_finding(study, WARNING, text, _numbers(found))]
+
+
+def _numbers(found: Trend) -> dict[str, float]:
+    """What a sentence rests on; changes as shares."""
+    shares = {name: math.expm1(getattr(found, name)) for name in ("change", "low", "high")}
+    return {**shares, "scatter": found.scatter, "span_s": found.span_s, "runs": found.runs}
+
+
+def _label(main: Measure) -> str:
+    return f"{main.label[:1].lower()}{main.label[1:]} ({PHASES[main.steady_phase]})"
+
+
+def _changed(found: Trend, main: Measure) -> str:
+    """``fell by 12 [8, 16] % (worse)``."""
+    low, high = sorted(abs(math.expm1(bound)) for bound in (found.low, found.high))
+    share = percent(abs(math.expm1(found.change)), low, high)
+    return f"{'rose' if found.change > 0 else 'fell'} by {share} {_judged(found.change, main)}"
+
+
+def _size(change: float, main: Measure, *words: str) -> str:
+    """``12 % lower (worse)``."""
+    word = words[0] if change > 0 else words[1]
+    return f"{percent(abs(math.expm1(change)))} {word} {_judged(change, main)}"
+
+
+def _judged(change: float, main: Measure) -> str:
+    return "(better)" if (change > 0) == main.higher else "(worse)"
+
+
+def _finding(study: Study, level: str, text: str, numbers: dict[str, float]) -> Finding:
+    evidence = {"experiment": study.name, "table": "runs", "key": {}, "numbers": numbers}
+    return Finding(study.name, RULE, level, text, evidence)

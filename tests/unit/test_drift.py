@@ -1,0 +1,97 @@
+"""Drift: found where it was put in, and seldom where there is none."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from scalesweep.drift import Jump, clearer_jump, jump, trend
+
+Floats = NDArray[np.float64]
+NOISE = 0.03
+
+
+def alarms(make: Callable[[Floats, Floats], Floats], runs: int, campaigns: int = 100) -> float:
+    """Share of simulated campaigns in which a trend or a jump is found."""
+    generator = np.random.default_rng(20200806)
+    count = 0
+    for _ in range(campaigns):
+        times = np.cumsum(generator.uniform(50, 150, runs))
+        logs = make(times / times[-1], NOISE * generator.standard_normal(runs))
+        steady, sudden = trend(times, logs), jump(logs)
+        assert steady is not None
+        count += steady.found or (sudden is not None and sudden.found)
+    return count / campaigns
+
+
+@pytest.mark.parametrize("runs", [5, 12, 40])
+def test_no_drift_is_seldom_called_one(runs: int) -> None:
+    assert alarms(lambda _, noise: noise, runs) <= 0.1
+    # An outlier is none either, not even at an end.
+    assert alarms(lambda _, noise: noise + (np.arange(runs) == 0), runs) <= 0.1
+
+
+def test_drift_that_matters_is_found() -> None:
+    assert alarms(lambda time, noise: noise + 0.15 * time, 12) >= 0.95
+    assert alarms(lambda time, noise: noise - 0.15 * (time > 0.6), 12) >= 0.95
+
+
+def test_drift_beneath_the_scatter_of_a_run_is_not_told() -> None:
+    times = np.arange(2000.0)
+    logs = NOISE * np.random.default_rng(1).standard_normal(2000) + 0.5 * NOISE * times / 2000
+    found = trend(times, logs)
+    assert found is not None and found.low > 0 and not found.found
+
+
+def test_a_line_through_known_numbers() -> None:
+    # slope 0.5 per second, residuals 0.1, -0.2, 0.1, 0.1, -0.2, 0.1 orthogonal to time and 1.
+    times = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    residuals = np.array([0.1, -0.2, 0.1, 0.1, -0.2, 0.1])
+    found = trend(times, 0.5 * times + residuals)
+    assert found is not None
+    scatter = math.sqrt(0.12 / 4)
+    half = 2.776445 * scatter / math.sqrt(17.5) * 5
+    assert found.change == pytest.approx(2.5)
+    assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
+    assert (found.scatter, found.span_s, found.runs) == (pytest.approx(scatter), 5.0, 6)
+    assert found.found
+
+
+def test_the_interval_covers_the_drift_of_points_with_levels_of_their_own() -> None:
+    generator = np.random.default_rng(3)
+    groups = list(np.tile(np.arange(20), 3))
+    covered = 0
+    for _ in range(300):
+        times = np.cumsum(generator.uniform(50, 150, 60))
+        levels = generator.uniform(-3, 3, 20)[groups]
+        logs = levels + 0.1 * (times - times[0]) / (times[-1] - times[0])
+        found = trend(times, logs + NOISE * generator.standard_normal(60), groups)
+        assert found is not None
+        covered += found.low <= 0.1 <= found.high
+    assert 0.91 <= covered / 300 <= 0.98
+
+
+def test_a_jump_is_placed_and_fits_better_than_the_line() -> None:
+    logs = NOISE * np.random.default_rng(2).standard_normal(20)
+    logs[13:] -= 0.2
+    steady = trend(np.arange(20.0), logs)
+    assert steady is not None
+    found = clearer_jump(logs, steady)
+    assert isinstance(found, Jump) and found.place == 13
+    assert found.change == pytest.approx(-0.2, abs=0.03) and found.share < 0.01
+    slope = 0.2 * np.arange(20) / 19 + NOISE / 3 * np.random.default_rng(2).standard_normal(20)
+    steady = trend(np.arange(20.0), slope)
+    assert steady is not None and steady.found and clearer_jump(slope, steady) is None
+
+
+def test_what_cannot_be_told() -> None:
+    assert trend([], []) is None and trend(range(4), range(4)) is None
+    assert trend([7.0] * 6, range(6)) is None  # all began at once
+    assert jump(range(5)) is None
+    # Runs that never change: neither drift nor a division by zero.
+    same = trend(range(8), [1.25] * 8)
+    assert same is not None and not same.found
+    still = jump([1.25] * 8)
+    assert still is not None and not still.found

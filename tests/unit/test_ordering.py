@@ -1,0 +1,201 @@
+"""The order of runs: blocks of repeats, drawn from a seed, with the control between them."""
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalesweep.campaign import Campaign, load_campaign
+from scalesweep.errors import UserError
+from scalesweep.ordering import arranged, control_repeats
+from scalesweep.scheduling import WINDOW, in_turn, look_again, next_jobs
+from scalesweep.workflow import Workflow
+
+Load = Callable[..., Campaign]
+
+
+def runs_of(points: int, repeats: int) -> dict[str, int]:
+    return {f"p{point}-{repeat}": repeat for repeat in range(repeats) for point in range(points)}
+
+
+def test_repeats_come_in_blocks_each_in_another_order() -> None:
+    order = arranged(runs_of(20, 3), 0)
+    blocks = [order[i : i + 20] for i in (0, 20, 40)]
+    points = []
+    for repeat, block in enumerate(blocks):
+        assert {name.partition("-")[2] for name in block} == {str(repeat)}
+        points.append([name.partition("-")[0] for name in block])
+    assert points[0] != points[1] != points[2] != points[0]
+    assert sorted(points[0]) == sorted(points[1]) == sorted(points[2])
+    assert order == arranged(runs_of(20, 3), 0) != arranged(runs_of(20, 3), 1)
+
+
+def test_the_first_place_is_drawn_evenly() -> None:
+    first = [arranged(runs_of(4, 1), seed)[0] for seed in range(2000)]
+    counts = [first.count(name) for name in runs_of(4, 1)]
+    assert sum((count - 500) ** 2 / 500 for count in counts) < 16.3  # chi square, 0.1 %
+
+
+def test_others_do_not_change_which_of_two_comes_first() -> None:
+    few, many = runs_of(10, 2), runs_of(15, 3)
+    assert arranged(few, 5) == [name for name in arranged(many, 5) if name in few]
+
+
+def test_as_written_keeps_the_file_and_profiled_runs_come_last() -> None:
+    runs = runs_of(5, 2)
+    assert arranged(runs, None, [], ["x", "w"]) == [*runs, "x", "w"]
+    assert set(arranged(runs, 0, ["c0", "c1"], ["x", "w"])[-2:]) == {"x", "w"}
+
+
+@given(st.integers(1, 200), st.integers(1, 30), st.integers(0, 12), st.integers(0, 3))
+def test_the_control_is_first_and_last_and_never_far(
+    others: int, every: int, shared: int, seed: int
+) -> None:
+    control = [f"c{repeat}" for repeat in range(control_repeats(others, every, shared))]
+    order = arranged(runs_of(others, 1), seed, control)
+    places = [place for place, name in enumerate(order) if name.startswith("c")]
+    assert len(places) == len(control) >= max(2, shared)
+    assert places[0] == 0 and places[-1] == len(order) - 1
+    assert max(b - a - 1 for a, b in pairwise(places)) <= every
+    assert sorted(order) == sorted([*runs_of(others, 1), *control])
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5, 10])
+def test_what_an_experiment_shares_with_the_control_is_spread(repeats: int) -> None:
+    control = [f"c{repeat}" for repeat in range(31)]
+    order = arranged(runs_of(300, 1), 0, control)
+    shared = sorted(order.index(name) / len(order) for name in control[:repeats])
+    assert shared[-1] > 0.5 and max(b - a for a, b in pairwise([*shared, 1])) < 2 / repeats
+
+
+BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
+HEAD = "campaign: test\nsite: toy\n"
+CONTROL = "control: {experiment: e, point: {ranks: 1, size: 3}, every: 2}\n"
+
+
+def test_campaigns_order_their_runs(campaign_of: Load) -> None:
+    written = campaign_of(BODY, HEAD + "order: as_written\n")
+    assert list(written.positions()) == list(written.unique_runs())
+    assert list(written.positions().values()) == list(range(1, 13))
+    drawn, other = campaign_of(BODY), campaign_of(BODY, HEAD + "order: {seed: 4}\n")
+    assert list(drawn.positions()) != list(written.positions()) != list(other.positions())
+    assert drawn.seed == 0 and written.seed is None and other.seed == 4
+    assert set(drawn.positions()) == set(written.positions()) == set(other.positions())
+
+
+def test_the_control_is_an_experiment_that_shares_its_runs(campaign_of: Load) -> None:
+    campaign = campaign_of(BODY, HEAD + CONTROL)
+    source, control = campaign.experiments
+    assert (control.name, control.control, source.control) == ("control", True, False)
+    assert [run.repeat for run in control.runs] == list(range(6))  # 10 others, one after 2 each
+    assert {(run.point["ranks"], run.point["size"]) for run in control.runs} == {(1, 3)}
+    assert control.axes == () and control.scaling == "none" and control.profiles == ()
+    shared = {run.run_id for run in source.runs} & {run.run_id for run in control.runs}
+    assert len(shared) == 2 and len(campaign.unique_runs()) == 16
+    order = list(campaign.positions())
+    mine = {run.run_id for run in control.runs}
+    assert [place for place, run_id in enumerate(order) if run_id in mine] == list(range(0, 16, 3))
+
+
+def test_more_points_bring_control_runs_among_them(campaign_of: Load) -> None:
+    done = set(campaign_of(BODY, HEAD + CONTROL).unique_runs())
+    more = campaign_of(BODY.replace("5]", "5, 7, 9, 11, 13, 15]"), HEAD + CONTROL)
+    control = {run.run_id for run in more.experiments[-1].runs}
+    new = [run_id in control for run_id in more.positions() if run_id not in done]
+    assert (len(new), sum(new)) == (30, 10)
+    thirds = [sum(new[i : i + 10]) for i in (0, 10, 20)]
+    assert min(thirds) >= 2, thirds
+
+
+@pytest.mark.parametrize(
+    ("head", "error"),
+    [
+        ("order: backwards\n", "order: 'backwards' is not allowed: as_written, or {seed: NUMBER}"),
+        ("order: {sed: 1}\n", "order: unknown key 'sed'; allowed: seed"),
+        ("order: {seed: -1}\n", "order.seed: -1 is less than the minimum of 0"),
+        (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is less than the minimum of 1"),
+        (CONTROL.replace("every", "each"), "control: unknown key 'each'; allowed: "),
+        (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is no experiment of this"),
+        (CONTROL.replace("ranks: 1", "rank: 1"), "control.point: benchmark toy has no parameter"),
+        (CONTROL.replace("size: 3", "size: 4"), "control.point: no point of e has ranks 1, size 4"),
+        ("control: {experiment: e}\n", "control.point: 6 points of e fit; set also ranks, size"),
+    ],
+)
+def test_mistakes_are_one_line(campaign_of: Load, head: str, error: str) -> None:
+    with pytest.raises(UserError) as raised:
+        campaign_of(BODY, HEAD + head)
+    assert error in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_an_experiment_cannot_have_the_controls_name(toy: Path) -> None:
+    text = HEAD + "experiments: {control: {benchmark: toy}}\n"
+    path = toy / "c.yaml"
+    path.write_text(text)
+    (alone,) = load_campaign(path).experiments
+    assert not alone.control
+    path.write_text(text + "control: {experiment: control}\n")
+    with pytest.raises(UserError, match=r"control: experiments\.control has its name"):
+        load_campaign(path)
+
+
+def test_a_campaign_of_nothing_but_the_control(campaign_of: Load) -> None:
+    campaign = campaign_of("repeats: 3", HEAD + "control: {experiment: e}\n")
+    assert len(campaign.positions()) == len(campaign.experiments[-1].runs) == 3
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 3, 4, 7])
+def test_no_more_runs_at_once_than_the_site_allows(
+    toy: Path, campaign_of: Load, allowed: int
+) -> None:
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(f"{site.read_text()}concurrent_runs: {allowed}\n")
+    workflow = Workflow(campaign_of(BODY), {}, {})
+    at_once = [cores // workflow.threads_per_run(cores) for cores in range(1, 40)]
+    assert max(at_once) == allowed and min(at_once) == 1
+
+
+class Scheduler:
+    """What ``next_jobs`` sees of Snakemake's scheduler."""
+
+    def __init__(self, jobs: list[Any], free: int, dryrun: bool = False) -> None:
+        self.workflow = SimpleNamespace(dag=SimpleNamespace(ready_jobs=set(jobs)))
+        self.resources = {"_cores": free, "_nodes": 2 * free}
+        self.running, self.dryrun = {"one"}, dryrun
+
+
+def test_the_scheduler_sees_those_whose_turn_it_is() -> None:
+    jobs = [SimpleJob(-place) for place in range(2 * WINDOW)]
+    assert next_jobs(Scheduler(jobs, 2)) == jobs[:8]
+    assert next_jobs(Scheduler(jobs, WINDOW)) == jobs[:WINDOW]
+    assert next_jobs(Scheduler(jobs, 0)) == []
+    assert len(next_jobs(Scheduler(jobs, 0, dryrun=True))) == 2 * WINDOW
+    started: list[Any] = []
+    in_turn(lambda _, picked, __: started.extend(picked))(None, jobs[::-1])
+    assert started == jobs
+
+
+def test_the_scheduler_has_one_timer_however_often_it_looks() -> None:
+    scheduler: Any = SimpleNamespace(_open_jobs=threading.Semaphore(0))
+    timers = []
+    for _ in range(20):
+        look_again(scheduler, 600)
+        timers.append(scheduler._timer)
+    for timer in timers[:-1]:
+        timer.join(10)
+    assert [timer for timer in timers if timer.is_alive()] == timers[-1:]
+    look_again(scheduler, 0)
+    assert scheduler._open_jobs.acquire(timeout=10)
+    assert not scheduler._open_jobs.acquire(blocking=False)
+
+
+class SimpleJob:
+    """A job with a priority."""
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
