@@ -1,6 +1,7 @@
 # scalesweep: scaling studies of distributed deep learning as one workflow.
 # Data flows in the order of the includes: plan, stage, run, summarise, tables, figures, report.
 import gc
+import logging
 import shlex
 import sys
 from pathlib import Path
@@ -13,15 +14,23 @@ min_version("9.0")
 gc.freeze()
 gc.set_threshold(200_000, 50, 1000)
 
+# On a full disk Snakemake's own log would show a traceback for each of its lines.
+logging.raiseExceptions = False
+
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-SCRIPT = f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
+# Without a shell in between (exec), a script learns at once of the end of its Snakemake. Its
+# errors are told on descriptor 3 too, where a log takes its output.
+SCRIPT = (
+    "SCALESWEEP_SNAKEMAKE=$PPID exec 3>&2"
+    f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
+)
 
 if workflow.is_main_process:
     from scalesweep.errors import UserError
+    from scalesweep.prepare import prepare
     from scalesweep.progress import Progress
-    from scalesweep.workflow import prepare
 
     try:
         SWEEP = prepare(

@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep import diskfull, stacks
 from scalesweep.errors import UserError
-from scalesweep.foreign import EXTRACTED, keep_attempt, read_result
+from scalesweep.leftovers import end_orphans
 from scalesweep.lock import only_one
 from scalesweep.nativeresult import Refused, read_native, unsupported
 from scalesweep.power.outcome import metrics_of
@@ -26,11 +27,15 @@ from scalesweep.power.run import Sampling, publish
 from scalesweep.process import Outcome, environment, run_program
 from scalesweep.profiling import NONE, left_files
 from scalesweep.record import (
+    EXTRACTED,
     FAILURE,
     PREVIOUS_FAILURE,
+    RECORD,
     SAMPLES,
     SCHEMA,
+    BadRecord,
     last_lines,
+    read_record,
     write_atomic,
     write_record,
 )
@@ -45,17 +50,17 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
 
     ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
     argv, env, prologue, time_limit_s, asked, power, and for a foreign program extract (see
-    ``scalesweep.runs.run_spec``). ``root`` is the repository whose git state is recorded.
+    ``scalesweep.runs.run_spec``); order, where the run is one of a campaign, is kept as it is.
+    ``root`` is the repository whose git state is recorded.
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with only_one(folder):
-        attempt = 1 + len(list(folder.glob("attempt-*")))
-        work = folder / f"attempt-{attempt}"
-        work.mkdir()
-        if (folder / FAILURE).exists():
-            # Kept: once this attempt has ended, the file tells of it, or is gone.
-            shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
+        if _is_there(folder):
+            print(f"{folder.name}: is done already")
+            return 0
+        end_orphans(folder.parent)
+        attempt, work = _begin(folder)
         job = _slurm_job(spec)
         with Sampling(spec, work) as sampling:
             started = datetime.now(UTC)
@@ -78,13 +83,16 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "attempt": attempt,
             "git": git,
             "command": spec["argv"],
+            **({"order": spec["order"]} if "order" in spec else {}),
             **sampling.result(),
         }
         if spec["profile"] != NONE:
             base["profile"] = left_files(spec["profile"], work)
         if "extract" in spec:
+            from scalesweep.foreign import keep_attempt  # milliseconds, which others are spared
+
             keep_attempt(spec, work, base, outcome.exit_code, job, environment(spec))
-        cause, detail = _judge(outcome, work, spec)
+        cause, detail, told = _end(outcome, work, spec)
         if cause is None or cause == "UNSUPPORTED":
             try:
                 native = _read(spec, work) if cause is None else unsupported(detail)
@@ -101,8 +109,8 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
                 said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
                 print(f"{folder.name}: {said}")
                 return 0
-            except (Refused, UserError) as error:
-                cause, detail = "BAD_RESULT", str(error)
+            except (Refused, UserError, OSError) as error:
+                cause, detail = _why_refused(error, work)
         failure = {
             "schema": SCHEMA,
             "run_id": spec["run_id"],
@@ -113,15 +121,42 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "attempt": attempt,
             **times,
             "last_lines": _last_lines(work),
+            **told,
         }
         if "extract" in spec and outcome.exit_code == 0 and cause == "BAD_RESULT":
             # With other patterns the logs may be read again.
             failure["extract_digest"] = spec["extract"]["digest"]
         if job is not None:
             failure |= {"job_id": job, "asked": spec["asked"]}
-        write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
-        print(f"{folder.name}: {cause}: {detail} (logs in {work})", file=sys.stderr)
+        try:
+            write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+        finally:  # even if there was no space for it
+            print(f"{folder.name}: {cause}: {detail} (logs in {work})", file=sys.stderr)
         return 1
+
+
+def _begin(folder: Path) -> tuple[int, Path]:
+    """Number and folder of a new attempt at a run."""
+    # After the last one there is: others may have been thrown away.
+    numbers = [path.name.partition("-")[2] for path in folder.glob("attempt-*")]
+    attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
+    work = folder / f"attempt-{attempt}"
+    work.mkdir()
+    if (folder / FAILURE).exists():
+        # Kept: once this attempt has ended, the file tells of it, or is gone.
+        shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
+    return attempt, work
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether another launcher has measured this run since it was planned (a job requeued).
+
+    Snakemake removes a record that is to be made anew before it starts a launcher.
+    """
+    try:
+        return bool(read_record(folder / RECORD))
+    except (OSError, BadRecord):
+        return False
 
 
 def _slurm_job(spec: Mapping[str, Any]) -> int | None:
@@ -130,12 +165,23 @@ def _slurm_job(spec: Mapping[str, Any]) -> int | None:
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
-    """Cause and detail of a failed program, or (None, "")."""
+def _end(
+    outcome: Outcome, work: Path, spec: Mapping[str, Any]
+) -> tuple[str | None, str, dict[str, Any]]:
+    """Cause and detail of a failed program, or (None, ""), and what else its failure tells."""
     if outcome.ended_by_us:
-        return "TIMEOUT", f"not done after its time limit of {spec['time_limit_s']:g} s"
+        late = stacks.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
+        return late.cause, late.detail, {"stacks": late.groups} if late.groups else {}
+    stacks.remove(work)
+    return *_judge(outcome, work, spec), {}
+
+
+def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Cause and detail of a program that failed by itself, or (None, "")."""
     if outcome.exit_code == 0:
         return None, ""
+    if (full := diskfull.why_failed(work, _last_lines(work))) is not None:
+        return diskfull.CAUSE, full
     code, said = _native_error(work)
     code = code or outcome.exit_code
     said = said or _said(_last_lines(work), spec["benchmark"])
@@ -148,6 +194,16 @@ def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str |
     if outcome.signal is not None:
         return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
     return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
+
+
+def _why_refused(error: Exception, work: Path) -> tuple[str, str]:
+    """Cause and detail where a program ended well and its result will not do or cannot be kept."""
+    if isinstance(error, OSError):
+        if not diskfull.is_full(error):
+            raise error
+        return diskfull.CAUSE, diskfull.told(error, work.parent)
+    full = diskfull.why_failed(work, ())  # it may not have looked whether all was written
+    return ("BAD_RESULT", str(error)) if full is None else (diskfull.CAUSE, full)
 
 
 def _native_error(work: Path) -> tuple[int | None, str]:
@@ -184,6 +240,8 @@ def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
     """The parts of the record that tell the result; raises Refused or UserError."""
     if "extract" not in spec:
         return read_native(work)
+    from scalesweep.foreign import read_result
+
     try:
         parts, reading = read_result(work, spec["extract"])
     except OSError as error:

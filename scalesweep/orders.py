@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.errors import UserError
-from scalesweep.record import write_atomic
+from scalesweep.record import content_digest, write_atomic
 
 ORDER = "order.json"
 
@@ -19,17 +19,24 @@ def write_order(path: Path, order: Mapping[str, Any]) -> None:
     """Leave an order for the job that will be started next."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
-    write_atomic(path, json.dumps(order, indent=1) + "\n", durable=False)
+    text = json.dumps({**order, "digest": _digest(order)}, indent=1)
+    write_atomic(path, text + "\n", durable=False)
 
 
 def read_order(path: Path) -> dict[str, Any]:
-    """Read an order; raises UserError if there is none or it is not whole."""
+    """Read an order; raises UserError if there is none or it is not as it was written."""
     try:
         order = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        digest = order.pop("digest")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: no order to carry out ({error})") from None
-    assert isinstance(order, dict)
-    return order
+    if digest != _digest(order):
+        raise UserError(f"{path}: no order to carry out (it was changed: its digest differs)")
+    return dict(order)
+
+
+def _digest(order: Mapping[str, Any]) -> str:
+    return content_digest(json.dumps(order).encode())
 
 
 def staging_order(folder: str, files: str) -> Path:
@@ -53,6 +60,14 @@ class Job:
     def stage_command(self, folder: str, files: str, threads: int) -> str:
         """The command that makes a data set."""
         return str(read_order(staging_order(folder, files))["command"])
+
+    def turn(self, run_id: str) -> str:
+        """Nothing: the main process has seen to the order of runs."""
+        return ""
+
+    def priority(self, run_id: str) -> int:
+        """As for the turn."""
+        return 0
 
     def run_resources(self) -> dict[str, Any]:
         """Only that the job's body is not to be put into a step of its own."""

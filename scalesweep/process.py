@@ -4,24 +4,23 @@ Standard library only, for the launcher.
 """
 
 import contextlib
-import ctypes
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from scalesweep import profiling
 from scalesweep.host import git_state, oom_kills
+from scalesweep.leftovers import MARK, end_marked, end_with_parent, guard, mark
 
 GRACE_S = 5.0
-_PR_SET_PDEATHSIG = 1
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
 _SNAKEMAKE_SETS = frozenset(
@@ -29,19 +28,13 @@ _SNAKEMAKE_SETS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why)."""
 
     exit_code: int | None
     signal: int | None
     ended_by_us: str | None
     oom: bool
-
-
-def _die_with_parent() -> None:
-    # A launcher killed with -9 must not leave its program measuring on, unseen.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def environment(spec: Mapping[str, Any]) -> dict[str, str]:
@@ -57,7 +50,8 @@ def run_program(
     """Start the program in a process group of its own and wait for it within its time limit."""
     run_file = work / "run.json"
     content = {key: spec[key] for key in ("run_id", "benchmark", "version", "params", "repeat")}
-    content |= {"data": spec["data"], "node_local": spec["node_local"], "out": str(work.resolve())}
+    content |= {key: spec[key] for key in ("data", "node_local", "time_limit_s")}
+    content["out"] = str(work.resolve())
     run_file.write_text(json.dumps(content, indent=1) + "\n")
     argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
     argv = [word.replace("{out}", content["out"]) for word in argv]
@@ -65,13 +59,18 @@ def run_program(
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
     profiler = profiling.environment(spec["profile"], work)
-    env = {**environment(spec), **profiler, "SCALESWEEP_STARTED": repr(time.time())}
+    env = {**environment(spec), **profiler, MARK: mark(work)}
+    env["SCALESWEEP_STARTED"] = repr(time.time())
     oom_before = oom_kills()
-    with (work / "stdout.log").open("wb") as out, (work / "stderr.log").open("wb") as err:
+    with (
+        (work / "stdout.log").open("wb") as out,
+        (work / "stderr.log").open("wb") as err,
+        guard(work),
+    ):
         try:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
-                start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 (no threads here)
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
             )  # fmt: skip
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
@@ -80,10 +79,12 @@ def run_program(
             git = git_state(root)
             ended_by_us = None
             try:
-                process.wait(spec["time_limit_s"])
+                _wait(process, spec["time_limit_s"])
             except subprocess.TimeoutExpired:
                 ended_by_us = "time limit"
             _end_group(process)
+            if process.returncode:
+                end_marked(work)  # ranks with sessions of their own
     code = process.returncode
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
@@ -106,6 +107,23 @@ def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _wait(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
+    """Wait for the program's end; raises TimeoutExpired.
+
+    ``Popen.wait`` with a limit looks every 50 ms only, by which every run would seem longer.
+    """
+    try:
+        ended = os.pidfd_open(process.pid)
+    except OSError:  # Linux before 5.3
+        process.wait(limit_s)
+        return
+    try:
+        select.select([ended], [], [], limit_s)
+    finally:
+        os.close(ended)
+    process.wait(0)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -4,21 +4,21 @@ Snakemake parses the Snakefile at every start and again inside every cluster job
 imports nothing heavy; a job does not even import it (``scalesweep.orders``).
 """
 
+import json
 import re
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from scalesweep.campaign import Campaign, Experiment, Run, load_campaign
-from scalesweep.errors import UserError
-from scalesweep.lock import claim
-from scalesweep.options import read_options
+from scalesweep.campaign import Campaign, Experiment, Run
+from scalesweep.claims import Claims
+from scalesweep.made import was_changed
 from scalesweep.orders import ORDER, staging_order, write_order
 from scalesweep.patterns import Extract
 from scalesweep.plan import (
@@ -31,7 +31,7 @@ from scalesweep.plan import (
 )
 from scalesweep.programs import not_here
 from scalesweep.record import digest_of
-from scalesweep.reread import MARKERS, leave_stale, stale_runs
+from scalesweep.reread import MARKERS, stale_runs
 from scalesweep.runs import run_spec
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.slurm.queue import live_jobs
@@ -39,7 +39,7 @@ from scalesweep.slurm.requests import shapes_for
 from scalesweep.slurm.shapes import RESOURCES, Shape, staging_shape
 from scalesweep.slurm.submission import LOGS, Submission
 from scalesweep.staging import Staging
-from scalesweep.store import RunState, forget_unsupported, scan
+from scalesweep.store import RunState, scan, tell_set_aside, untrusted
 
 STAGING_POLL_S = 10.0
 
@@ -61,8 +61,6 @@ class Workflow:
     dry: Callable[[], bool] = lambda: False
     # Runs in Snakemake's DAG.
     _to_run: set[str] = field(default_factory=set)
-    # Held open until this Snakemake ends.
-    _claims: list[TextIO] = field(default_factory=list)
     # Orders left by this Snakemake: runs by attempt, data sets by file.
     _ordered: set[tuple[str, int] | Path] = field(default_factory=set)
 
@@ -134,6 +132,10 @@ class Workflow:
         """The records that are still missing."""
         return [f"{self.runs_folder}/{run_id}/record.json" for run_id in self.pending]
 
+    @cached_property
+    def _state_file(self) -> str:
+        return str(state_file(self.campaign, state_digest(self.campaign, self.states)))
+
     def inventory_input(self) -> list[str]:
         """What the plan and all behind it wait for.
 
@@ -142,27 +144,32 @@ class Workflow:
         """
         if self.awaited or self.stale:
             return self.pending_records() + self.adopted() + self.reread()
-        return [str(state_file(self.campaign, state_digest(self.campaign, self.states)))]
+        return [self._state_file]
 
     def stamp_new_state(self) -> None:
         """Leave a stamp if no plan was made of the state on disk (a run imported, deleted or
-        failed, a campaign edited): it makes Snakemake build everything behind it anew.
+        failed, a campaign edited), or what was made of it is damaged: it makes Snakemake build
+        everything behind it anew.
 
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.
         """
         if not self.awaited and not self.stale:
             stamp = Path(self.inventory_input()[0])
-            if not stamp.exists():
+            if not stamp.exists() or was_changed(self.campaign.results):
                 stamp.parent.mkdir(parents=True, exist_ok=True)
-                stamp.touch()
+                # Snakemake takes a newer file of the same content for the same.
+                stamp.write_text(f"{time.time_ns()}\n")
 
     def threads_per_run(self, cores: int | None) -> int:
         """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
         if self.submission:
             return 1
+        cores = cores or 1
         # Of a cluster's site without its profile: one after the other, in what was allocated.
-        return max(1, (cores or 1) // (self.campaign.site.concurrent_runs or 1))
+        at_once = self.campaign.site.concurrent_runs or 1
+        # Rounded so that no more fit: with one of three cores each, three would run for two.
+        return max(cores // at_once, cores // (at_once + 1) + 1)
 
     def threads_of_staging(self, cores: int | None) -> int:
         """Cores Snakemake sets aside for staging here: all of them."""
@@ -171,12 +178,34 @@ class Workflow:
     def run_order(self, runs: str, run_id: str, attempt: int = 1) -> str:
         """Path of the launcher's order, which is there when the run's job starts."""
         path = f"{runs}/{run_id}/{ORDER}"
-        if (run_id, attempt) not in self._ordered and not self.dry():
+        if (run_id, attempt) not in self._ordered and not self.dry() and not self.problems:
             experiment, run = self.runs[run_id]
             request = self.submission.request(run_id, attempt) if self.submission else None
-            write_order(Path(path), run_spec(self.campaign, experiment, run, request))
-            self._ordered.add((run_id, attempt))
+            spec = run_spec(self.campaign, experiment, run, request)
+            try:
+                write_order(Path(path), {**spec, "order": self._place(run_id)})
+                self._ordered.add((run_id, attempt))
+            except OSError as error:
+                self.problems[path] = f"{path}: cannot be written: {error.strerror}"
         return path
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return self.campaign.positions()
+
+    def _place(self, run_id: str) -> dict[str, int | None]:
+        """Where a run stands in the order of the campaign, for its record."""
+        positions = self._positions
+        seed = self.campaign.seed
+        return {"seed": seed, "position": positions[run_id], "of": len(positions)}
+
+    def turn(self, run_id: str) -> str:
+        """The same for people, after the run's name."""
+        return f" ({self._positions[run_id]:,} of {len(self._positions):,})"
+
+    def priority(self, run_id: str) -> int:
+        """What makes Snakemake start runs in the order of the campaign, after everything else."""
+        return -self._positions[run_id]
 
     def run_resources(self) -> dict[str, Callable[..., Any]]:
         """What the job of a run asks of Slurm, as functions of wildcards and attempt."""
@@ -219,6 +248,13 @@ class Workflow:
         experiment, run = self.runs[run_id]
         site = self.campaign.site
         self._to_run.add(run_id)
+        if site.launch is None:
+            self.problems["launch"] = (
+                f"{self.campaign.file}: {len(self.awaited)} run(s) are not there, and site "
+                f"{site.name} has no 'launch' to make them: import them again; "
+                "`snakemake report` shows what is there"
+            )
+            return []
         program = next(iter(site.launcher(run.point)), site.python)
         if not self.submission and not site.prologue and shutil.which(program) is None:
             self.problems[program] = (
@@ -252,10 +288,15 @@ class Workflow:
             self._ordered.add(order)
         return command
 
-    def claim_results(self) -> None:
-        """Keep other Snakemakes from running into the same results; UserError if one does."""
-        if self._to_run:
-            self._claims.append(claim(self.campaign.results))
+    @cached_property
+    def claims(self) -> Claims:
+        """What this Snakemake has to itself of the results folder."""
+        return Claims(self.campaign.results, self.campaign.runs_folder)
+
+    def claim_results(self, rules: Collection[str]) -> None:
+        """Keep other Snakemakes out of what jobs of these rules write; UserError if one is in."""
+        pending = {run_id for run_id in self._to_run if not self.states[run_id].settled}
+        self.claims.begin(rules, pending, here=self.submission is None)
 
     def check_submission(self) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
@@ -291,6 +332,16 @@ class Workflow:
         if self.submission:
             self.submission.settle_past(self.pending)
 
+    def set_aside(self) -> str:
+        """One line about the records that could not be trusted when stock was taken of them, and
+        were set aside since the workflow was parsed; empty if there are none."""
+        now = scan(self.campaign.runs_folder, self.runs)
+        broken = untrusted({i: state for i, state in now.items() if state != self.states[i]})
+        if not broken:
+            return ""
+        again = "call snakemake again to measure them anew"
+        return f"{tell_set_aside(broken)}; {again if self.campaign.site.launch else 'import again'}"
+
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
         words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
@@ -310,79 +361,13 @@ def report_command(
 ) -> list[str]:
     """Command that builds a campaign's report from what exists and runs nothing.
 
-    It takes no lock and calls no hook: a Snakemake that holds the lock calls it from its hook.
+    It may be called from a hook, and beside a Snakemake that makes runs.
     """
-    words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--nolock"]
-    words += ["--no-hooks", "--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
-    words += ["--config", "pending=ignore", f"site={site}", f"results={results}"]
+    words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile]
+    words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
+    # Snakemake strips quotes and reads the rest as YAML, where 007 would be 7, and `a #b` be `a`.
+    words += ["--config", "pending=ignore"]
+    words += [f"{key}= {json.dumps(value, ensure_ascii=False)} "
+              for key, value in (("site", site), ("results", results))]  # fmt: skip
     words += [] if profile is None else [f"profile={profile}"]
     return [*words, "--", "all"]
-
-
-def prepare(
-    configfiles: Sequence[Path],
-    overrides: Mapping[str, Any],
-    default: Path,
-    cluster: bool,
-    dry: Callable[[], bool],
-) -> Workflow:
-    """Read the campaign and the state of its runs.
-
-    ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
-    the campaign if none is named; with ``cluster`` runs become jobs of Slurm; ``dry()`` tells
-    whether nothing is to be written. Broken records are set aside here, before Snakemake builds
-    its DAG. Raises UserError.
-    """
-    if len(configfiles) > 1:
-        raise UserError("--configfile: one campaign at a time, please")
-    options = read_options(overrides)
-    path = _relative(configfiles[0] if configfiles else default)
-    campaign = load_campaign(
-        path,
-        options.get("site"),
-        options.get("results"),
-        cluster=cluster,
-        profile=options.get("profile"),
-    )
-    site = campaign.site
-    if cluster and site.slurm is None:
-        raise UserError(
-            f"{path}: --profile slurm, but config/sites/{site.name}.yaml has no 'slurm' section; "
-            "name another site with --config site=NAME, or leave out the profile"
-        )
-    runs = campaign.unique_runs()
-    if "retry" in options:
-        forget_unsupported(campaign.runs_folder, runs)
-    states = leave_stale(runs, scan(campaign.runs_folder, runs, quarantine=True))
-    submission = Submission(campaign, states, runs) if cluster else None
-    workflow = Workflow(campaign, states, options, runs, submission=submission, dry=dry)
-    if site.launch is None and workflow.awaited:
-        raise UserError(
-            f"{path}: {len(workflow.awaited)} runs are not there, and site {site.name} "
-            "has no 'launch' to make them; `snakemake report` shows what is there"
-        )
-    if submission and workflow.awaited:
-        workflow = _with_past(workflow, submission)
-    workflow.mend_data()
-    workflow.stamp_new_state()
-    return workflow
-
-
-def _with_past(workflow: Workflow, submission: Submission) -> Workflow:
-    """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
-    try:
-        submission.find_live()
-    except UserError as error:
-        submission.blind = str(error)  # told once jobs are to be submitted; a plan can do without
-        return workflow
-    if submission.settle_past(workflow.pending):
-        states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))
-        submission.states = states
-        return replace(workflow, states=states)
-    return workflow
-
-
-def _relative(path: Path) -> Path:
-    """The path as a person would type it: relative to the working folder where it is below it."""
-    path = path.absolute()
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

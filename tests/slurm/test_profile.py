@@ -1,5 +1,6 @@
 """`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -53,6 +54,13 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     cluster.start_nodes(node)
     said = (project.path / "out").read_text()
     ids = project.run_ids()
+
+    # Submitted in the order of the campaign, two at a time.
+    with (project.path / "results" / "plan.csv").open(newline="") as file:
+        places = {row["run_id"]: int(row["position"]) for row in csv.DictReader(file)}
+    first_jobs = {run_id: int(project.jobs(run_id)[0]["job_id"]) for run_id in places}
+    found = [places[run_id] for run_id in sorted(first_jobs, key=lambda i: first_jobs[i])]
+    assert all(abs(place - turn) <= 1 for turn, place in enumerate(found, 1)), found
 
     # A wrong program is not tried again, nor what has reached the site's longest limit.
     for behaviour, cause, detail in (

@@ -109,6 +109,7 @@ def test_the_prologue_prepares_the_shell(tmp_path: Path) -> None:
     assert launch(spec(tmp_path, prologue=prologue), ROOT) == 0
     record = read_record(tmp_path / "toy-r2-0123456789ab" / "record.json")
     assert record["environment"]["variables"]["TOY_FROM_PROLOGUE"] == "a b"
+    (tmp_path / "toy-r2-0123456789ab" / "record.json").unlink()
     assert launch(spec(tmp_path, prologue=["module load nothing"]), ROOT) == 1
     assert failure(tmp_path)["cause"] == "NON_ZERO_EXIT"
 
@@ -187,6 +188,8 @@ def test_the_launcher_imports_only_the_standard_library() -> None:
     ).stdout.split()
     outside = {name.split(".")[0] for name in found} - set(sys.stdlib_module_names)
     assert outside <= {"scalesweep", "__main__", "sitecustomize", "__mp_main__"}
+    # Each costs milliseconds before every run, and few runs or none have need of it.
+    assert not {"scalesweep.foreign", "dataclasses", "inspect", "socket", "platform"} & set(found)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -17,4 +17,4 @@ rule adopt:
     message:
         "Waiting for jobs of an earlier Snakemake"
     shell:
-        "{params.script} {params.campaign} --sessions {params.sessions:q} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} --sessions {params.sessions:q} > >(tee {log:q}) 2>&1"

@@ -13,10 +13,11 @@ rule figures:
         directory(f"{RESULTS}/figures"),
     log:
         f"{RESULTS}/logs/figures.log",
+    threads: 4
     params:
         script=f"{SCRIPT}/figures.py",
     message:
         "Drawing figures"
     shell:
         "{params.script} --plan {input.plan:q} --tables {input.tables:q} --out {output:q}"
-        " > {log:q} 2>&1"
+        " --processes {threads} > {log:q} 2>&1"

@@ -31,6 +31,8 @@ rule inventory:
     params:
         script=f"{SCRIPT}/plan.py",
         campaign=SWEEP.campaign_arguments(),
+        # Evaluated once more when the job starts: from then on no other report is made.
+        claim=lambda wildcards: SWEEP.claims.report(),
     message:
         "Taking stock of {RUNS}"
     shell:

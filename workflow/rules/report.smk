@@ -41,14 +41,15 @@ rule report:
     message:
         "Reporting on what is there"
     shell:
-        "{params.command} > {log:q} 2>&1 && echo {params.page:q}"
+        "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
+        " && echo {params.page:q}"
 
 
 onstart:
     if SWEEP.problems:
         sys.exit(f"error: {next(iter(SWEEP.problems.values()))}")
     try:
-        SWEEP.claim_results()
+        SWEEP.claim_results({job.rule.name for job in workflow.dag.needrun_jobs()})
         SWEEP.check_submission()
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -56,18 +57,30 @@ onstart:
     PROGRESS.start()
 
 
-onsuccess:
-    PROGRESS.finish()
+# A call for the report alone leaves these to the call that has made it.
+if SWEEP.options.get("pending") != "ignore":
 
+    onsuccess:
+        PROGRESS.finish()
+        if told := SWEEP.set_aside():
+            # The report was made without them; of `snakemake report` no more was asked.
+            if "report" in workflow.dag_settings.targets:
+                print(f"warning: {told}", file=sys.stderr)
+            else:
+                sys.exit(f"error: {told}")
 
-onerror:
-    SWEEP.settle()
-    if PROGRESS.finish():
-        # Failure is data: the report shows the holes and their causes.
-        shell(
-            "mkdir -p {RESULTS:q}/logs;"
-            f" {SWEEP.report_command(workflow.main_snakefile)}"
-            " > {RESULTS:q}/logs/report-now.log 2>&1"
-            " && echo report of what succeeded: {RESULTS:q}/report.html"
-            " || echo no report, see {RESULTS:q}/logs/report-now.log"
-        )
+    onerror:
+        SWEEP.settle()
+        SWEEP.claims.release_report()
+        if PROGRESS.finish() or SWEEP.set_aside():
+            # Failure is data: the report shows the holes and their causes.
+            shell(
+                "mkdir -p {RESULTS:q}/logs;"
+                f" {SWEEP.report_command(workflow.main_snakefile)}"
+                " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
+                " | {{ grep '^error: ' >&2 || true; }}"
+                " && echo report of what succeeded: {RESULTS:q}/report.html"
+                " || echo no report, see {RESULTS:q}/logs/report-now.log"
+            )
+        if told := SWEEP.set_aside():
+            print(f"error: {told}", file=sys.stderr)

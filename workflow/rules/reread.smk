@@ -16,4 +16,4 @@ rule reread:
     message:
         f"Reading the logs of {len(SWEEP.stale)} run(s) again: the patterns have changed"
     shell:
-        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} > >(tee {log:q}) 2>&1"

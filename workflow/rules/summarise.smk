@@ -12,6 +12,7 @@ rule summarise:
         f"{RESULTS}/summary.parquet",
     log:
         f"{RESULTS}/logs/summarise.log",
+    threads: 4
     params:
         script=f"{SCRIPT}/summarise.py",
         runs=RUNS,
@@ -19,4 +20,4 @@ rule summarise:
         "Summarising finished runs"
     shell:
         "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
-        " > {log:q} 2>&1"
+        " --processes {threads} > {log:q} 2>&1"

@@ -16,7 +16,12 @@ def main() -> None:
     """Read the run's description and launch it; exits with 1 if it failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
-    code = launch(read_order(parser.parse_args().order), ROOT)
+    order = read_order(parser.parse_args().order)
+    try:
+        code = launch(order, ROOT)
+    except OSError as error:
+        error.filename = error.filename or order["folder"]  # of a full disk nobody names a file
+        raise
     if code:
         sys.exit(code)
 

@@ -1,0 +1,46 @@
+"""A disk that is full, or a quota that is used up: how to tell it from other failures.
+
+Standard library only, for the launcher.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+CAUSE = "DISK_FULL"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# A failed program's own words; it may have written elsewhere than into its folder.
+_WORDS = tuple(os.strerror(number) for number in _FULL)
+_PROBE_BYTES = 1 << 16
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error is that of a full disk or quota."""
+    return error.errno in _FULL
+
+
+def told(error: OSError, folder: Path) -> str:
+    """What has happened, in a line."""
+    return f"{(error.strerror or str(error)).lower()} in {folder}"
+
+
+def why_failed(work: Path, lines: Iterable[str]) -> str | None:
+    """Why a program failed that has left ``lines``, if a full disk is the reason; else None.
+
+    Its output may be lost on the same disk, so a small file is tried in its folder ``work``.
+    """
+    probe = work / ".space"
+    try:
+        with probe.open("wb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if is_full(error):
+            return told(error, work)
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+    return next((line for line in lines if any(word in line for word in _WORDS)), None)

@@ -1,0 +1,168 @@
+"""Several Snakemakes at one results folder: one of them works, the others are told so or look."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from scalesweep import claims, lock
+from scalesweep.claims import Claims
+from scalesweep.errors import UserError
+from scalesweep.leftovers import MARK, mark
+from tests.conftest import Project
+from tests.soak.campaign import WORDS, make_soaked, wait_until
+
+
+def call(project: Project, *words: str) -> "subprocess.Popen[str]":
+    """Start Snakemake in a project, on the results that all share."""
+    shared = project.path.parent / "shared"
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *words, *WORDS, "--config", f"results={shared}"],
+        cwd=project.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": ""},
+    )  # fmt: skip
+
+
+def errors(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.startswith("error: ")]
+
+
+def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path: Path) -> None:
+    project = make_soaked(tmp_path / "one", sizes=2, repeats=1)
+    other = Project(shutil.copytree(project.path, tmp_path / "other"))
+    runs = tmp_path / "shared" / "runs" / "soak"
+    (project.path / "hold-timed").touch()
+    first = call(project)
+    told = "*/attempt-1/rank-0.txt"
+    wait_until(lambda: any("timed" in path.read_text() for path in runs.glob(told)), "a run")
+
+    second, third = call(project), call(other)
+    lookers = [call(other, word) for word in ("plan", "--dry-run", "report")]
+    for refused in (second, third):
+        said = refused.communicate(timeout=120)[1]
+        (line,) = errors(said)
+        assert refused.returncode == 1 and "Traceback" not in said
+        assert (
+            f"process {first.pid} on" in line and "is running a campaign into this folder" in line
+        )
+    for looker in lookers:
+        said = looker.communicate(timeout=120)[1]
+        assert looker.returncode == 0, said
+    assert (tmp_path / "shared" / "report.html").exists()
+
+    # Killed, with a run at work: the next call, at once and from elsewhere, needs no --unlock.
+    first.kill()
+    (attempt,) = runs.glob("*/attempt-1")
+    again = call(other, f"{attempt.parent}/record.json")
+    first.communicate(timeout=60)
+    said = again.communicate(timeout=120)[1]
+    assert again.returncode == 0, said
+    assert sorted(path.name for path in runs.glob("*/attempt-*")) == ["attempt-1", "attempt-2"]
+    assert (attempt.parent / "record.json").exists()
+    assert not list(runs.glob("*/attempt-*/beside.txt"))
+
+
+def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
+    project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
+    script = project.path / "workflow" / "scripts" / "launch.py"
+    # Killed between its record and its end, which are milliseconds apart.
+    assert "    if code:\n" in script.read_text()
+    late = "    import os\n    os.kill(os.getpid(), 9)\n    if code:\n"
+    script.write_text(script.read_text().replace("    if code:\n", late))
+    (run_id,) = project.run_ids
+    record = project.runs / run_id / "record.json"
+    words = [str(record.relative_to(project.path)), *WORDS]
+    failed = project.snakemake(*words, "--no-hooks")
+    assert failed.returncode == 1 and "Error in rule run" in failed.stderr
+    project.check()
+    assert list(project.seen) == [run_id]
+    assert "Nothing to be done" in project.snakemake(*words).stderr
+
+
+# In a process of its own each would end with it.
+def make_claims(tmp_path: Path) -> Claims:
+    return Claims(tmp_path, tmp_path / "runs")
+
+
+def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path) -> None:
+    one, two, three = (make_claims(tmp_path) for _ in range(3))
+    one.begin({"run", "inventory", "page"}, {"a"}, here=True)
+    two.begin({"inventory", "page"}, (), here=True)
+    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is running a campaign into"):
+        three.begin({"run"}, {"a"}, here=True)
+    with pytest.raises(
+        UserError, match=f"process {os.getpid()} on .* is making the report of this"
+    ):
+        three.begin({"figures", "page"}, (), here=True)
+    three.begin({"plan"}, (), here=True)  # prints
+    # The first waits with its own report for the end of the other's.
+    waiting = threading.Thread(target=one.report)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    two.release_report()
+    waiting.join(20)
+    assert not waiting.is_alive()
+    with pytest.raises(UserError, match="is making the report"):
+        three.begin({"page"}, (), here=True)
+    for each in (one, two, three):
+        each.end()
+
+
+def test_runs_that_were_finished_meanwhile_are_not_started(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "record.json").touch()
+    with pytest.raises(UserError, match=r"meanwhile finished 1 of the runs .* call snakemake"):
+        make_claims(tmp_path).begin({"run"}, {"a", "b"}, here=True)
+
+
+def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # This process is the launcher.
+    environment = {**os.environ, MARK: mark(tmp_path / "runs" / "a" / "attempt-1")}
+    told = f"a is still being measured by process {os.getpid()}"
+    program = subprocess.Popen(["sleep", "600"], env=environment)
+    refused, slurm, one = (make_claims(tmp_path) for _ in range(3))
+    try:
+        monkeypatch.setattr(claims, "LEFTOVERS_S", 0.2)
+        with pytest.raises(UserError, match=told):
+            refused.begin({"run"}, {"b"}, here=True)
+        refused.end()
+        slurm.begin({"run"}, {"b"}, here=False)  # of its jobs Slurm tells
+        slurm.end()
+        monkeypatch.setattr(claims, "LEFTOVERS_S", 30.0)
+        threading.Timer(0.3, program.kill).start()
+        one.begin({"run"}, {"b"}, here=True)
+    finally:
+        program.kill()
+        program.wait()
+        one.end()
+    assert capsys.readouterr().out.count(f"{told}, left by an earlier snakemake") == 2
+
+
+def test_claims_on_a_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(lock.fcntl, "flock", flock)
+    held = lock.claim(tmp_path)
+    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is running a campaign"):
+        lock.claim(tmp_path)
+    lock.release(held)
+    lock.release(lock.claim(tmp_path))
+    # Of a process that was killed, and of one that cannot be seen from here.
+    file = tmp_path / lock.RUNS
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as gone:
+        file.write_text(f"process {gone.pid} on {os.uname().nodename}\n12\n")
+    lock.release(lock.claim(tmp_path))
+    file.write_text("process 7 on elsewhere\n12\n")
+    with pytest.raises(UserError, match=rf"process 7 on elsewhere \(delete {file} if it has end"):
+        lock.claim(tmp_path)

@@ -1,0 +1,133 @@
+"""A disk that is full: the cause is told, nothing is damaged, and the next call goes on."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scalesweep.launch import launch
+from scalesweep.record import read_failure, read_record
+from tests.conftest import ROOT
+from tests.soak.campaign import WORDS, make_soaked, wait_until
+from tests.soak.launching import order, start
+
+# What programs do: fill the disk down to so many bytes.
+FILL = """
+import errno, json, os, sys
+def fill(left):
+    path = os.path.join(sys.argv[2], "filler")
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+        file.truncate(file.tell() - left)
+keys = ["phases", "metrics", "work", "resources", "environment", "notes"]
+native = dict.fromkeys(keys, {}) | {"notes": {"long": "x" * 5000}}
+"""
+RESULT = "json.dump(native, open(sys.argv[2] + '/native.json', 'w'))\n"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave not a byte; the file that took them."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return filler
+
+
+def test_a_program_that_finds_no_space(disk: Path) -> None:
+    # As Python, TensorFlow and the C library say it; where that was is for them to tell.
+    words = "cannot write /scratch/x: No space left on device"
+    assert launch(order(disk / "runs" / "a", f"raise SystemExit({words!r})"), ROOT) == 1
+    failure = read_failure(disk / "runs" / "a")
+    assert failure is not None and failure["cause"] == "DISK_FULL" and failure["detail"] == words
+
+
+def test_a_record_that_finds_no_space(disk: Path) -> None:
+    runs = disk / "runs"
+    assert launch(order(runs / "before", FILL + RESULT), ROOT) == 0
+    assert launch(order(runs / "a", FILL + RESULT + "fill(4096)"), ROOT) == 1
+    failure = read_failure(runs / "a")
+    assert failure is not None and failure["cause"] == "DISK_FULL"
+    assert failure["detail"] == f"no space left on device in {runs / 'a'}"
+    assert not (runs / "a" / "record.json").exists()
+    assert read_record(runs / "before" / "record.json")["notes"]["long"]
+    (runs / "a" / "attempt-1" / "filler").unlink()
+    assert launch(order(runs / "a", FILL + RESULT), ROOT) == 0
+    assert read_record(runs / "a" / "record.json")["attempt"] == 2
+
+
+def test_not_even_a_failure_finds_space(disk: Path) -> None:
+    folder = disk / "runs" / "a"
+    work = folder / "attempt-1"
+    launcher = start(order(folder, FILL + "fill(0); sys.exit(1)"))
+    said = launcher.communicate(timeout=60)[0].decode().splitlines()
+    assert launcher.returncode == 1
+    assert said == [
+        f"a: DISK_FULL: no space left on device in {work} (logs in {work})",
+        f"error: No space left on device: {folder}/failure.json",
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "attempt-1"]
+
+
+def test_a_campaign_goes_on_once_there_is_space(disk: Path, tmp_path: Path) -> None:
+    project = make_soaked(tmp_path / "project", sizes=3, repeats=1)
+    (project.path / "results").symlink_to(disk / "results")
+    (disk / "results").mkdir()
+    records = project.runs.glob
+
+    def call(until: int) -> tuple[int, list[str]]:
+        """Fill the disk when there are so many records; exit code and errors of the call."""
+        (project.path / "said").unlink(missing_ok=True)
+        with project.start() as snakemake:
+            wait_until(lambda: len(list(records("*/record.json"))) >= until, "records")
+            filler = fill(disk)
+            snakemake.wait()
+        filler.unlink()
+        said = (project.path / "said").read_text()
+        assert "Traceback" not in said
+        return snakemake.returncode, [line for line in said.splitlines() if "error: " in line]
+
+    # Runs that find no space, and an aggregation that finds none.
+    for until in (1, 3):
+        code, errors = call(until)
+        assert code != 0 and any("No space left on device" in line for line in errors), errors
+        assert set(project.check().values()) <= {"done", "failed", "new"}
+        assert len(project.seen) == until
+    # None from the start: nothing is begun.
+    filler = fill(disk)
+    done = project.snakemake(*WORDS)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert "error: " in done.stderr and "No space left on device" in done.stderr
+    filler.unlink()
+    done = project.snakemake(*WORDS)
+    assert done.returncode == 0, done.stderr
+    project.check()
+    project.check_tables()
+    assert not list(disk.rglob("*.tmp"))
+    # Read-only, with runs to be added: told before anything starts.
+    more = (project.path / "c.yaml").read_text().replace("repeats: 1", "repeats: 2")
+    project.write("more.yaml", more)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    done = project.snakemake("--configfile", "more.yaml")
+    assert done.returncode != 0 and "Write-protected output" in done.stderr
+    assert "results/report.html" in done.stderr and "Traceback" not in done.stderr
