@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalesweep.cpulimit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.errors import UserError
 from scalesweep.host import cpu_set
 from scalesweep.logs import read_lines
@@ -188,15 +189,25 @@ def _search(
     of_a_rank = len(files) == ranks > 1
     compiled = [re.compile(metric.pattern) for metric in metrics]
     wanted = [(m, p, value_group(p)) for m, p in zip(metrics, compiled, strict=True)]
-    for index, path in enumerate(files):
-        name = str(path.relative_to(work))
-        for line in read_lines(path, srun_labels):
-            for metric, pattern, group in wanted:
-                for match in pattern.finditer(line.text):
-                    rank = index if of_a_rank and line.rank is None else line.rank
-                    series = _series(found[metric.metric], metric, match, rank)
-                    text = match[group] or ""
-                    series.add(text, name, line.number, metric.type == "integer")
+    limit_s = reading_limit(len(metrics) * sum(path.stat().st_size for path in files))
+    metric, place = metrics[0], ""
+    try:
+        with cpu_limit(limit_s):
+            for index, path in enumerate(files):
+                name = str(path.relative_to(work))
+                for line in read_lines(path, srun_labels):
+                    for metric, pattern, group in wanted:
+                        for match in pattern.finditer(line.text):
+                            rank = index if of_a_rank and line.rank is None else line.rank
+                            series = _series(found[metric.metric], metric, match, rank)
+                            text = match[group] or ""
+                            series.add(text, name, line.number, metric.type == "integer")
+                    place = f"{name}, behind line {line.number}"
+    except TookTooLong:
+        raise Unreadable(
+            f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: not done after "
+            f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
+        ) from None
 
 
 def value_group(pattern: "re.Pattern[str]") -> str | int:

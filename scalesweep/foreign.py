@@ -4,7 +4,7 @@ Standard library only: the launcher imports this module on compute nodes.
 """
 
 import json
-import platform
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -14,12 +14,9 @@ from typing import Any
 from scalesweep.extract import LogsGone, Reading, metrics_of, read_metrics
 from scalesweep.host import host_facts
 from scalesweep.npz import write_npz
-from scalesweep.record import SCHEMA, write_atomic
+from scalesweep.record import EXTRACTED, SCHEMA, write_atomic
 
 ATTEMPT = "attempt.json"
-# In the attempt's folder, on its way to become samples.npz of the run: a program may write a
-# file of that name itself.
-EXTRACTED = ".extracted.npz"
 PARTS = ("phases", "work", "resources", "environment")
 # As for native programs (workflow/benchmarks/harness/facts.py).
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
@@ -70,10 +67,10 @@ def _resources(
     spec: Mapping[str, Any], job: int | None, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     if job is None:
-        return {"hosts": [platform.node()], "slurm_nodes": []}
+        return {"hosts": [os.uname().nodename], "slurm_nodes": []}
     nodes = _nodes_of(job, environment)
     return {
-        "hosts": nodes or [platform.node()],
+        "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,
         "slurm": {"job_id": job, **spec["asked"]},
     }
@@ -101,7 +98,7 @@ def read_attempt(work: Path) -> dict[str, Any]:
         kept = json.loads((work / ATTEMPT).read_bytes())
         if kept["schema"] == SCHEMA and isinstance(kept["record"], dict):
             return dict(kept)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise LogsGone(f"{work.name}/{ATTEMPT} is gone or not whole")
 

@@ -17,12 +17,13 @@ from typing import BinaryIO, NamedTuple
 _CHUNK_BYTES = 1 << 20
 # A line without an end is searched in pieces: no log may fill the memory.
 _LONGEST = 1 << 20
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\].*?(?:\x07|\x1b\\)|[@-Z\\^_])")
+# In none of these may two parts match the same text: a line without an end would take for ever.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Before the bracket horovodrun may put the time, inside it Open MPI its job; Open MPI 5, whose jobs
 # have an @, puts a space behind.
 _LABEL = re.compile(
     r"(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
-    r"\[(?:[^\[\],\s@]+(?P<spaced>@)?[^\[\],\s@]*,)?(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:"
+    r"\[(?:[^\[\],\s@]+(?:(?P<spaced>@)[^\[\],\s@]*)?,)?(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:"
     r"(?(spaced) ?|)"
 )
 _SRUN_LABEL = re.compile(r" *(\d{1,7}): ?")
@@ -120,7 +121,7 @@ class _Joiner:
             self.rank = int(label["rank"])
             end = None if following is None else following.start()
             text = self.begun.pop(self.rank, "") + piece[label.end() : end]
-            if end is None:
+            if end is None or len(text) > _LONGEST:
                 lines.append(Line(text, number, self.rank))
             else:
                 self.begun[self.rank] = text
@@ -147,5 +148,8 @@ class _Joiner:
             rank = next(iter(self.begun))
         if rank is None:
             return [Line(text, number, None)]
-        self.begun[rank] = self.begun.pop(rank, "") + text
+        text = self.begun.pop(rank, "") + text
+        if len(text) > _LONGEST:
+            return [Line(text, number, rank)]
+        self.begun[rank] = text
         return []

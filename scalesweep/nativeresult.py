@@ -8,6 +8,7 @@ import ast
 import json
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,14 @@ from scalesweep.host import host_facts
 from scalesweep.record import SAMPLES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
+_METRIC_KEYS = {"value", "unit", "better", "scope"}
 # Written by programs that know when their phases were; of older ones and others it is not there.
 _OPTIONAL = ("phase_spans",)
+# What zipfile and a header that is none make of a damaged file.
+_NOT_ARRAYS = (
+    *(ValueError, LookupError, OSError, EOFError, RuntimeError, MemoryError),
+    *(SyntaxError, TypeError, zipfile.BadZipFile, zlib.error),
+)
 
 
 class Refused(Exception):
@@ -30,13 +37,17 @@ def read_native(work: Path) -> dict[str, Any]:
         native = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise Refused("the program ended well but wrote no native.json") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"native.json is not JSON: {error}") from None
-    missing = [key for key in _NATIVE_KEYS if key not in native]
+    if not isinstance(native, dict):
+        raise Refused("native.json is not a JSON object")
+    missing = [key for key in _NATIVE_KEYS if not isinstance(native.get(key), dict)]
     if missing:
         raise Refused(f"native.json lacks {', '.join(missing)}")
     for name, metric in native["metrics"].items():
-        value = metric.get("value") if isinstance(metric, dict) else metric
+        if not isinstance(metric, dict) or not metric.keys() >= _METRIC_KEYS:
+            raise Refused(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
+        value = metric["value"]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise Refused(f"metric {name} is not a number")
         if not math.isfinite(value):
@@ -68,7 +79,7 @@ def check_finite(samples: Path) -> None:
                 kind, values = _npy_floats(content)
                 if kind == "<f8" and not all(map(math.isfinite, values)):
                     raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+    except _NOT_ARRAYS as error:
         raise Refused(f"{SAMPLES} cannot be read: {error}") from None
 
 

@@ -10,7 +10,7 @@ from scalesweep.profiling import KINDS, NONE
 OVERRIDES = {
     "site": "run on another site than the campaign names",
     "results": "another results folder than the campaign names",
-    "check": "full: put finished runs into the DAG too",
+    "check": "full: compare all checksums, and put finished runs into the DAG too",
     "pending": "ignore: report on what is there, run nothing",
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: try again what this machine could not do",
@@ -30,6 +30,9 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     unknown = sorted(set(overrides) - OVERRIDES.keys())
     if unknown:
         raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
+    for key, value in overrides.items():
+        if isinstance(value, dict | list):
+            raise UserError(f"--config {key}: Snakemake takes this for YAML: it is {value}")
     options = {key: str(value) for key, value in overrides.items()}
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:

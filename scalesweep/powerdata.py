@@ -5,6 +5,7 @@ one holds the mean since the row before, so the counter's joules are kept whatev
 series. A power sensor has watts from the first row on; between two values its power goes in a line.
 """
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scalesweep.errors import UserError
 from scalesweep.power.domains import SLACK, SLACK_S, WATCHED
+from scalesweep.record import BadRecord, content_digest
 
 COLUMNS = ("time", "host", "domain", "watts")
 
@@ -49,20 +50,27 @@ class Channel:
 def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     """The channels of power.csv; ``energy`` is that of the record, which says what is counted.
 
-    Raises UserError if the file is not such a table.
+    Raises BadRecord if the file is not such a table, or not the one that the record tells of.
     """
     try:
-        frame = pd.read_csv(path, dtype={"host": str, "domain": str})
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a table of power ({error})") from None
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
+    told = energy.get("table")
+    if told is not None and content_digest(content) != told["blake2b"]:
+        raise BadRecord(f"{path.name} was changed: checksum differs")
+    try:
+        frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
+    except ValueError as error:
+        raise BadRecord(f"{path.name} is not a table of power ({error})") from None
     if tuple(frame.columns) != COLUMNS:
-        raise UserError(f"{path}: its columns are not {', '.join(COLUMNS)}")
+        raise BadRecord(f"{path.name}: its columns are not {', '.join(COLUMNS)}")
     try:
         stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
         moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
         watts = frame["watts"].to_numpy(np.float64)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path}: not times and watts ({error})") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadRecord(f"{path.name} holds not times and watts ({error})") from None
     groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain

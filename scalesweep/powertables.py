@@ -11,7 +11,7 @@ from scalesweep.pointdata import Data, Point
 from scalesweep.power.domains import POWER
 from scalesweep.powerdata import Channel, Floats, mean_power, read_power
 from scalesweep.provenance import read_json
-from scalesweep.record import RECORD
+from scalesweep.record import RECORD, BadRecord
 from scalesweep.summaries import typed_values
 
 MAX_RUNS = 6
@@ -31,7 +31,7 @@ def power_table(data: Data, points: Sequence[Point], runs: Path) -> pd.DataFrame
     total), ``seconds`` since the run began (end of the row's interval), ``watts`` (mean over it),
     ``phase`` in the middle of it. Host ``all`` is the sum over hosts, domain ``total`` that over
     the counted domains. ``attrs["spans"]`` holds each run's [phase, begin, end] in these seconds.
-    None if no run has any. Raises UserError if a power.csv is not a table of power.
+    None if no run has any. One that is not whole is left out, with a line.
     """
     frames: list[pd.DataFrame] = []
     spans: dict[str, list[list[Any]]] = {}
@@ -39,7 +39,11 @@ def power_table(data: Data, points: Sequence[Point], runs: Path) -> pd.DataFrame
         run_id = str(data.summary["run_id"].iloc[row])
         record = read_json(runs / run_id / RECORD) or {}
         energy = record.get("energy") or {}
-        channels = read_power(runs / run_id / POWER, energy)
+        try:
+            channels = read_power(runs / run_id / POWER, energy)
+        except BadRecord as error:
+            print(f"warning: {run_id}: {error}: left out of the table of power")
+            continue
         if not any(channel.counted for channel in channels):
             continue
         begin = min(float(channel.times[0]) for channel in channels)

@@ -1,7 +1,9 @@
 """What profiled runs have left: the functions that cProfile saw take longest, and the files."""
 
-import pstats
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,22 +15,24 @@ from scalesweep.errors import UserError
 from scalesweep.profiling import CPROFILE, FOLDER
 from scalesweep.record import RECORD, read_record
 
-MAX_FUNCTIONS = 30
 MAX_RUNS = 12
+_TIMEOUT_S = 300
 # Directories that say nothing about a function: where Python packages are, and our own checkout.
 _BEFORE_PACKAGE = re.compile(
     r"^.*/(?:(?:site|dist)-packages|workflow/benchmarks|lib/python[\d.]+)/"
 )
 _RANK_FILE = re.compile(rf"{FOLDER}/rank(\d+)\.prof")
 
-_Function = tuple[str, int, str]
-
 
 def profile_files(run_folder: Path) -> list[Path]:
     """Files of a profiled run, as its record names them; raises UserError if that is not whole."""
     record = read_record(run_folder / RECORD)
     attempt = run_folder / f"attempt-{record['attempt']}"
-    return [attempt / name for name in record["profile"]["files"]]
+    try:
+        files = [attempt / name for name in record["profile"]["files"]]
+    except (KeyError, TypeError):
+        raise UserError(f"{run_folder.name}: the record names no files of a profile") from None
+    return [path for path in files if path.resolve().is_relative_to(attempt.resolve())]
 
 
 def functions_table(experiment: Mapping[str, Any], runs: Path) -> pd.DataFrame | None:
@@ -37,7 +41,7 @@ def functions_table(experiment: Mapping[str, Any], runs: Path) -> pd.DataFrame |
     ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs. Times are
     seconds and means over the ranks: ``own_s`` spent in the function itself, ``total_s`` with all
     that it called (the one that the profile itself began with is the whole). ``share`` is own_s
-    over the sum of all own times. At most MAX_FUNCTIONS rows a point, of at most MAX_RUNS points.
+    over the sum of all own times. A few dozen rows a point, of at most MAX_RUNS points.
     """
     profiled = [
         run for run in experiment["profiles"] if run["kind"] == CPROFILE and run["status"] == "done"
@@ -61,36 +65,36 @@ def functions_table(experiment: Mapping[str, Any], runs: Path) -> pd.DataFrame |
 
 def _functions(files: Sequence[Path]) -> pd.DataFrame | None:
     """Functions of one run by falling own time, from the profiles of its ranks."""
-    ranks = [stats for path in files if (stats := _read(path)) is not None]
-    if not ranks:
+    found = _read(files)
+    if not found["ranks"]:
         return None
-    sums: dict[_Function, Any] = {}
-    for stats in ranks:
-        for function, (_, calls, own, total, _) in stats.items():
-            sums[function] = sums.get(function, 0.0) + np.array([calls, own, total])
-    whole = sum(values[1] for values in sums.values())
-    top = sorted(sums.items(), key=lambda item: -item[1][1])[:MAX_FUNCTIONS]
-    values = np.array([value for _, value in top]) / len(ranks)
+    top = found["functions"]
+    values = np.array([function[3:] for function in top], np.float64).reshape(-1, 3)
+    whole = found["whole"]
     return pd.DataFrame(
         {
-            "profiled_ranks": len(ranks),
-            "function": [name for (_, _, name), _ in top],
-            "place": [_place(file, line) for (file, line, _), _ in top],
-            "calls": values[:, 0],
-            "own_s": values[:, 1],
-            "total_s": values[:, 2],
-            "share": [value[1] / whole if whole > 0 else np.nan for _, value in top],
+            "profiled_ranks": found["ranks"],
+            "function": [name for _, _, name, *_ in top],
+            "place": [_place(file, line) for file, line, *_ in top],
+            "calls": values[:, 0] / found["ranks"],
+            "own_s": values[:, 1] / found["ranks"],
+            "total_s": values[:, 2] / found["ranks"],
+            "share": values[:, 1] / whole if whole > 0 else np.nan,
         }
     )
 
 
-def _read(path: Path) -> Mapping[_Function, Any] | None:
-    """What a file of cProfile holds; None if it is not whole."""
+def _read(files: Sequence[Path]) -> dict[str, Any]:
+    """What files of cProfile hold; those that are not whole are left out."""
+    command = [sys.executable, "-I", str(Path(__file__).with_name("readprofile.py"))]
+    names = "\0".join(map(str, files)).encode(errors="surrogateescape")
     try:
-        found: Mapping[_Function, Any] = pstats.Stats(str(path)).stats  # type: ignore[attr-defined]
-    except (OSError, ValueError, EOFError, TypeError, AttributeError):
-        return None
-    return found
+        done = subprocess.run(
+            command, input=names, capture_output=True, timeout=_TIMEOUT_S, check=True
+        )
+        return dict(json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {"ranks": 0}
 
 
 def _place(file: str, line: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.errors import UserError
+from scalesweep.power.domains import POWER
 from scalesweep.profiling import KINDS, NONE, folder_name
 
 SCHEMA = 1
@@ -18,12 +19,20 @@ RECORD = "record.json"
 FAILURE = "failure.json"
 PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
 SAMPLES = "samples.npz"
+# Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
+# may write a file of that name itself.
+EXTRACTED = ".extracted.npz"
 
 # Of each log, kept with a failure.
 LAST_LINES = 20
 _TAIL_BYTES = 65536
 
 SOURCES = ("measured", "simulated", "imported")
+
+# json.dumps with arguments would make a new one for each of 100,000 runs.
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 # Key -> type(s) that a complete record has; values that may be absent are null, not missing.
 REQUIRED: dict[str, tuple[type, ...]] = {
@@ -60,14 +69,17 @@ def canonical_json(value: Any) -> str:
 
     Raises ValueError for NaN and infinity, which JSON cannot hold.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _CANONICAL.encode(value)
 
 
 def digest_of(value: Any, size: int = 16) -> str:
     """BLAKE2b hex digest of ``size`` bytes over the canonical JSON of ``value``."""
     return hashlib.blake2b(canonical_json(value).encode(), digest_size=size).hexdigest()
+
+
+def content_digest(content: bytes) -> str:
+    """BLAKE2b hex digest (16 bytes) of a file's content that is in memory already."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def file_digest(path: Path) -> str:
@@ -77,6 +89,11 @@ def file_digest(path: Path) -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def described(path: Path) -> dict[str, Any]:
+    """What a record says of a file beside it."""
+    return {"bytes": path.stat().st_size, "blake2b": file_digest(path)}
 
 
 def write_atomic(path: Path, text: str, durable: bool = True) -> None:
@@ -92,8 +109,10 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # of a full disk the system names no file
         raise
 
 
@@ -107,11 +126,7 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
     folder.mkdir(parents=True, exist_ok=True)
     complete = {**record, "schema": SCHEMA, "samples": None}
     if samples is not None:
-        complete["samples"] = {
-            "file": SAMPLES,
-            "bytes": samples.stat().st_size,
-            "blake2b": file_digest(samples),
-        }
+        complete["samples"] = {"file": SAMPLES, **described(samples)}
     complete.pop("digest", None)
     try:
         complete["digest"] = digest_of(complete)
@@ -142,6 +157,7 @@ def check_record(record: Any, run_id: str) -> None:
         raise BadRecord(f"{run_id}: the record's 'profile' names no kind of profile")
     if folder_name(record["run_id"], profile["kind"]) != run_id:
         raise BadRecord(f"{run_id}: the record is of run {record['run_id']}")
+    checksums(record)
     if record["source"] not in SOURCES:
         raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")
     rest = {key: value for key, value in record.items() if key != "digest"}
@@ -152,7 +168,7 @@ def check_record(record: Any, run_id: str) -> None:
 def read_record(path: Path) -> dict[str, Any]:
     """Read and check ``<run_id>/record.json``; raises BadRecord naming what is wrong.
 
-    The samples file is checked for presence and size here; ``verify_samples`` reads it whole.
+    The samples file is checked for presence and size here; ``verify_files`` reads it whole.
     """
     run_id = path.parent.name
     try:
@@ -161,15 +177,12 @@ def read_record(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         # UnicodeDecodeError and JSONDecodeError are ValueErrors.
         raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
-    described = record["samples"]
-    if described is not None:
-        samples = path.parent / SAMPLES
+    if record["samples"] is not None:
+        samples, expected = path.parent / SAMPLES, record["samples"].get("bytes")
         size = samples.stat().st_size if samples.is_file() else None
-        if size != described.get("bytes"):
+        if size != expected:
             found = "is missing" if size is None else f"has {size} bytes"
-            raise BadRecord(
-                f"{run_id}: {SAMPLES} {found}, the record says {described.get('bytes')} bytes"
-            )
+            raise BadRecord(f"{run_id}: {SAMPLES} {found}, the record says {expected} bytes")
     assert isinstance(record, dict)
     return record
 
@@ -178,7 +191,7 @@ def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     """failure.json in a run's folder; None if there is none or it is not whole."""
     try:
         failure = json.loads((folder / name).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return failure if isinstance(failure, dict) and "cause" in failure else None
 
@@ -195,15 +208,32 @@ def last_lines(path: Path) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
-def verify_samples(path: Path, record: Mapping[str, Any]) -> Path:
-    """Path of the samples file of the record at ``path`` after comparing its checksum.
+def checksums(record: Mapping[str, Any]) -> dict[str, str]:
+    """File -> checksum of what lies beside a record and belongs to it; raises BadRecord."""
+    try:
+        told = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
+        found = {name: entry for name, entry in told.items() if entry is not None}
+        whole = all(isinstance(e["bytes"] + 0, int) for e in found.values())
+        digests = {name: entry["blake2b"] for name, entry in found.items()}
+    except (AttributeError, KeyError, TypeError):
+        whole, digests = False, {}
+    if not whole or not all(isinstance(digest, str) for digest in digests.values()):
+        raise BadRecord(f"{record.get('run_id')}: what the record says of its files is not whole")
+    return digests
 
-    Raises BadRecord if the record has none or the content differs.
+
+def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
+    """Read the files beside a record whole; raises BadRecord if one was changed or is gone.
+
+    ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
+    was thrown away is missed by nobody. Raises OSError where a file cannot be read.
     """
-    described = record["samples"]
-    samples = path.parent / SAMPLES
-    if described is None:
-        raise BadRecord(f"{record['run_id']}: the record has no samples")
-    if file_digest(samples) != described["blake2b"]:
-        raise BadRecord(f"{record['run_id']}: {SAMPLES} was changed (checksum differs)")
-    return samples
+    for name, digest in expected.items():
+        try:
+            found = file_digest(folder / name)
+        except FileNotFoundError:
+            if name == POWER:
+                continue
+            raise BadRecord(f"{folder.name}: {name} is missing") from None
+        if found != digest:
+            raise BadRecord(f"{folder.name}: {name} was changed: checksum differs")

@@ -113,7 +113,7 @@ class Site:
 def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
     try:
         return word.format_map(values)
-    except (KeyError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, ValueError, IndexError, AttributeError, MemoryError) as error:
         raise UserError(
             f"{where}: cannot fill {word!r} ({error}); allowed: "
             + ", ".join(f"{{{name}}}" for name in values)

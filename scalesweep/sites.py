@@ -11,7 +11,10 @@ from scalesweep.summaries import build_summary
 
 
 def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Summary of the finished ones of these runs by site, of every other site that has any."""
+    """Summary of the finished ones of these runs by site, of every other site that has any.
+
+    Runs whose files cannot be trusted are left out, with a line each.
+    """
     wanted = list(run_ids)
     found = {}
     for folder in other_sites(runs_folder):
@@ -19,6 +22,9 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         # Not remembered: another site's folder is left as it is.
         states = scan(folder, here, remember=False)
         done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
+        broken: dict[str, str] = {}
         if done:
-            found[folder.name] = build_summary(done)
+            found[folder.name] = build_summary(done, broken=broken)
+        for run_id, why in broken.items():
+            print(f"warning: {folder.name}/{run_id}: {why}: left out")
     return found

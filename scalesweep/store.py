@@ -5,25 +5,39 @@ remembered in a small index beside the runs. Snakemake's parse step lives on thi
 imports nothing heavy.
 """
 
+import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
-from scalesweep.record import FAILURE, RECORD, SAMPLES, BadRecord, read_record, write_atomic
+from scalesweep.errors import UserError
+from scalesweep.lock import only_one
+from scalesweep.power.domains import POWER
+from scalesweep.record import (
+    FAILURE,
+    RECORD,
+    SAMPLES,
+    BadRecord,
+    checksums,
+    read_record,
+    verify_files,
+    write_atomic,
+)
 
 INDEX = ".index.json"
-INDEX_FORMAT = 4  # of the index file; another one is read anew from the records
-QUARANTINE = "record.json.broken"
+INDEX_FORMAT = 5  # of the index file; another one is read anew from the records
+_UNREAD = 6  # place in an entry of the index
+BROKEN = ".broken"  # end of the names of what was set aside
+SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(NamedTuple):
     """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
     whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
     the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
@@ -50,48 +64,83 @@ class RunState:
 
 
 def scan(
-    runs_folder: Path, run_ids: Iterable[str], quarantine: bool = False, remember: bool = True
+    runs_folder: Path,
+    run_ids: Iterable[str],
+    quarantine: bool = False,
+    remember: bool = True,
+    verify: bool = False,
+    afresh: bool = False,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
-    it is renamed to ``record.json.broken`` and its reason kept in failure.json, so that the run
+    it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
     is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
     for the next scan.
+
+    Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
+    files have changed since they were last compared; with ``verify`` also where they never were,
+    as those of new runs; with ``afresh`` nothing is taken from the index.
+    Raises UserError where a record or its files cannot be read or set aside.
     """
     index = _load_index(runs_folder)
-    known: dict[str, list[Any]] = {}
+    fresh: dict[str, list[Any]] = {}
     states: dict[str, RunState] = {}
     for run_id in run_ids:
         folder = f"{runs_folder}/{run_id}"
-        stamp = _stamp(f"{folder}/{RECORD}")
+        before = index.get(run_id)
+        entry = None if afresh else before
+        stamp = files_stamp(folder, _has_power(entry))
         if stamp is None:
             states[run_id] = _unfinished(folder)
             continue
-        stamp = f"{stamp}/{_stamp(f'{folder}/{SAMPLES}')}"
-        entry = index.get(run_id)
-        if not _usable(entry, stamp):
+        if not _usable(entry, stamp) or (verify and entry[_UNREAD]):
             try:
-                record = read_record(Path(folder, RECORD))
-            except (BadRecord, OSError) as error:
-                if quarantine:
-                    _quarantine(Path(folder), run_id, str(error))
-                    states[run_id] = _unfinished(folder)
-                else:
-                    states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
+                entry = _look(folder, entry, stamp, verify)
+            except FileNotFoundError:  # gone since the look before
+                states[run_id] = _unfinished(folder)
                 continue
-            fixed = _fixed(record["phases"])
-            entry = [stamp, record["wall_s"], record["source"], fixed, record.get("unsupported")]
-            entry.append(_extract(record["notes"]))
-        known[run_id] = entry
+            except BadRecord as error:
+                why = str(error).removeprefix(f"{run_id}: ")
+                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", why)
+                if quarantine:
+                    states[run_id] = _quarantined(Path(folder), states[run_id])
+                continue
+            except OSError as error:
+                if quarantine:
+                    raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
+                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
+                continue
+            fresh[run_id] = entry
         states[run_id] = _finished(entry)
-    if remember and any(index.get(run_id) != entry for run_id, entry in known.items()):
-        _save_index(runs_folder, {**index, **known})
+    if remember and any(index.get(run_id) != entry for run_id, entry in fresh.items()):
+        _save_index(runs_folder, {**index, **fresh})
     return states
 
 
+def _look(folder: str, entry: Any, stamp: str, verify: bool) -> list[Any]:
+    """A run's entry in the index, made of its files; raises BadRecord or OSError.
+
+    ``entry``: what the index has of it so far, whatever that is.
+    """
+    if not _usable(entry, stamp):
+        # Files that changed while the record did not: nobody has a reason to do that.
+        known = str(entry[0]) if isinstance(entry, list) and entry else ""
+        verify |= known != stamp and known.partition("/")[0] == stamp.partition("/")[0]
+        record = read_record(Path(folder, RECORD))
+        unread = checksums(record)
+        fixed, extract = _fixed(record["phases"]), _extract(record["notes"])
+        stamps = files_stamp(folder, POWER in unread)
+        entry = [stamps, record["wall_s"], record["source"], fixed]
+        entry += [record.get("unsupported"), extract, unread]
+    if verify:
+        verify_files(Path(folder), entry[_UNREAD])
+        entry = [*entry[:_UNREAD], {}]
+    return list(entry)
+
+
 def _finished(entry: list[Any]) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract = entry
+    stamp, wall_s, source, fixed_s, unsupported, extract, _ = entry
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
     return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
@@ -121,6 +170,22 @@ def _stamp(path: str) -> str | None:
     return f"{status.st_mtime_ns}:{status.st_size}"
 
 
+def files_stamp(folder: str, power: bool = False) -> str | None:
+    """Times and sizes of a run's record and samples, with ``power`` of its power.csv too.
+
+    None if there is no record.
+    """
+    if (record := _stamp(f"{folder}/{RECORD}")) is None:
+        return None
+    stamps = f"{record}/{_stamp(f'{folder}/{SAMPLES}')}"
+    return f"{stamps}/{_stamp(f'{folder}/{POWER}')}" if power else stamps
+
+
+def _has_power(entry: Any) -> bool:
+    """Whether an entry of the index is of a record with power.csv."""
+    return isinstance(entry, list) and bool(entry) and str(entry[0]).count("/") == 2
+
+
 def _unfinished(folder: str) -> RunState:
     path = f"{folder}/{FAILURE}"
     stamp = _stamp(path)
@@ -133,17 +198,57 @@ def _unfinished(folder: str) -> RunState:
             return RunState(FAILED, stamp, cause, detail)
         extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
         return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
 
 
-def _quarantine(folder: Path, run_id: str, why: str) -> None:
-    (folder / RECORD).replace(folder / QUARANTINE)
+def _quarantined(folder: Path, state: RunState) -> RunState:
+    """State of a run whose record cannot be trusted after setting it aside.
+
+    One that is being written by another process at this moment is left alone.
+    """
+    try:
+        with only_one(folder):
+            if state.stamp == files_stamp(str(folder), state.stamp.count("/") == 2):
+                set_aside(folder, state.detail)
+                return _unfinished(str(folder))
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the record cannot be trusted ({state.detail}) and cannot be set aside: "
+            f"{error.strerror}"
+        ) from None
+    except UserError:  # it has the lock
+        pass
+    return state
+
+
+def set_aside(folder: Path, why: str) -> None:
+    """Take away a record that cannot be trusted, with its files, and leave the reason.
+
+    All stay beside, under other names: nothing is lost, and the run is pending again.
+    """
+    for name in (RECORD, SAMPLES, POWER):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(folder / f"{name}{BROKEN}")
     failure = {
-        "schema": 1, "run_id": run_id, "cause": "BAD_RECORD", "detail": why, "exit_code": None,
+        "schema": 1, "run_id": folder.name, "cause": "BAD_RECORD", "detail": why, "exit_code": None,
         "signal": None, "attempt": 0, "started": None, "ended": None, "last_lines": [],
     }  # fmt: skip
     write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
+def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
+    """The runs whose records cannot be trusted: id -> why."""
+    return {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
+
+
+def tell_set_aside(broken: Mapping[str, str]) -> str:
+    """One line about records that were set aside: run id -> what is wrong with it."""
+    named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
+    more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
+    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
+    were = "was" if len(broken) == 1 else "were"
+    return f"{records} cannot be trusted and {were} set aside: {', '.join(named)}{more}"
 
 
 def _fixed(phases: Mapping[str, Any]) -> float | None:
@@ -162,25 +267,34 @@ def _extract(notes: Mapping[str, Any]) -> str:
 
 
 def _load_index(runs_folder: Path) -> dict[str, Any]:
+    """Entries by run: nothing if the index is not there, not whole or of another format."""
     try:
-        index = json.loads((runs_folder / INDEX).read_bytes())
+        seal, _, content = (runs_folder / INDEX).read_bytes().partition(b"\n")
+        if seal != _seal(content):
+            return {}
+        runs = json.loads(content)
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(index, dict) or index.get("format") != INDEX_FORMAT:
-        return {}
-    runs = index.get("runs")
     return runs if isinstance(runs, dict) else {}
 
 
+def _seal(content: bytes) -> bytes:
+    """First line of the index: a flipped bit in what follows must not pass for a result."""
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    return json.dumps({"format": INDEX_FORMAT, "blake2b": digest}).encode()
+
+
 def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
-    """Whether an entry of the index is of this stamp:
-    ``[stamp, wall_s, source, fixed_s, unsupported, extract]``."""
-    return isinstance(entry, list) and len(entry) == 6 and entry[0] == stamp
+    """Whether an entry of the index is of this stamp: ``[stamp, wall_s, source, fixed_s,
+    unsupported, extract, unread]``, the last being the files that were never read whole, with
+    their checksums."""
+    return isinstance(entry, list) and len(entry) == _UNREAD + 1 and entry[0] == stamp
 
 
 def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:
     # Only a cache: where it cannot be kept (a read-only copy), records are read again.
+    content = json.dumps(runs)
     try:
-        write_atomic(runs_folder / INDEX, json.dumps({"format": INDEX_FORMAT, "runs": runs}))
+        write_atomic(runs_folder / INDEX, f"{_seal(content.encode()).decode()}\n{content}", False)
     except OSError:
         return

@@ -15,71 +15,40 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``scalesweep.curves`` as JSON text.
 """
 
-import hashlib
 import io
 import json
 import math
 import re
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from scalesweep.curves import CURVES, curves_of
 from scalesweep.errors import UserError
-from scalesweep.quantities import (
-    EPOCH_METRICS,
-    EPOCH_PHASES,
-    QUANTITIES,
-    column,
-)
-from scalesweep.record import canonical_json
+from scalesweep.keptsummary import EPOCH_COLUMNS, IDENTITY, KEY, SUMMARY_VERSION, KeptSummary, Row
+from scalesweep.quantities import EPOCH_PHASES, QUANTITIES, column
+from scalesweep.record import RECORD, SAMPLES, BadRecord, canonical_json, checksums, content_digest
 from scalesweep.stats import epoch_stats, steady_state
+from scalesweep.store import files_stamp
 from scalesweep.tablefiles import write_parquet
+from scalesweep.workers import shared_map
 
-# Raised when a column changes its meaning: rows of other versions are computed again.
-SUMMARY_VERSION = 3
-
-
-IDENTITY = (
-    "run_id",
-    "benchmark",
-    "version",
-    "site",
-    "source",
-    "repeat",
-    "started",
-    "wall_s",
-    "hosts",
-    "samples",
-    "bytes",
-    "warnings",
-)
+MANY = 100  # records that are worth several processes
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
-BOOKKEEPING = ("_record", "_mtime_ns", "_size", "_point", "_metrics")
 
-EPOCH_COLUMNS = tuple(
-    column(metric, stat, phase)
-    for metric in EPOCH_METRICS
-    for phase in EPOCH_PHASES
-    for stat in ("mean", "std")
+# What NumPy and zipfile raise for files that are not of arrays.
+_NOT_ARRAYS = (
+    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-
-
-class _Row(NamedTuple):
-    identity: dict[str, Any]
-    point: Mapping[str, Any]
-    epochs: dict[str, float]
-    plain: dict[str, float]
-    meanings: dict[str, dict[str, str]]
-    curves: dict[str, str | None]
 
 
 def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -98,7 +67,7 @@ def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
 
 def _summarise(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
-) -> _Row:
+) -> Row:
     run_id = str(record.get("run_id"))
     try:
         point = record["point"]
@@ -123,9 +92,11 @@ def _summarise(
     except KeyError as error:
         raise UserError(f"{run_id}: the record lacks {error}") from None
     except UserError as error:
-        raise UserError(f"{run_id}: {error}") from None
+        raise type(error)(f"{run_id}: {error}") from None
+    except (AttributeError, IndexError, OverflowError, TypeError) as error:
+        raise UserError(f"{run_id}: the record cannot be summarised ({error})") from None
     identity["warnings"] = _warmup_warning(times, samples)
-    return _Row(identity, point, epochs, plain, meanings, curves)
+    return Row(identity, point, epochs, plain, meanings, curves)
 
 
 def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -158,13 +129,14 @@ def _epoch_quantities(
             values["total_throughput"] = samples / total
         if size is not None:
             values["read_rate"] = size / total
-    result = {}
-    for metric in EPOCH_METRICS:
-        found = values.get(metric)
-        for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
-            mean, std = (math.nan, math.nan) if found is None else epoch_stats(found[epochs])
-            result[column(metric, "mean", phase)] = mean
-            result[column(metric, "std", phase)] = std
+    result = dict.fromkeys(EPOCH_COLUMNS, math.nan)
+    for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
+        taken = [array[epochs] for array in values.values()]
+        if taken and taken[0].size:
+            means, stds = epoch_stats(np.stack(taken))
+            for metric, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
+                result[column(metric, "mean", phase)] = mean
+                result[column(metric, "std", phase)] = std
     return result
 
 
@@ -249,98 +221,85 @@ def typed_values(values: Sequence[Any], empty: type = str) -> Any:
     return result
 
 
-def build_summary(records: Sequence[Path], previous: Path | None = None) -> pd.DataFrame:
+def build_summary(
+    records: Sequence[Path],
+    previous: Path | None = None,
+    broken: dict[str, str] | None = None,
+    processes: int = 1,
+) -> pd.DataFrame:
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
-    Rows of records whose path, modification time and size are those of a row in ``previous``
-    (a summary written by ``write_summary``) are taken from there and neither record nor samples
-    are read. Others are read once; a digest guards samples, the records themselves are checked
-    by whoever found them (``scalesweep.store``).
-    Raises UserError naming every run (the first three, then a count) that cannot be summarised.
+    Rows of runs whose record and samples have the times and sizes that they had for ``previous``
+    (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
+    so many processes; a digest guards samples, the records themselves are checked by whoever found
+    them (``scalesweep.store``).
+    ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why.
+    Raises UserError naming every run (the first three, then a count) that cannot be summarised,
+    without ``broken`` the untrusted ones too.
     """
-    known = _Previous(previous)
-    rows: list[_Row] = []
-    keys: list[tuple[str, int, int]] = []
+    known = KeptSummary(previous)
+    keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
+    found: list[Row | Exception | None] = [known.row(key) for key in keys]
+    new = [place for place, row in enumerate(found) if row is None]
+    processes = processes if len(new) >= MANY else 1
+    read = shared_map(_read_or_error, None, [records[place] for place in new], processes)
+    for place, row in zip(new, read, strict=True):
+        found[place] = row
+    rows: list[Row] = []
+    kept: list[tuple[str, str]] = []
     bad: list[str] = []
-    for path in records:
-        try:
-            status = path.stat()
-            key = (str(path), status.st_mtime_ns, status.st_size)
-            row = known.row(key)
-            rows.append(_read_run(path) if row is None else row)
-            keys.append(key)
-        except UserError as error:
-            bad.append(str(error))
-        except OSError as error:
-            bad.append(f"{path.parent.name}: {error.strerror}: {error.filename}")
+    for path, key, row in zip(records, keys, found, strict=True):
+        run_id = path.parent.name
+        if isinstance(row, Row):
+            rows.append(row)
+            kept.append(key)
+        elif isinstance(row, BadRecord) and broken is not None:
+            broken[run_id] = str(row).removeprefix(f"{run_id}: ")
+        elif isinstance(row, OSError):
+            bad.append(f"{run_id}: {row.strerror}: {row.filename}")
+        else:
+            bad.append(str(row))
     if bad:
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
-    return _frame(rows, keys)
+    return _frame(rows, kept)
 
 
-def _read_run(path: Path) -> _Row:
+def _read_or_error(_work: None, path: Path) -> Row | UserError | OSError:
+    try:
+        return _read_run(path)
+    except (UserError, OSError) as error:
+        return error
+
+
+def _read_run(path: Path) -> Row:
     """Row of the run at ``path``; one read per file."""
     run_id = path.parent.name
     try:
         record = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{run_id}: the record is not whole JSON ({error})") from None
+    except FileNotFoundError:
+        raise BadRecord(f"{run_id}: {RECORD} is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
     if not isinstance(record, dict) or record.get("run_id") != run_id:
-        raise UserError(f"{run_id}: {path} is not the record of this run")
-    described = record.get("samples")
-    if described is None:
-        return _summarise(record, {}, path.parent)
-    content = (path.parent / described["file"]).read_bytes()
-    expected = described["blake2b"]
-    if hashlib.blake2b(content, digest_size=len(expected) // 2).hexdigest() != expected:
-        raise UserError(f"{run_id}: {described['file']} was changed (checksum differs)")
+        raise BadRecord(f"{run_id}: {path} is not the record of this run")
+    expected = checksums(record).get(SAMPLES)
     try:
+        if expected is None:
+            return _summarise(record, {}, path.parent)
+        content = (path.parent / SAMPLES).read_bytes()
+        if content_digest(content) != expected:
+            raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
         with np.load(io.BytesIO(content), allow_pickle=False) as samples:
             return _summarise(record, samples, path.parent)
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{run_id}: {described['file']} cannot be read ({error})") from None
+    except FileNotFoundError:
+        raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
+    except _NOT_ARRAYS as error:
+        what = "the record" if expected is None else SAMPLES
+        raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
 
 
-class _Previous:
-    """Rows of an earlier summary, by the record they were made from."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._index: dict[tuple[str, int, int], int] = {}
-        self._columns: dict[str, list[Any]] = {}
-        try:
-            frame = None if path is None else pd.read_parquet(path)
-        except (OSError, ValueError, pa.ArrowException):
-            # Only a cache: one that is not there or not whole costs time, never the result.
-            return
-        if frame is None or frame.attrs.get("summary_version") != SUMMARY_VERSION:
-            return
-        self._columns = {
-            str(name): [None if value is pd.NA else value for value in frame[name].tolist()]
-            for name in frame.columns
-        }
-        keys = zip(*(self._columns[name] for name in BOOKKEEPING[:3]), strict=True)
-        self._index = {key: index for index, key in enumerate(keys)}
-
-    def row(self, key: tuple[str, int, int]) -> _Row | None:
-        """The row made from the record with this path, mtime and size; None if it changed."""
-        index = self._index.get(key)
-        if index is None:
-            return None
-        columns = self._columns
-        meanings = json.loads(columns["_metrics"][index])
-        plain = [column(name, "mean", "run") for name in meanings]
-        return _Row(
-            {name: columns[name][index] for name in IDENTITY},
-            json.loads(columns["_point"][index]),
-            {name: columns[name][index] for name in EPOCH_COLUMNS},
-            {name: columns[name][index] for name in plain},
-            meanings,
-            {name: columns[name][index] for name in CURVES},
-        )
-
-
-def _frame(rows: Sequence[_Row], keys: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
+def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> pd.DataFrame:
     """Rows as a frame: identity, parameters by name, quantities, bookkeeping."""
     data: dict[str, Any] = {}
     for name in IDENTITY:
@@ -352,10 +311,10 @@ def _frame(rows: Sequence[_Row], keys: Sequence[tuple[str, int, int]]) -> pd.Dat
         data[name] = np.array([row.epochs[name] for row in rows], np.float64)
     for name in sorted({name for row in rows for name in row.plain}):
         data[name] = np.array([row.plain.get(name, math.nan) for row in rows], np.float64)
-    for position, name in enumerate(BOOKKEEPING[:3]):
+    for position, name in enumerate(KEY):
         data[name] = typed_values([key[position] for key in keys])
-    data["_point"] = typed_values([canonical_json(row.point) for row in rows])
-    data["_metrics"] = typed_values([canonical_json(row.meanings) for row in rows])
+    data["_point"] = typed_values(_as_texts([row.point for row in rows]))
+    data["_metrics"] = typed_values(_as_texts([row.meanings for row in rows]))
     for name in CURVES:
         data[name] = typed_values([row.curves[name] for row in rows])
     frame = pd.DataFrame(data)
@@ -363,7 +322,13 @@ def _frame(rows: Sequence[_Row], keys: Sequence[tuple[str, int, int]]) -> pd.Dat
     return frame
 
 
-def _meanings(rows: Sequence[_Row]) -> dict[str, dict[str, dict[str, str]]]:
+def _as_texts(values: Sequence[Any]) -> list[str]:
+    """Canonical JSON of each; of what several rows share, once."""
+    texts: dict[int, str] = {}
+    return [texts.get(id(v)) or texts.setdefault(id(v), canonical_json(v)) for v in values]
+
+
+def _meanings(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
     """benchmark -> plain metric -> unit, better, scope; refuses two meanings of one name."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     first: dict[tuple[str, str], str] = {}

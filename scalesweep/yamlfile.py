@@ -13,6 +13,8 @@ from scalesweep.errors import UserError
 SCHEMAS = Path(__file__).resolve().parent.parent / "workflow" / "schemas"
 MAX_BYTES = 4_000_000
 MAX_NODES = 2_000_000  # after aliases are expanded: a bomb of a few lines reaches billions
+# Control characters, halves of surrogate pairs, and what is no character at all.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -22,6 +24,15 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
     repeated keys, bounded size."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and (found := _UNPRINTABLE.search(value)):
+            # YAML lets them in only by an escape; no path, command or page may hold them.
+            raise yaml.constructor.ConstructorError(
+                None, None, f"a character that is none: {found[0]!a}", node.start_mark
+            )
+        return value
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -105,8 +116,20 @@ def _validator(schema: str) -> Any:
     # Imported on use: jobs parse the Snakefile without validating anything.
     import jsonschema
 
-    content = load_yaml(SCHEMAS / f"{schema}.yaml")
+    content = _whole(load_yaml(SCHEMAS / f"{schema}.yaml"))
     return jsonschema.validators.validator_for(content)(content)
+
+
+def _whole(schema: Any) -> Any:
+    """A schema whose patterns end where the text does: Python's ``$`` lets a line feed follow."""
+    if isinstance(schema, list):
+        return [_whole(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: f"{part[:-1]}\\Z" if key == "pattern" and str(part).endswith("$") else _whole(part)
+        for key, part in schema.items()
+    }
 
 
 def _explain(error: Any) -> str:  # noqa: PLR0911 (one return per kind of error)

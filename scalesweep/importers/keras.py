@@ -44,7 +44,7 @@ _PARAMETERS = re.compile(r"Number of parameters: (\d{1,15})\s*", re.ASCII)
 _EPOCH = re.compile(r"Epoch (\d{1,7})/(\d{1,7})\s*", re.ASCII)
 # Printed with two decimals, often behind a progress bar; TensorFlow may write right behind it.
 _RATE = re.compile(r"Samples/sec: (\d{1,12}\.\d\d)\s*(?=$|\d{4}-\d\d-\d\d )", re.ASCII)
-_OTHER_PROGRAM = re.compile(r"\++\s(?:\S+=\S*\s+)*\S*python[\d.]*\s")
+_OTHER_PROGRAM = re.compile(r"\++\s(?:[^\s=]+=\S*\s+)*\S*python[\d.]*\s")
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from scalesweep.cpulimit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.errors import UserError
 from scalesweep.importers import history, keras, mllog, mlperf, tfcnn
 from scalesweep.importers.runs import ImportedRun, Refusal
@@ -44,9 +45,13 @@ def read_source(
     others: list[Path] = []
     for file in _files(path, refusals):
         try:
-            found = _read(file, _kinds(ranks))
+            with cpu_limit(reading_limit(file.stat().st_size)):
+                found = _read(file, _kinds(ranks))
         except OSError as error:
             refusals.append(Refusal(file, error.strerror or "cannot be read"))
+            continue
+        except TookTooLong:
+            refusals.append(Refusal(file, "takes too long to read: not a log as programs leave it"))
             continue
         if found is None:
             others.append(file)

@@ -13,13 +13,17 @@ from scalesweep.benchmark import Benchmark, load_benchmark
 from scalesweep.errors import UserError
 from scalesweep.importers.runs import GPU, ImportedRun, Refusal
 from scalesweep.record import (
+    FAILURE,
     RECORD,
     SAMPLES,
     BadRecord,
     canonical_json,
+    checksums,
     read_record,
+    verify_files,
     write_record,
 )
+from scalesweep.store import set_aside
 
 _NO_ENVIRONMENT: dict[str, Any] = {"ranks": [], "versions": {}, "variables": {}, "node": {}}
 SOURCE_DIGEST = "source_blake2b"
@@ -130,11 +134,17 @@ def _write(
     run_id = benchmark.run_id(point, repeat)
     folder = runs_folder / run_id
     if (folder / RECORD).exists():
-        if _imported_from(folder / RECORD) == run.source_digest:
-            return
-        raise UserError(
-            f"{run_id} on this site already holds another result; import under another site"
-        )
+        try:
+            there = read_record(folder / RECORD)
+            verify_files(folder, checksums(there))
+        except BadRecord as error:
+            set_aside(folder, str(error).removeprefix(f"{run_id}: "))
+        else:
+            if there["notes"].get(SOURCE_DIGEST) == run.source_digest:
+                return
+            raise UserError(
+                f"{run_id} on this site already holds another result; import under another site"
+            )
     samples_per_epoch = run.samples_per_epoch
     if samples_per_epoch is None:
         samples_per_epoch = benchmark.total_work(point)
@@ -177,15 +187,8 @@ def _write(
         samples = Path(scratch) / SAMPLES
         np.savez(samples, **run.samples)
         write_record(folder, record, samples)
+    (folder / FAILURE).unlink(missing_ok=True)  # of an earlier record that was set aside
 
 
 def _stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
-
-
-def _imported_from(path: Path) -> str | None:
-    try:
-        digest = read_record(path)["notes"].get(SOURCE_DIGEST)
-    except BadRecord:
-        return None
-    return digest if isinstance(digest, str) else None

@@ -4,7 +4,6 @@ Standard library only.
 """
 
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -110,7 +109,7 @@ class Meter:
 
 def host_name() -> str:
     """This host as Slurm calls it, else as it calls itself."""
-    return os.environ.get("SLURMD_NODENAME") or platform.node()
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
 def reason(error: Exception) -> str:

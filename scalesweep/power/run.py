@@ -21,12 +21,15 @@ from scalesweep.power.domains import POWER, STOP, host_name
 from scalesweep.power.outcome import nothing
 from scalesweep.power.sources import nothing_here
 from scalesweep.process import environment
-from scalesweep.record import last_lines, write_atomic
+from scalesweep.record import described, last_lines, write_atomic
 
 if TYPE_CHECKING:
     from scalesweep.power.energy import Host, PowerRow, Span
 
 _LOG = "power.log"
+# What a sampler's file makes its reader raise where it is damaged.
+_NOT_WHOLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+              RecursionError)  # fmt: skip
 # A program is not kept waiting longer for its samplers.
 READY_S = 10.0
 # After the end of its input a sampler has so long for its last sample, then it is sent a signal.
@@ -141,10 +144,11 @@ class Sampling:
         if not hosts:
             lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
             return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
+        energy = energy_of(hosts, self._window, *_native(self._work))
         rows = power_rows(hosts)
         if rows:
             write_atomic(self._work / POWER, _table(rows))
-        energy = energy_of(hosts, self._window, *_native(self._work))
+            energy["table"] = described(self._work / POWER)
         if absent > 0:
             why = f"no samples of {absent} of {self._asked['nodes']} nodes"
             energy |= dict.fromkeys(("joules", "mean_watts", "peak_watts", "joules_per_sample"))
@@ -158,7 +162,7 @@ class Sampling:
         for path in sorted(self._work.glob("power-*.json")):
             try:
                 hosts.append(read_host(path))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except _NOT_WHOLE as error:
                 broken.append(f"{path.name} cannot be read: {error}")
         return hosts, broken
 

@@ -92,9 +92,11 @@ def parse_queue(text: str, folder: str) -> list[LiveJob]:
     """Jobs of ``squeue --format=%A|%T|%j|%Z|%k`` whose working folder is ``folder``."""
     jobs = []
     for line in text.splitlines():
-        job_id, state, session, rest = line.split("|", 3)
-        if rest.startswith(f"{folder}|"):
-            jobs.append(LiveJob(int(job_id), state, session, rest.removeprefix(f"{folder}|")))
+        # A folder may hold a "|": it is compared as a whole.
+        match = re.fullmatch(r"(\d{1,18})\|([^|]*)\|([^|]*)\|(.*)", line, re.ASCII)
+        if match and match[4].startswith(f"{folder}|"):
+            comment = match[4].removeprefix(f"{folder}|")
+            jobs.append(LiveJob(int(match[1]), match[2], match[3], comment))
     return jobs
 
 
@@ -107,7 +109,8 @@ def parse_partitions(text: str) -> dict[str, Partition]:
     """Partitions of ``sinfo --format=%P|%l|%f`` (one line per group of like nodes)."""
     found: dict[str, Partition] = {}
     for line in text.splitlines():
-        name, limit, features = line.strip().split("|", 2)
+        name, _, rest = line.strip().partition("|")
+        limit, _, features = rest.partition("|")
         default, name = name.endswith("*"), name.removesuffix("*")
         known = found[name].features if name in found else frozenset()
         offered = {feature for feature in features.split(",") if feature not in ("", "(null)")}
@@ -117,7 +120,7 @@ def parse_partitions(text: str) -> dict[str, Partition]:
 
 def minutes_of(limit: str) -> float | None:
     """Minutes of a limit as Slurm prints it (``[days-][hours:]minutes:seconds``)."""
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit)
+    match = re.fullmatch(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})", limit)
     if match is None:
         return None  # infinite, n/a
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())

@@ -29,6 +29,7 @@ _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
 # Slurm's "no value", which it may print where nothing is known (yet): as it is or as megabytes.
 _NO_VALUES = (2**32 - 2, 2**64 - 2)
 _NO_MEMORY = 2**60
+_DIGITS = 20  # of the largest number that Slurm prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,13 @@ def parse(text: str) -> dict[int, Job]:
             continue
         row = dict(zip(FIELDS, values, strict=True))
         name, _, step = row["JobIDRaw"].partition(".")
-        if not name.isdecimal():
+        job_id = _int(name)
+        if job_id is None:
             continue
         if not step:
-            jobs[int(name)] = _job(row)
-        elif job := jobs.get(int(name)):
-            jobs[int(name)] = _with_step(job, step, row)
+            jobs[job_id] = _job(job_id, row)
+        elif job := jobs.get(job_id):
+            jobs[job_id] = _with_step(job, step, row)
     return {job_id: replace(job, energy_j=_energy_of(job)) for job_id, job in jobs.items()}
 
 
@@ -183,14 +185,14 @@ def _gib(size: int | None) -> str:
     return f"{number(size / 2**30)} GiB" if size else "an unknown amount"
 
 
-def _job(row: dict[str, str]) -> Job:
+def _job(job_id: int, row: dict[str, str]) -> Job:
     state, _, detail = row["State"].partition(" ")
     code, signal = _exit(row["ExitCode"])
     nodes, cpus = _int(row["NNodes"]) or 0, _int(row["NCPUS"]) or 0
     placed = row["NodeList"] not in ("", "None assigned")
     limit = _int(row["TimelimitRaw"])
     return Job(
-        job_id=int(row["JobIDRaw"]),
+        job_id=job_id,
         state=state,
         state_detail=detail,
         exit_code=code,
@@ -248,7 +250,7 @@ def _largest(*values: int | None) -> int | None:
 
 
 def _int(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _exit(text: str) -> tuple[int, int]:
@@ -263,7 +265,7 @@ def _time(text: str) -> str | None:
 
 def _size(text: str) -> int | None:
     """``404060K`` in bytes; None where there is no number."""
-    match = re.fullmatch(r"([\d.]+)([KMGTP]?)", text)
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{0,9})?)([KMGTP]?)", text, re.ASCII)
     return round(float(match[1]) * _UNITS[match[2]]) if match else None
 
 

@@ -5,6 +5,7 @@ ones. Nothing but UserError may come out, and nothing may be written.
 """
 
 import copy
+import functools
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -141,10 +142,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+@functools.cache
+def parsed(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
 @st.composite
 def damaged(draw: st.DrawFn, text: str) -> str:
     """A valid file with one to three changes, as YAML."""
-    tree = yaml.safe_load(text)
+    tree = copy.deepcopy(parsed(text))
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(places(tree)))
         value = draw(LEAVES)
@@ -218,7 +224,7 @@ def test_the_files_are_valid_as_they_are(planned: Callable[..., str | None]) -> 
 
 
 COMMON = settings(
-    max_examples=700,
+    max_examples=250,
     deadline=5000,  # none takes seconds
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

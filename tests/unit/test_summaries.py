@@ -12,6 +12,7 @@ import pytest
 
 from scalesweep import summaries
 from scalesweep.errors import UserError
+from scalesweep.keptsummary import keep_summary
 from scalesweep.quantities import QUANTITIES, column, quantities_of, split_column
 from scalesweep.record import write_record
 
@@ -201,34 +202,48 @@ def test_unchanged_records_are_not_read_again(
     point = {"ranks": 2, "mixed": "auto", "items": [1], "none": None}
     paths = [write_run(tmp_path, "a", times(), metrics=metrics, point=point, wall_s=None)]
     paths.append(write_run(tmp_path, "b", times(), point={**point, "mixed": 3}))
-    out = tmp_path / "summary.parquet"
+    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
     frame = summaries.build_summary(paths)
     summaries.write_summary(frame, out)
+    keep_summary(out, kept)
     paths.append(write_run(tmp_path, "c", times(), point=point))
     read: list[str] = []
     original = summaries._read_run
     monkeypatch.setattr(
         summaries, "_read_run", lambda path: read.append(path.parent.name) or original(path)
     )
-    warm = summaries.build_summary(paths, out)
+    warm = summaries.build_summary(paths, kept)
     assert read == ["c"]
     pd.testing.assert_frame_equal(warm, summaries.build_summary(paths))
     assert warm.attrs["metrics"]["data_loading"]["images"]["unit"] == "images/s"
     read.clear()
     os.utime(paths[0], ns=(1, 1))
-    summaries.build_summary(paths[::-1], out)
-    assert read == ["c", "a"]
+    os.utime(paths[1].parent / "samples.npz", ns=(1, 1))
+    summaries.build_summary(paths[::-1], kept)
+    assert read == ["c", "b", "a"]
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 no", None])
-def test_a_damaged_previous_summary_only_costs_time(tmp_path: Path, content: bytes | None) -> None:
+def test_a_damaged_kept_summary_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_run(tmp_path, "a", times())
-    out = tmp_path / "summary.parquet"
-    if content is not None:
-        out.write_bytes(content)
-    assert len(summaries.build_summary([path], out)) == 1
+    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
+    frame = summaries.build_summary([path], kept)
+    summaries.write_summary(frame, out)
+    keep_summary(out, kept)
+    content = kept.read_bytes()
+    flipped = bytearray(content)
+    flipped[len(content) // 2] ^= 1
+    read: list[Path] = []
+    original = summaries._read_run
+    monkeypatch.setattr(summaries, "_read_run", lambda path: read.append(path) or original(path))
+    for damaged in (b"", b"PAR1 no", content[:-1], content[1:], bytes(flipped)):
+        kept.write_bytes(damaged)
+        pd.testing.assert_frame_equal(summaries.build_summary([path], kept), frame)
+        assert read.pop() == path
     pd.DataFrame({"x": [1]}).to_parquet(out)
-    assert len(summaries.build_summary([path], out)) == 1
+    keep_summary(out, kept)
+    assert len(summaries.build_summary([path], kept)) == len(read) == 1
 
 
 def test_summary_of_nothing(tmp_path: Path) -> None:
@@ -256,6 +271,12 @@ def test_bad_records_are_all_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         summaries.build_summary([good, cut, changed, zero, gone, alien])
     message = str(caught.value)
+    broken: dict[str, str] = {}
+    frame = summaries.build_summary([good, cut, changed, gone, alien], broken=broken)
+    assert frame["run_id"].tolist() == ["good"]
+    assert sorted(broken) == ["alien", "changed", "cut", "gone"]
+    assert broken["changed"] == "samples.npz was changed: checksum differs"
+    assert broken["gone"] == "record.json is missing"
     assert "cut: the record is not whole JSON" in message
     assert "changed: samples.npz was changed" in message
     assert "zero: local_times of epoch 0" in message

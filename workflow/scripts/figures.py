@@ -1,6 +1,7 @@
 """Draw the figures of every experiment: SVG, PDF and PNG, and an index of them."""
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 
@@ -17,10 +18,14 @@ def main() -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
+    parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
     args = parser.parse_args()
     plan = read_plan(args.plan)
     studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
-    entries = write_figures(studies, args.out)
+    # Figures are many small objects that live long: looking for garbage took a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(20_000)
+    entries = write_figures(studies, args.out, processes=args.processes)
     print(f"{len(entries)} figures in {args.out}")
 
 

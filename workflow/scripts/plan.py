@@ -4,12 +4,15 @@ import argparse
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.campaignargs import add_campaign, campaign_of
 from scalesweep.cli import run_main
+from scalesweep.errors import UserError
 from scalesweep.estimates import Estimates
+from scalesweep.made import forget_made
 from scalesweep.plan import build_plan, kept_profiles, stamp_state, write_plan
 from scalesweep.plantext import plan_text
 from scalesweep.reread import leave_stale, stale_runs
@@ -19,7 +22,11 @@ from scalesweep.store import scan
 
 
 def main() -> None:
-    """Read the campaign and the state of its runs; write both plan files."""
+    """Read the campaign and the state of its runs; write both plan files.
+
+    With --inventory everything that follows rests on the plan: what new runs have left is read
+    whole, and a record that cannot be trusted is set aside.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     add_campaign(parser)
     parser.add_argument(
@@ -30,12 +37,13 @@ def main() -> None:
     args = parser.parse_args()
     campaign = campaign_of(args)
     runs = campaign.unique_runs()
-    states = leave_stale(runs, scan(campaign.runs_folder, runs))
+    found = scan(campaign.runs_folder, runs, quarantine=args.inventory, verify=args.inventory)
+    states = leave_stale(runs, found)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
-    jobs = campaign.results / "jobs.csv"
     known = {**kept_profiles(campaign), **states}
-    plan = build_plan(campaign, known, shapes, read_jobs(jobs) if jobs.exists() else [])
+    plan = build_plan(campaign, known, shapes, _jobs(campaign.results / "jobs.csv"))
     if args.inventory:
+        forget_made(campaign.results)
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)
     print(plan_text(plan), end="")
@@ -43,6 +51,15 @@ def main() -> None:
     for name, count in stale.items():
         print(f"to be read again: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
+
+
+def _jobs(path: Path) -> list[dict[str, Any]]:
+    """What is known of the campaign's jobs; nothing where the table is damaged: it is made anew."""
+    try:
+        return read_jobs(path)
+    except UserError as error:
+        print(f"warning: {error}")
+        return []
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-import pandas as pd
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
-from scalesweep.errors import UserError
+from scalesweep.made import note_made
 from scalesweep.report import render_report, write_report
 from scalesweep.study import load_study, read_plan
+from scalesweep.tablefiles import read_table
 
 
 def main() -> None:
@@ -26,14 +25,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the page")
     args = parser.parse_args()
     plan = read_plan(args.plan)
-    try:
-        summary = pd.read_parquet(args.summary)
-    except ValueError as error:  # pyarrow's own errors are ValueErrors too
-        raise UserError(f"{args.summary}: not a summary ({error})") from None
+    summary = read_table(args.summary)
     studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)
     html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
     write_report(html, args.out)
+    note_made(args.out.parent)
     print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
 
 

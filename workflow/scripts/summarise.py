@@ -1,14 +1,16 @@
 """Summarise the finished runs of a plan: one row each, as Parquet."""
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
+from scalesweep.errors import UserError
+from scalesweep.keptsummary import keep_summary
 from scalesweep.record import RECORD
+from scalesweep.store import set_aside, tell_set_aside
 from scalesweep.study import read_plan
 from scalesweep.summaries import build_summary, write_summary
 
@@ -19,6 +21,7 @@ def main() -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
     parser.add_argument("--out", type=Path, required=True, help="summary to write (.parquet)")
+    parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
     args = parser.parse_args()
     finished = dict.fromkeys(
         run["run_id"]
@@ -28,12 +31,16 @@ def main() -> None:
     )
     # A copy under another name, because Snakemake deletes outputs before it makes them anew.
     kept = args.out.with_name(f".{args.out.name}.previous")
+    broken: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]
-    summary = build_summary(records, args.out if args.out.is_file() else kept)
+    summary = build_summary(records, kept, broken, args.processes)
+    for run_id, why in broken.items():
+        set_aside(args.runs / run_id, why)
+    if broken:
+        # The plan counts them as done: it is to be made again first.
+        raise UserError(f"{tell_set_aside(broken)}; call snakemake again to measure them anew")
     write_summary(summary, args.out)
-    partial = kept.with_name(f"{kept.name}.tmp")
-    shutil.copyfile(args.out, partial)
-    partial.replace(kept)
+    keep_summary(args.out, kept)
     print(f"{len(summary)} finished runs summarised in {args.out}")
 
 

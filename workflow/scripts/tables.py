@@ -4,16 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-import pandas as pd
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
-from scalesweep.errors import UserError
 from scalesweep.profiletables import functions_table
 from scalesweep.sites import summaries_elsewhere
 from scalesweep.study import read_plan
-from scalesweep.tablefiles import write_tables
+from scalesweep.tablefiles import read_table, write_tables
 from scalesweep.tables import make_tables
 
 
@@ -26,10 +23,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
     args = parser.parse_args()
     plan = read_plan(args.plan)
-    try:
-        summary = pd.read_parquet(args.summary)
-    except ValueError as error:  # pyarrow's own errors are ValueErrors too
-        raise UserError(f"{args.summary}: not a summary ({error})") from None
+    summary = read_table(args.summary)
     run_ids = dict.fromkeys(run["run_id"] for e in plan["experiments"] for run in e["runs"])
     tables = make_tables(summary, plan, summaries_elsewhere(args.runs, run_ids), args.runs)
     for experiment in plan["experiments"]:

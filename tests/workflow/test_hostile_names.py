@@ -1,0 +1,258 @@
+"""Names and values full of what a shell, a path or a page could take for its own.
+
+They reach commands, files and the report as they are, or are refused by name; nothing is ever run
+that nobody has asked for, and nothing is written beside the results and the data.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from snakemake.cli import parse_config
+
+import scalesweep.benchmark
+import scalesweep.site
+from scalesweep.campaign import load_campaign
+from scalesweep.errors import UserError
+from scalesweep.prepare import _check_names, prepare
+from scalesweep.workflow import report_command
+from tests.conftest import ROOT, Project, make_project
+
+SHELL = "$(touch pwned) `touch pwned`; touch pwned & touch 'pwned' || \"touch pwned\" > pwned"
+HTML = "<script>alert('pwned')</script><img src=x onerror=alert(1)>&amp;]]>"
+PATHS = "../../../pwned\\../%s%n {text} {{text}} $HOME ~ * ? # ! é\u202e"
+TEXTS = ["plain", SHELL, HTML, PATHS]
+
+BENCHMARK: dict[str, Any] = {
+    "name": "hostile",
+    "version": 1,
+    "summary": HTML,
+    "parameters": {
+        "ranks": {"type": "integer", "default": 1, "doc": SHELL},
+        "ranks_per_node": {"type": "integer", "default": 8, "doc": HTML},
+        "text": {"type": "string", "default": "plain", "doc": HTML + PATHS, "unit": HTML},
+    },
+    "data": {
+        "program": "stage.py", "parameters": ["text"], "files": {"train": "1"},
+        "bytes_per_file": "10",
+    },
+    "refuse": [{"when": "ranks == 3", "reason": HTML + SHELL}],
+    "env": {"HOSTILE_ENV": "text"},
+    "command": ["{python}", "{benchmark}/main.py", "{run_file}", "{text}", "--text={text}",
+                "{program:p}", SHELL, "{{text}}"],
+    "result": "native",
+}  # fmt: skip
+MAIN = """
+import json, os, sys
+from pathlib import Path
+
+run = json.loads(Path(sys.argv[1]).read_text())
+if run["params"]["text"] == "fail":
+    sys.exit("error: <script>alert('pwned')</script> $(touch pwned)")
+told = {"argv": sys.argv[2:], "env": [os.environ[f"HOSTILE_{n}"] for n in ("ENV", "SITE", "SET")]}
+told["data"] = sorted(path.name for path in Path(run["data"], "train").iterdir())
+metric = {"value": 1.5, "unit": "<b>$x$", "better": "lower", "scope": "total"}
+native = {
+    "phases": {"timed": 1.0, run["params"]["text"]: 1.0}, "metrics": {"speed": metric}, "work": {},
+    "resources": {"hosts": [run["params"]["text"]], "slurm_nodes": [None]},
+    "environment": {"ranks": [{"host": run["params"]["text"]}],
+                    "versions": {"python": run["params"]["text"]}, "variables": {}},
+    "notes": told,
+}
+Path(run["out"], "native.json").write_text(json.dumps(native))
+"""
+STAGE = """
+import argparse, json
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+for name in ("--out", "--train", "--params", "--workers", "--reserve-gb"):
+    parser.add_argument(name)
+args = parser.parse_args()
+folder = Path(args.out, "train")
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "part-000000").write_text(json.loads(args.params)["text"])
+"""
+
+
+class Page(HTMLParser):
+    """Scripts, handlers and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.inside: list[str] = []
+        self.bad: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "style"):
+            self.inside.append(tag)
+        self.bad += [f"{tag} {name}" for name, _ in attrs if name.startswith("on")]
+        self.bad += [tag] if tag == "img" else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.inside and self.inside[-1] == tag:
+            self.inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "script" in self.inside and "pwned" in data:
+            self.bad.append(data)
+        self.text += "" if self.inside else data
+
+
+def files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
+def write_hostile(project: Project, campaign: dict[str, Any], site: dict[str, Any]) -> None:
+    folder = project.path / "workflow" / "benchmarks" / "hostile"
+    folder.mkdir()
+    (folder / "benchmark.yaml").write_text(yaml.safe_dump(BENCHMARK))
+    (folder / "main.py").write_text(MAIN)
+    (folder / "stage.py").write_text(STAGE)
+    (project.path / "config" / "sites" / "evil.yaml").write_text(yaml.safe_dump(site))
+    (project.path / "c $(touch pwned)'s.yaml").write_text(yaml.safe_dump(campaign))
+
+
+SITE: dict[str, Any] = {
+    "site": "evil", "description": HTML, "nodes": 4, "oversubscribe": True, "reserve_disk_gb": 0,
+    "data": "da ta $(touch pwned)'s", "node_local": f"/tmp/{SHELL}", "power": "off",
+    "env": {"HOSTILE_SITE": SHELL}, "prologue": ["export HOSTILE_SET='<b> $(touch pwned)'"],
+    "programs": {"p": "./pro gram $(touch pwned)'\"s.sh"},
+    "launch": {"single": [], "multi": []},
+}  # fmt: skip
+CAMPAIGN: dict[str, Any] = {
+    "campaign": "c", "description": HTML + SHELL + PATHS, "site": "evil",
+    "results": "re sults/it's \"$(touch pwned)\" `touch pwned`; & # x",
+    "experiments": {
+        "e": {
+            "benchmark": "hostile", "description": HTML, "axes": {"text": [*TEXTS, "fail"]},
+            "exclude": [{"when": "text == 'none'", "reason": HTML}],
+        }
+    },
+}  # fmt: skip
+
+
+def test_a_hostile_campaign_runs_safely(tmp_path: Path) -> None:
+    project = make_project(tmp_path / 'it\'s a "$(touch pwned)" `touch pwned`; pro ject')
+    write_hostile(project, CAMPAIGN, SITE)
+    (project.path / SITE["programs"]["p"]).touch()
+    before = set(files(tmp_path))
+    done = project.snakemake("--configfile", "c $(touch pwned)'s.yaml")
+    assert done.returncode != 0  # one of its runs fails
+    assert "report of what succeeded" in done.stdout + done.stderr, done.stdout + done.stderr
+    results = project.path / CAMPAIGN["results"]
+    data = project.path / SITE["data"]
+    allowed = (results, data, project.path / ".snakemake", project.path / "home")
+    for path in set(files(tmp_path)) - before:
+        assert any(path.is_relative_to(one) or one.is_relative_to(path) for one in allowed), path
+        assert path.name != "pwned"
+    assert not Path("/tmp/pwned").exists()
+
+    records = [json.loads(p.read_bytes()) for p in results.glob("runs/evil/*/record.json")]
+    assert sorted(record["point"]["text"] for record in records) == sorted(TEXTS)
+    program = str(project.path.resolve() / SITE["programs"]["p"].removeprefix("./"))
+    for record in records:
+        text = record["point"]["text"]
+        assert record["notes"] == {
+            "argv": [text, f"--text={text}", program, SHELL, "{text}"],
+            "env": [text, SHELL, "<b> $(touch pwned)"],
+            "data": ["part-000000"],
+        }
+    assert sorted(p.read_text() for p in data.glob("*/train/part-*")) == sorted([*TEXTS, "fail"])
+    with (results / "plan.csv").open() as file:
+        assert sorted(row["text"] for row in csv.DictReader(file)) == sorted([*TEXTS, "fail"])
+
+    page = Page((results / "report.html").read_text())
+    assert page.bad == []
+    failed = "<script>alert('pwned')</script> $(touch pwned)"
+    assert all(text in page.text for text in (HTML, SHELL, failed, "NON_ZERO_EXIT"))
+    figures = list(results.glob("figures/*/*.svg"))
+    assert figures
+    for figure in figures:
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse(figure).iter()}
+        assert not {"script", "img", "foreignObject"} & tags
+
+
+REFUSED = {
+    "campaign": ({"campaign": "a$(touch pwned)"}, {}, "campaign: 'a$(touch pwned)' is not allowed"),
+    "campaign with a line feed": ({"campaign": "a\n"}, {}, "campaign: 'a\\n' is not allowed"),
+    "experiment": (
+        {"experiments": {"../e": {"benchmark": "hostile"}}}, {},
+        "experiments: '../e' is not allowed: letters",
+    ),
+    "benchmark": (
+        {"experiments": {"e": {"benchmark": "../hostile"}}}, {},
+        "experiments.e.benchmark: '../hostile' is not allowed",
+    ),
+    "profile": (
+        {"experiments": {"e": {"benchmark": "hostile", "profile": "$(touch pwned)"}}}, {},
+        "experiments.e.profile",
+    ),
+    "site": ({"site": "../../evil"}, {}, "site: '../../evil' is not"),
+    "results with a place": ({"results": "a{text}b"}, {}, "no '{' in it"),
+    "results with a variable of Snakemake's": ({"results": "a<b>"}, {}, "no '<' in it"),
+    "results like an option": ({"results": "-rf"}, {}, "no '-' in front"),
+    "results with a line feed": ({"results": "a\nb"}, {}, "no '\\n' in it"),
+    "data with a place": ({}, {"data": "a{b}"}, "no '{' in it"),
+    "a variable's name": ({}, {"env": {"A=$(touch pwned)": "x"}}, "env: 'A=$(touch"),
+    "a program's name": ({}, {"programs": {"../p": "x"}}, "programs: '../p' is not"),
+    "a NUL": ({"description": "a\0b"}, {}, "a character that is none: '\\x00'"),
+    "a place of the launcher's": (
+        {"experiments": {"e": {"benchmark": "hostile", "axes": {"text": ["{out}"]}}}}, {},
+        "text = '{out}': no {out} in a value",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_refused_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, site, told = REFUSED[name]
+    (tmp_path / "config" / "sites").mkdir(parents=True)
+    (tmp_path / "workflow" / "benchmarks").mkdir(parents=True)
+    write_hostile(Project(tmp_path), {**CAMPAIGN, **campaign}, {**SITE, **site})
+    monkeypatch.setattr(scalesweep.benchmark, "BENCHMARKS", tmp_path / "workflow" / "benchmarks")
+    monkeypatch.setattr(scalesweep.site, "SITES", tmp_path / "config" / "sites")
+    monkeypatch.chdir(tmp_path)
+    before = set(files(tmp_path))
+    with pytest.raises(UserError) as caught:
+        prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, Path("x"), False, lambda: False)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert set(files(tmp_path)) == before
+
+
+def test_paths_that_slurms_plugin_would_run_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It puts a job's command between double quotes.
+    monkeypatch.chdir(tmp_path)
+    for name, refused in (("a $(touch pwned)", "no $ in it"), ("a`b", "no ` in it"), ("a b", "")):
+        campaign = load_campaign(ROOT / "config" / "config.yaml", "local", name)
+        _check_names(campaign, cluster=False)
+        if not refused:
+            _check_names(campaign, cluster=True)
+            continue
+        with pytest.raises(
+            UserError, match=f"results: .*{re.escape(refused)} with --profile slurm"
+        ):
+            _check_names(campaign, cluster=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["007", "a #b", "a: b", "[x]", SHELL, PATHS, "null", "'q'", "1e3", " a ", "\\"]
+)
+def test_a_results_folder_comes_back_from_snakemakes_command_line(name: str) -> None:
+    words = report_command("Snakefile", Path("c.yaml"), "007", name)
+    begin = words.index("--config") + 1
+    found = parse_config(words[begin : words.index("--")])
+    assert found == {"pending": "ignore", "site": "007", "results": name}
