@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo test lint format bench lock slurm-up slurm-down clean
+.PHONY: help setup demo test lint format bench soak lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -9,7 +9,8 @@ help:
 	@echo "make test   set up .venv, run every test"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make slurm-up, make slurm-down   boot and end a Slurm of 4 nodes on this machine"
-	@echo "make bench  measure what this project claims about speed"
+	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
+	@echo "make soak   kill everything that takes part in a campaign, in every phase, and compare"
 	@echo "make lock   resolve requirements.lock anew"
 
 setup:
@@ -36,9 +37,11 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@mkdir -p results/bench
-	@for name in data_loading cnn_training cosmoflow_training nt3 workflow slurm_job power; do \
-	    python bench/$$name.py --json results/bench/$$name.json || exit 1; done
+	@python bench/table.py $(BENCH)
+
+# kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
+soak: setup
+	@python tests/soak/kills.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 # A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).
 SLURM_FOLDER ?= /tmp/slurm-test

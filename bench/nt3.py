@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import ratio, take_turns, write_json
+from pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "nt3"
@@ -174,6 +174,13 @@ def main() -> int:
             "epochs": compare_epochs(4 * args.rounds),
         }
     print_report(report)
+    readers, epochs = report["readers"], report["epochs"]
+    report["figures"] = [
+        *(figure(f"pandas / {name}", r["pandas_over_this"], "x") for name, r in readers.items()),
+        figure("savetxt / our CSV writer", report["writers"]["savetxt_over_own"], "x"),
+        figure("an epoch / the bare loop", epochs["own_over_bare"], "x"),
+        figure("Keras's fit / an epoch", epochs["keras_fit_over_own"], "x"),
+    ]
     write_json(report, args.json)
     ranks.stop()
     return 0

@@ -1,4 +1,9 @@
-"""What the benchmarks of this folder share: taking turns, ratios of pairs, and their JSON."""
+"""What the benchmarks of this folder share: taking turns, ratios of pairs, and their JSON.
+
+The JSON of every script has, beside whatever it likes, a list ``figures`` of rows, which
+bench/table.py prints as one table: ``{"name": str, "value": float, "unit": str,
+"bound": float|null, "better": "lower"|"higher"}``. A row without a bound is for information.
+"""
 
 import json
 import random
@@ -30,6 +35,32 @@ def take_turns(
 def ratio(ones: list[float], others: list[float]) -> float:
     """Return the median over rounds of one / other."""
     return statistics.median(a / b for a, b in zip(ones, others, strict=True))
+
+
+def figure(
+    name: str, value: float, unit: str, bound: float | None = None, better: str = "lower"
+) -> dict[str, Any]:
+    """One row of the table that bench/table.py prints.
+
+    ``bound`` is what ``value`` must not exceed, or with ``better`` = "higher" not fall below.
+    """
+    assert better in ("lower", "higher"), better
+    return {"name": name, "value": float(value), "unit": unit, "bound": bound, "better": better}
+
+
+def within(row: Mapping[str, Any]) -> bool | None:
+    """Whether a row keeps its bound; None if it has none."""
+    if row["bound"] is None:
+        return None
+    value, bound = row["value"], row["bound"]
+    return bool(value >= bound if row["better"] == "higher" else value <= bound)
+
+
+def line(row: Mapping[str, Any]) -> str:
+    """A row for people: name, value, and its bound with whether it is kept."""
+    kept = {True: "kept", False: "NOT KEPT", None: ""}[within(row)]
+    bound = "" if row["bound"] is None else f"bound {row['bound']:.4g}"
+    return f"{row['name']:66} {row['value']:9.2f} {row['unit']:3} {bound:12} {kept}".rstrip()
 
 
 def write_json(report: Any, path: Path | None) -> None:

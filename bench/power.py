@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairs import write_json
+from pairs import figure, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -139,6 +139,13 @@ def main() -> None:
     print(f"sampler: {result['start_cpu_s']:.3f} CPU seconds to start, {per_sample:.5f} per sample")
     print(f"a launch takes {result['launch_ms_nothing']:.2f} ms longer where nothing can be read")
     print(f"and {result['launch_ms_sampler']:.0f} ms longer with a sampler")
+    result["figures"] = [
+        figure("a program beside a sampler / alone", result["ratio"], "x"),
+        figure("the same, of the fastest", result["ratio_of_the_fastest"], "x"),
+        figure("a sampler's CPU per sample", 1000 * per_sample, "ms"),
+        figure("a launch with nothing to read, more", result["launch_ms_nothing"], "ms"),
+        figure("a launch with a sampler, more", result["launch_ms_sampler"], "ms"),
+    ]
     write_json(result, given.json)
 
 

@@ -2,7 +2,7 @@
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by
-phase. Missing (None) where a record has none.
+phase; ``_facts``: where and with what it ran. Missing (None) where a record has none.
 """
 
 import json
@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scalesweep.errors import UserError
 from scalesweep.power.domains import POWER
 from scalesweep.powerdata import energy_between, read_power
+from scalesweep.provenance import FACTS, facts_text
 from scalesweep.quantities import ACCURACY_CURVES, EPOCH_CURVES
 
-CURVES = ("_epochs", "_phases", "_energy")
+CURVES = ("_epochs", "_phases", "_energy", FACTS)
 
 
 def curves_of(
@@ -36,6 +37,7 @@ def curves_of(
         "_epochs": _epochs(record, samples, folder),
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
+        FACTS: facts_text(record),
     }
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Facts = tuple[tuple[str, str], ...]
+# Kinds of hosts of a run: facts, and the hosts that they are true of.
+Hardware = tuple[tuple[Facts, tuple[str, ...]], ...]
 
 
 @dataclass
@@ -29,22 +31,34 @@ class Mismatch:
     runs: list[str] = field(default_factory=list)
 
 
-def hosts_of(environment: Mapping[str, Any]) -> tuple[tuple[str, Facts], ...]:
-    """Hardware facts of each host of a run, from its record's ``environment``.
+def hosts_of(environment: Mapping[str, Any]) -> Hardware:
+    """Hardware facts of the hosts of a run, from its record's ``environment``.
 
     Native programs tell of every host (``ranks[i].hardware``); of others the host of the
     launcher is known (``node``).
     """
-    found: dict[str, Facts] = {}
+    kinds: dict[Facts, list[str]] = {}
+    hosts: set[str] = set()
+    before: Any = None
     for rank in environment.get("ranks") or []:
-        if isinstance(rank, dict) and isinstance(rank.get("hardware"), dict):
-            name = rank.get("slurm_node") or rank.get("host")
-            found.setdefault(str(name), _facts(rank["hardware"]))
+        hardware = rank.get("hardware") if isinstance(rank, dict) else None
+        if not isinstance(hardware, dict):
+            continue
+        name = str(rank.get("slurm_node") or rank.get("host"))
+        if name in hosts:
+            continue
+        hosts.add(name)
+        # A thousand hosts alike are told of one after the other.
+        if hardware != before:
+            before = hardware
+            alike = kinds.setdefault(_facts(hardware), [])
+        alike.append(name)
     node = environment.get("node")
-    if not found and isinstance(node, dict) and node.get("cpu_model"):
+    if not kinds and isinstance(node, dict) and node.get("cpu_model"):
         gpus = [{"name": gpu.get("name")} for gpu in node.get("gpus") or []]
-        found[str(node.get("host"))] = _facts({**node, "cpus": node.get("cores"), "gpus": gpus})
-    return tuple(found.items())
+        told = _facts({**node, "cpus": node.get("cores"), "gpus": gpus})
+        kinds[told] = [str(node.get("host"))]
+    return tuple((facts, tuple(names)) for facts, names in kinds.items())
 
 
 def _facts(hardware: Mapping[str, Any]) -> Facts:
@@ -83,25 +97,25 @@ def _counted(values: Iterable[Any]) -> str:
     return " and ".join(f"{count} x {value}" for value, count in sorted(found.items()))
 
 
-def machines(runs: Iterable[tuple[tuple[str, Facts], ...]]) -> list[Machine]:
+def machines(runs: Iterable[Hardware]) -> list[Machine]:
     """Kinds of hosts by falling number of runs."""
     found: dict[Facts, Machine] = {}
-    for hosts in runs:
-        for facts in dict.fromkeys(facts for _, facts in hosts):
-            found.setdefault(facts, Machine(dict(facts))).runs += 1
-        for host, facts in hosts:
-            found[facts].hosts[host] = None
+    for kinds in runs:
+        for facts, hosts in kinds:
+            machine = found.setdefault(facts, Machine(dict(facts)))
+            machine.runs += 1
+            machine.hosts.update(dict.fromkeys(hosts))
     return sorted(found.values(), key=lambda machine: -machine.runs)
 
 
-def mismatches(runs: Mapping[str, tuple[tuple[str, Facts], ...]]) -> list[Mismatch]:
+def mismatches(runs: Mapping[str, Hardware]) -> list[Mismatch]:
     """Facts in which the ranks of one run had unlike hardware, with the runs; ``runs`` by id."""
     found: dict[tuple[str, str], Mismatch] = {}
-    for run_id, hosts in runs.items():
-        for fact in dict.fromkeys(name for _, facts in hosts for name, _ in facts):
+    for run_id, kinds in runs.items():
+        for fact in dict.fromkeys(name for facts, _ in kinds for name, _ in facts):
             values: dict[str, list[str]] = {}
-            for host, facts in hosts:
-                values.setdefault(dict(facts).get(fact, "unknown"), []).append(host)
+            for facts, hosts in kinds:
+                values.setdefault(dict(facts).get(fact, "unknown"), []).extend(hosts)
             clocks = fact.startswith("GPU ") and "clock" in fact
             if len(values) > 1 or (clocks and any(" and " in value for value in values)):
                 key = (fact, " / ".join(sorted(values)))

@@ -4,7 +4,6 @@ What cannot be read is null, never guessed.
 """
 
 import os
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,13 +58,13 @@ def host_facts() -> dict[str, Any]:
     memory = _proc_value("/proc/meminfo", "MemTotal")
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
-        "host": platform.node(),
+        "host": os.uname().nodename,
         "cpu_model": _proc_value("/proc/cpuinfo", "model name"),
         "cores": os.cpu_count(),
         "affinity": cpu_set(os.sched_getaffinity(0)),
         "governor": governor,
         "memory_bytes": int(memory.split()[0]) * 1024 if memory else None,
-        "kernel": platform.release(),
+        "kernel": os.uname().release,
         "gpus": _gpus(),
     }
 

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 from typing import Any
 
-from scalesweep.hardware import Facts, hosts_of
+from scalesweep.hardware import Hardware, hosts_of
 from scalesweep.presentation import finite
-from scalesweep.record import RECORD
+
+FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
 
 # Set by launchers for each rank or job: they say where a run was, not how it was steered.
 _PLACE = re.compile(
@@ -47,7 +49,7 @@ class RunFacts:
     ended: str
     wall_s: float | None
     attempt: int
-    hardware: tuple[tuple[str, Facts], ...] = ()  # host -> facts
+    hardware: Hardware = ()
     energy: EnergyFacts | None = None  # None where the record says nothing of it
 
 
@@ -67,13 +69,14 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
     environment = _mapping(record.get("environment"))
     resources = _mapping(record.get("resources"))
     ranks = [rank for rank in environment.get("ranks") or [] if isinstance(rank, dict)]
+    affinities = [rank["affinity"] for rank in ranks if rank.get("affinity") is not None]
     nodes = resources.get("slurm_nodes") or []
     hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
     wall = record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
-        tuple(dict.fromkeys(str(host) for host in hosts)),
-        tuple(dict.fromkeys(str(r["affinity"]) for r in ranks if r.get("affinity") is not None)),
+        tuple(dict.fromkeys(map(str, hosts))),
+        tuple(dict.fromkeys(map(str, affinities))),
         str(record.get("source")),
         str(record.get("started") or ""),
         str(record.get("ended") or ""),
@@ -144,14 +147,43 @@ def _environment(
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
-def read_facts(runs: Path, run_ids: Iterable[str]) -> dict[str, RunFacts]:
-    """Facts of every run whose record can be read; the others are left out."""
+def facts_text(record: Mapping[str, Any]) -> str:
+    """``run_facts`` of a record as JSON text; ``read_facts`` is its inverse."""
+    facts = run_facts(record)
+    content = {name: getattr(facts, name) for name in RunFacts.__dataclass_fields__}
+    # Usually all hosts are alike, and then named once.
+    content["hardware"] = [
+        (told, None if hosts == facts.hosts else hosts) for told, hosts in facts.hardware
+    ]
+    content["energy"] = None if facts.energy is None else vars(facts.energy)
+    return json.dumps(content, separators=(",", ":"))
+
+
+def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
+    """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
     found = {}
-    for run_id in run_ids:
-        record = read_json(runs / run_id / RECORD)
-        if record is not None:
-            found[run_id] = run_facts(record)
+    for run_id, text in zip(run_ids, texts, strict=True):
+        if not isinstance(text, str):
+            continue
+        content = json.loads(text)
+        hosts = tuple(map(intern, content["hosts"]))  # one text, however many runs were there
+        content["hosts"] = hosts
+        content["environment"] = _pairs(content["environment"])
+        content["affinities"] = tuple(content["affinities"])
+        content["hardware"] = tuple(
+            (_pairs(told), hosts if some is None else tuple(map(intern, some)))
+            for told, some in content["hardware"]
+        )
+        if content["energy"] is not None:
+            energy = content["energy"]
+            several = {name: tuple(energy[name]) for name in ("sources", "notes")}
+            content["energy"] = EnergyFacts(**{**energy, **several})
+        found[run_id] = RunFacts(**content)
     return found
+
+
+def _pairs(told: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in told])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

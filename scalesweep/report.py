@@ -17,7 +17,7 @@ from scalesweep.errors import UserError
 from scalesweep.findings import find
 from scalesweep.hardware import machines, mismatches
 from scalesweep.presentation import PHASES, counted, listed, number, seconds_text, text_of
-from scalesweep.provenance import RunFacts, differences, group, read_facts
+from scalesweep.provenance import FACTS, RunFacts, differences, group, read_facts
 from scalesweep.quantities import QUANTITIES
 from scalesweep.record import RECORD, read_failure, write_atomic
 from scalesweep.reportaccuracy import DEFINITIONS, section_of, training_sections
@@ -76,7 +76,7 @@ def render_report(
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.plan["runs"]}
     done = [run_id for run_id, status in statuses.items() if status == "done"]
-    facts = read_facts(runs, done)
+    facts = _facts(summary, done)
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
     index = _read_index(figures)
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
@@ -150,6 +150,14 @@ def render_report(
         **FILTERS,
     }
     return environment.get_template(TEMPLATE).render(context)
+
+
+def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]:
+    """Facts of these runs, in this order, as the summary has them."""
+    if FACTS not in summary:
+        return {}
+    found = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
+    return {run_id: found[run_id] for run_id in run_ids if run_id in found}
 
 
 def write_report(html: str, out: Path) -> None:
@@ -287,6 +295,7 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
                 "lines": [
                     str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
                 ][-MAX_LINES:],
+                "stacks": _stacks(failure),
                 "runs": [],
             },
         )
@@ -298,6 +307,21 @@ def _failures(study: Study, runs: Path, links: Links, budget: dict[str, int]) ->
         told = {name: failure.get(name) for name in ("attempt", "job_id")}
         row["runs"].append({"run": run, **told, "logs": logs})
     return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
+
+
+def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Where the ranks stood when the time was up, those that held the others up first."""
+    groups = failure.get("stacks")
+    return [
+        {
+            "ranks": str(one.get("ranks") or f"{one.get('count')} without numbers")[:MAX_LINE],
+            "phase": text_of(one.get("phase")),
+            "still": seconds_text(one.get("still_s")),
+            "where": str(one.get("where"))[: 2 * MAX_LINE],
+        }
+        for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
+        if isinstance(one, dict)
+    ]
 
 
 def _excluded(study: Study) -> list[tuple[str, Mapping[str, Any]]]:

@@ -6,7 +6,7 @@ folder, as do its samples and failure.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from typing import Any
 from scalesweep.campaign import Experiment, Run
 from scalesweep.errors import UserError
 from scalesweep.extract import LogsGone
-from scalesweep.foreign import EXTRACTED, read_attempt, read_result
+from scalesweep.foreign import read_attempt, read_result
 from scalesweep.lock import only_one
 from scalesweep.patterns import Extract
 from scalesweep.power.domains import POWER
 from scalesweep.power.outcome import metrics_of
 from scalesweep.power.run import publish
 from scalesweep.record import (
+    EXTRACTED,
     FAILURE,
     RECORD,
     SAMPLES,
@@ -57,7 +58,7 @@ def leave_stale(
     runs: Mapping[str, tuple[Experiment, Run]], states: dict[str, RunState]
 ) -> dict[str, RunState]:
     """The states, with nothing left to run for the runs whose logs are to be read again."""
-    stale = {i: replace(states[i], unread=True) for i in stale_runs(runs, states)}
+    stale = {i: states[i]._replace(unread=True) for i in stale_runs(runs, states)}
     return {**states, **stale} if stale else states
 
 

@@ -37,8 +37,18 @@ def _write_by_rename(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(temporary)
         temporary.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # of a full disk the system names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same columns without ``attrs``, of which pandas makes a copy for each column taken."""
+    bare = frame.copy(deep=False)
+    bare.attrs = {}
+    return bare
 
 
 def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[str, str]]) -> None:
@@ -46,7 +56,7 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
 
     ``fields`` maps columns to text kept as metadata of that column in the file's schema.
     """
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = pa.Table.from_pandas(without_attrs(frame), preserve_index=False)
     schema = pa.schema(
         [field.with_metadata(dict(fields.get(field.name, {}))) for field in table.schema]
     )
@@ -54,6 +64,14 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
     metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
     table = table.cast(schema.with_metadata(metadata))
     _write_by_rename(path, lambda target: pq.write_table(table, target, compression="zstd"))
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a summary or table; raises UserError if it is not there or not whole."""
+    try:
+        return pd.read_parquet(path)
+    except Exception as error:  # of Thrift, JSON, pandas and the file system, by what is damaged
+        raise UserError(f"{path}: not a readable table ({error})") from None
 
 
 def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> None:

@@ -15,6 +15,7 @@ import pandas as pd
 from scalesweep.axes import series_parameters
 from scalesweep.comparisons import make_comparisons, site_table
 from scalesweep.pointdata import Data, Floats, Measure, Point
+from scalesweep.provenance import FACTS, read_facts
 from scalesweep.quantities import (
     EPOCH_PHASES,
     STATS,
@@ -22,17 +23,19 @@ from scalesweep.quantities import (
     column,
     units_of,
 )
-from scalesweep.record import canonical_json
+from scalesweep.record import canonical_json, digest_of
 from scalesweep.scores import score_table
 from scalesweep.stats import (
     coefficient_of_variation,
-    mean_interval,
+    mean_bounds,
     outliers,
     pooled_std,
     ratio_interval,
 )
 from scalesweep.summaries import typed_values
 from scalesweep.trainingtables import training_tables
+
+NAMED_HOSTS = 3
 
 
 def make_tables(
@@ -47,7 +50,8 @@ def make_tables(
     folder of the runs, of which some leave power.csv. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target. Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
+    target; the control point has ``runs`` and ``points`` only. Each frame's ``attrs["units"]``
+    maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
@@ -64,7 +68,7 @@ def make_tables(
         if len(set(data.axes) - {data.scale, *experiment["scale_parameters"]}) >= 2:
             tables["threads"] = _threads(data, points, statistics)
         tables |= make_comparisons(data, points)
-        if elsewhere:
+        if elsewhere and not experiment.get("control"):
             others = {
                 site: Data(frame, experiment, elsewhere=True) for site, frame in elsewhere.items()
             }
@@ -72,7 +76,8 @@ def make_tables(
             tables |= {} if sites is None else {"sites": sites}
         for frame in tables.values():
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
-        tables |= training_tables(data, points, runs) | score_table(data, points)
+        if not experiment.get("control"):
+            tables |= training_tables(data, points, runs) | score_table(data, points)
         result[experiment["name"]] = tables
     return result
 
@@ -95,6 +100,8 @@ def _runs(data: Data, points: Sequence[Point]) -> pd.DataFrame:
         for stat in ("mean", "std") if phase in EPOCH_PHASES else ("mean",):
             padded = np.append(data.numbers(metric, stat, phase), math.nan)
             table[column(metric, stat, phase)] = padded[index]
+    if data.experiment.get("control"):
+        table["hosts"] = _taken(_host_sets(data), rows)
     table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
     named = _outliers(data, points)
     table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
@@ -103,6 +110,20 @@ def _runs(data: Data, points: Sequence[Point]) -> pd.DataFrame:
 
 def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
     return typed_values([None if row is None else values[row] for row in rows])
+
+
+def _host_sets(data: Data) -> list[str | None]:
+    """Where each run of the summary was: the names of few hosts, of many what tells them apart."""
+    run_ids = data.summary["run_id"].tolist()
+    texts = zip(run_ids, data.texts(FACTS), strict=True)
+    facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
+    names = {run_id: sorted(told.hosts) for run_id, told in facts.items() if told.hosts}
+    words = {
+        run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
+        else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
+        for run_id, hosts in names.items()
+    }  # fmt: skip
+    return [words.get(run_id) for run_id in run_ids]
 
 
 def _outliers(data: Data, points: Sequence[Point]) -> dict[str, str]:
@@ -133,39 +154,42 @@ def _identity(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
 
 def _statistics(data: Data, points: Sequence[Point]) -> dict[str, Floats]:
     """Statistics of every measure over the repeats of every point, by column name."""
+    # [point, repeat]: rows of the summary, and one more, NaN, where a point has fewer.
+    most = max((point.rows.size for point in points), default=0)
+    index = np.full((len(points), most), -1)
+    for place, point in enumerate(points):
+        index[place, : point.rows.size] = point.rows
     result = {}
     for metric, phase in data.measures:
-        means = data.numbers(metric, "mean", phase)
-        stds = data.numbers(metric, "std", phase)
-        rows = [_over_repeats(means[point.rows], stds[point.rows]) for point in points]
-        for stat, values in zip(STATS, np.array(rows).reshape(-1, len(STATS)).T, strict=True):
+        means, stds = (
+            np.append(data.numbers(metric, stat, phase), math.nan)[index]
+            for stat in ("mean", "std")
+        )
+        rows = _over_repeats(means, stds)
+        for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
 
 
-def _over_repeats(means: Floats, stds: Floats) -> tuple[float, ...]:
-    """Mean, median, std, low, high and cv over repeats, in the order of ``STATS``.
+def _over_repeats(means: Floats, stds: Floats) -> Floats:
+    """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
 
-    A number that has no spread within its run (a plain metric) is one value per repeat: ``std``
-    is then that of those values, and missing for one repeat.
+    Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
+    value per repeat: ``std`` is then that of those values, and missing for one repeat.
     """
     there = np.isfinite(means)
-    means, stds = means[there], stds[there]
-    if means.size == 0:
-        return (math.nan,) * len(STATS)
-    if np.isfinite(stds).all():
-        std = pooled_std(means, stds)
-    else:
-        std = float(means.std()) if means.size > 1 else math.nan
-    interval = mean_interval(means)
-    return (
-        float(means.mean()),
-        float(np.median(means)),
-        std,
-        interval.low,
-        interval.high,
-        coefficient_of_variation(means),
-    )
+    counts = there.sum(axis=1)
+    result = np.full((len(means), len(STATS)), math.nan)
+    # Points with equally many repeats at once.
+    for count in set(counts.tolist()) - {0}:
+        some = counts == count
+        mean, std = (array[some][there[some]].reshape(-1, count) for array in (means, stds))
+        pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
+        known = np.isfinite(std).all(axis=1)
+        pooled[known] = pooled_std(mean[known], std[known])
+        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean).T]
+        result[some] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
+    return result
 
 
 def _series(data: Data, points: Sequence[Point]) -> list[list[int]]:

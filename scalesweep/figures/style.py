@@ -32,6 +32,7 @@ RC: dict[str, Any] = {
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # nothing stands on top of axes: where it would be found to fit
     "axes.labelsize": 9,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,

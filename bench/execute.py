@@ -1,0 +1,158 @@
+"""What executing runs costs beyond their programs: CPU seconds of 1,000 trivial runs, three ways.
+
+In one run: `snakemake` executes a campaign of the tests' toy benchmark, whose program writes a few
+numbers by NumPy, the least that a benchmark of ours leaves; a bash loop starts the same launchers
+(no Snakemake); and a bash loop starts the same programs (nothing around them). User and system
+time of all processes; half of each loop comes before Snakemake, half after it, because a machine
+drifts. The chain behind the runs (plan to report) is not part of it.
+
+Then the launcher's own start: from the start of its process until that of its program, which tells
+when it was; beside it an interpreter that does nothing. With the bytecode that the first launch
+has left, and without any.
+
+    python bench/execute.py [--json FILE] [--runs N] [--starts N]
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pairs import figure, write_json
+from projects import Cost, campaign, environment, project, snakemake, timed
+
+from scalesweep.orders import read_order, write_order
+
+BOUND, START_BOUND_MS = 3.0, 100.0
+# Orders and run files of all runs, as the launcher would get and write them, in folders beside.
+PREPARE = """
+import json, sys
+from pathlib import Path
+from scalesweep.campaign import load_campaign
+from scalesweep.orders import write_order
+from scalesweep.runs import run_spec
+campaign = load_campaign(Path(sys.argv[1]))
+for number, (experiment, run) in enumerate(campaign.unique_runs().values()):
+    order = run_spec(campaign, experiment, run)
+    folder = Path("launchers", f"{number}", run.run_id)
+    write_order(Path("launchers", f"{number}.json"), {**order, "folder": str(folder)})
+    out = Path("programs", str(number)).absolute()
+    out.mkdir(parents=True)
+    keys = ("run_id", "benchmark", "version", "params", "repeat", "data", "node_local")
+    run_file = {**{key: order[key] for key in keys}, "out": str(out)}
+    (out / "run.json").write_text(json.dumps({**run_file, "time_limit_s": order["time_limit_s"]}))
+"""
+LOOPS = {
+    "launchers": "{python} workflow/scripts/launch.py --order launchers/$i.json"
+    " 2>&1 | tee launchers/$i.log",
+    "programs": "{python} workflow/benchmarks/toy/main.py --run programs/$i/run.json"
+    " > programs/$i/stdout.log 2> programs/$i/stderr.log",
+}
+
+
+def loop(folder: Path, way: str, first: int, last: int) -> Cost:
+    """Run numbers ``first`` to ``last`` one after the other in a bash loop."""
+    body = LOOPS[way].format(python=sys.executable)
+    script = f"set -eo pipefail; for i in $(seq {first} {last}); do {body}; done"
+    return timed(["bash", "-c", script], folder)
+
+
+def execute(scratch: Path, runs: int) -> dict[str, Any]:
+    """CPU and wall seconds of each way, in all; halves of the loops around Snakemake."""
+    folder = project(scratch / "project")
+    campaign(folder, "runs.yaml", points=runs)
+    prepare = [sys.executable, "-c", PREPARE, "runs.yaml"]
+    subprocess.run(prepare, cwd=folder, check=True, env=environment())
+    words = ("-c1", "--configfile", "runs.yaml", "--until", "run")
+    timed(snakemake(*words, "-n"), folder)  # bytecode and the page cache
+    parts: dict[str, list[Cost]] = {way: [] for way in ("snakemake", *LOOPS)}
+    for way in LOOPS:
+        parts[way].append(loop(folder, way, 0, runs // 2 - 1))
+    parts["snakemake"].append(timed(snakemake(*words), folder))
+    for way in LOOPS:
+        parts[way].append(loop(folder, way, runs // 2, runs - 1))
+    for found in ("results/runs/local/*/record.json", "launchers/*/*/record.json"):
+        assert len(list(folder.glob(found))) == runs, found
+    return {
+        way: {"cpu_s": sum(c.cpu_s for c in costs), "wall_s": sum(c.wall_s for c in costs)}
+        for way, costs in parts.items()
+    }
+
+
+def start_ms(order: dict[str, Any], work: Path, launcher: Path, env: dict[str, str]) -> float:
+    """Milliseconds from the start of a launcher's process to that of its program, `date`."""
+    with tempfile.TemporaryDirectory(dir=work) as name:
+        folder = Path(name, order["run_id"])
+        file = Path(name, "order.json")
+        write_order(file, {**order, "folder": str(folder), "argv": ["date", "+%s.%N"]})
+        command = [sys.executable, str(launcher), "--order", str(file)]
+        began = time.time()
+        subprocess.run(command, cwd=work, env=env, capture_output=True, check=False)
+        return 1000 * (float((folder / "attempt-1" / "stdout.log").read_text()) - began)
+
+
+def interpreter_ms(env: dict[str, str]) -> float:
+    """Milliseconds of an interpreter that does nothing."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], env=env, check=True)
+    return 1000 * (time.perf_counter() - began)
+
+
+def starts(scratch: Path, rounds: int) -> dict[str, float]:
+    """Medians of interleaved starts, in milliseconds."""
+    order = read_order(scratch / "project" / "launchers" / "0.json")
+    kept = environment()
+    # Two copies: bytecode of this project is in the first only, that of Python itself in both.
+    bare = project(scratch / "bare")
+    unkept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    script = Path("workflow", "scripts", "launch.py")
+    ways = {
+        "launcher": lambda: start_ms(order, scratch, scratch / "project" / script, kept),
+        "launcher without bytecode": lambda: start_ms(order, scratch, bare / script, unkept),
+        "interpreter": lambda: interpreter_ms(kept),
+    }
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, one in ways.items():
+            times[way].append(one())
+    return {way: statistics.median(values) for way, values in times.items()}
+
+
+def main() -> None:
+    """Measure and print; with --json also write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1000, help="in hundreds")
+    parser.add_argument("--starts", type=int, default=41)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        costs = execute(Path(name), args.runs)
+        began = starts(Path(name), args.starts)
+    for way, cost in costs.items():
+        each = {key: 1000 * value / args.runs for key, value in cost.items()}
+        print(f"{way:10} {cost['cpu_s']:7.1f} CPU s, {each['cpu_s']:6.1f} CPU ms and"
+              f" {each['wall_s']:6.1f} ms a run")  # fmt: skip
+    for way, value in began.items():
+        print(f"{way:26} {value:6.1f} ms")
+    figures = []
+    for way, told in (("programs", "programs"), ("launchers", "launchers")):
+        for key, clock, bound in (("cpu_s", "CPU", BOUND), ("wall_s", "wall", None)):
+            ratio = costs["snakemake"][key] / costs[way][key]
+            name = f"{args.runs:,} runs, {clock}, to a bash loop of the {told}"
+            figures.append(figure(name, ratio, "x", bound))
+    beyond = (costs["snakemake"]["cpu_s"] - costs["programs"]["cpu_s"]) / args.runs
+    figures.append(figure("a run beyond its program, CPU", 1000 * beyond, "ms"))
+    figures.append(figure("launcher's start", began["launcher"], "ms", START_BOUND_MS))
+    for way in ("launcher without bytecode", "interpreter"):
+        figures.append(figure(f"{way}'s start", began[way], "ms"))
+    result = {"runs": args.runs, "costs": costs, "starts_ms": began, "figures": figures}
+    write_json(result, args.json)
+
+
+if __name__ == "__main__":
+    main()

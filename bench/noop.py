@@ -1,0 +1,180 @@
+"""What Snakemake costs where little or nothing is to be done, against an empty Snakefile.
+
+Pairs in one run, in turn: a call in a project whose campaign of N made-up runs is all finished,
+and the same call beside an empty Snakefile that finds the same profiles and plugins. Wall seconds,
+and CPU seconds, which a busy machine disturbs less; medians of the pairs' ratios or differences.
+
+(a) `snakemake -n` and `snakemake` with 10,000 and 100,000 finished runs. (b) Parsing alone
+(`--list-rules`), as `snakemake` does it and as each job of a cluster does. (c) Ten points more:
+until the first job's shell is there, against a whole call beside the empty Snakefile. Every run is
+a point of its own: repeats of a point would cost less.
+
+    python bench/noop.py [--json FILE] [--rounds N] [--runs N N]
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pairs import figure, write_json
+from projects import Cost, campaign, empty_project, finish, project, run_ids, snakemake, timed
+
+from scalesweep.leftovers import marked
+
+NEW = 10
+NOTHING = "Nothing to be done"
+BOUNDS = {10_000: 1.5, 100_000: 3.0}
+# These are asked for at this many runs.
+START_BOUND, PARSE_BOUND_S, BOUND_RUNS = 2.0, 0.3, 10_000
+MB = 1e6
+TOLD = (
+    *("seconds", "empty_seconds", "ratio", "cpu_seconds", "empty_cpu_seconds", "cpu_ratio"),
+    *("peak_bytes", "empty_peak_bytes"),
+)
+
+Pairs = Sequence[tuple[Cost, Cost]]
+Figures = list[dict[str, Any]]
+
+
+def in_turn(ours: Callable[[], Cost], empty: Callable[[], Cost], rounds: int) -> Pairs:
+    """Pairs of costs, the one first and the other first in turn; each is done once before."""
+    ours()
+    empty()
+    pairs = []
+    for turn in range(rounds):
+        if turn % 2:
+            here, there = ours(), empty()
+        else:
+            there, here = empty(), ours()
+        pairs.append((here, there))
+    return pairs
+
+
+def medians(pairs: Pairs) -> dict[str, float]:
+    """Medians over pairs."""
+
+    def median(value: Callable[[Cost, Cost], float]) -> float:
+        return statistics.median(value(here, there) for here, there in pairs)
+
+    return {
+        "seconds": median(lambda here, _: here.wall_s),
+        "empty_seconds": median(lambda _, there: there.wall_s),
+        "ratio": median(lambda here, there: here.wall_s / there.wall_s),
+        "more_seconds": median(lambda here, there: here.wall_s - there.wall_s),
+        "cpu_seconds": median(lambda here, _: here.cpu_s),
+        "empty_cpu_seconds": median(lambda _, there: there.cpu_s),
+        "cpu_ratio": median(lambda here, there: here.cpu_s / there.cpu_s),
+        "more_cpu_seconds": median(lambda here, there: here.cpu_s - there.cpu_s),
+        "peak_bytes": median(lambda here, _: here.peak_bytes),
+        "empty_peak_bytes": median(lambda _, there: there.peak_bytes),
+    }
+
+
+def noops(folder: Path, empty: Path, count: int, rounds: int) -> Iterator[tuple[str, Any, Figures]]:
+    """Nothing to be done: name, medians and figures of each call."""
+    for words in (("-n",), ()):
+        pairs = in_turn(
+            partial(timed, snakemake("-c1", "--configfile", "all.yaml", *words), folder, NOTHING),
+            partial(timed, snakemake("-c1", *words), empty, NOTHING),
+            rounds,
+        )
+        row, name = medians(pairs), f"{' '.join(('snakemake', *words))}, {count:,} finished runs"
+        yield name, row, [
+            figure(name, row["ratio"], "x empty", BOUNDS.get(count)),
+            figure(f"{name}, CPU", row["cpu_ratio"], "x empty"),
+        ]  # fmt: skip
+
+
+def parsing(
+    folder: Path, empty: Path, count: int, rounds: int
+) -> Iterator[tuple[str, Any, Figures]]:
+    """Parsing alone, likewise."""
+    lists = ("-c1", "--list-rules")
+    for where, words in (("", ()), (" in a job", ("--mode", "remote"))):
+        pairs = in_turn(
+            partial(timed, snakemake(*lists, "--configfile", "all.yaml", *words), folder, "run"),
+            partial(timed, snakemake(*lists, *words), empty, "all"),
+            rounds,
+        )
+        row, name = medians(pairs), f"parsing{where}, {count:,} points"
+        memory = (row["peak_bytes"] - row["empty_peak_bytes"]) / MB
+        bound = PARSE_BOUND_S if count == BOUND_RUNS else None
+        yield name, row, [
+            figure(name, row["more_seconds"], "s over empty", bound),
+            figure(f"{name}, CPU", row["more_cpu_seconds"], "s over empty"),
+            figure(f"{name}, peak memory", memory, "MB over empty"),
+        ]  # fmt: skip
+
+
+def ten_more(
+    folder: Path, empty: Path, count: int, rounds: int
+) -> Iterator[tuple[str, Any, Figures]]:
+    """Ten more points, until the first job is there."""
+    campaign(folder, "more.yaml", points=count, extra=NEW)
+    runs = folder / "results" / "runs" / "local"
+    new = [runs / run_id for run_id in run_ids(folder, "more.yaml")[-NEW:]]
+    assert not any(path.exists() for path in new)
+    pairs = in_turn(
+        partial(first_job, folder, "more.yaml", new),
+        partial(timed, snakemake("-c1"), empty, NOTHING),
+        rounds,
+    )
+    row, name = medians(pairs), f"{NEW} points more than {count:,}, to the first job"
+    bound = START_BOUND if count == BOUND_RUNS else None
+    yield name, row, [
+        figure(name, row["ratio"], "x empty", bound),
+        figure(f"{name}, CPU", row["cpu_ratio"], "x empty"),
+    ]  # fmt: skip
+
+
+def first_job(folder: Path, name: str, new: Sequence[Path]) -> Cost:
+    """What a call costs until the shell of its first job is there; what it began is undone.
+
+    ``new``: folders of the runs to do, one of which is the first. Snakemake makes the folder, and
+    the job's shell opens the log in it.
+    """
+    logs = [path / "launcher.log" for path in new]
+    command = snakemake("-c1", "--configfile", name)
+    cost = timed(command, folder, until=lambda: any(log.exists() for log in logs))
+    while marked(new[0].parent):  # the next call would wait for their end
+        time.sleep(0.01)
+    for path in new:
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(folder / ".snakemake" / "incomplete")
+    return cost
+
+
+def main() -> None:
+    """Measure and print a table; with --json also write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, nargs="+", default=list(BOUNDS), help="finished runs")
+    parser.add_argument("--rounds", type=int, default=7, help="pairs of each")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    found: dict[str, Any] = {}
+    rows: Figures = []
+    heads = ("seconds", "empty", "ratio", "CPU s", "empty", "ratio", "MB", "empty")
+    print(" " * 48, *(f"{head:>7}" for head in heads))
+    with tempfile.TemporaryDirectory() as scratch:
+        empty = empty_project(Path(scratch) / "empty")
+        for count in args.runs:
+            folder = project(Path(scratch) / str(count))
+            finish(folder, campaign(folder, "all.yaml", points=count))
+            for concern in (noops, parsing, ten_more):
+                for name, row, figures in concern(folder, empty, count, args.rounds):
+                    numbers = [row[key] / (MB if "bytes" in key else 1) for key in TOLD]
+                    print(f"{name:48}", *(f"{number:7.2f}" for number in numbers), flush=True)
+                    found[name] = row
+                    rows += figures
+            shutil.rmtree(folder)
+    write_json({"rounds": args.rounds, "found": found, "figures": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()

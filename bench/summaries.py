@@ -1,0 +1,214 @@
+"""What summaries cost: all of 10,000 runs, ten new ones among them, and against the usual way.
+
+(a) The summarise step, as the workflow calls it, on runs that no summary has seen: seconds, and
+the memory of all its processes together. (b) The same after ten more runs have ended, with
+nothing else to read, in pairs with a no-op of an empty Snakefile; and once all that `snakemake`
+then does: plan, summary, tables, figures and report. (c) One run in twenty is also written as text
+and read with pandas (bench/usual.py), in pairs with our reading of the same runs, which
+begins with nothing known. Both must give equal numbers. What the usual way would take for all
+runs, at its seconds per run, is set against (b) too, since it reads all of them every time.
+
+    python bench/summaries.py [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from made_runs import Made, make, times_of
+from pairs import figure, line, ratio, take_turns, write_json
+from projects import Cost, empty_project, snakemake, timed
+from usual import read_histories, write_history
+
+from scalesweep.record import RECORD
+from scalesweep.summaries import build_summary
+
+PROCESSES = 2
+EVERY = 20  # of the runs, as text too
+COLD_S, PEAK_MB, FASTER = 30.0, 1000.0, 20.0
+EMPTY_TIMES, EMPTY_MORE_S = 2.0, 2.0
+SUMMARY, KEPT = "summary.parquet", ".summary.parquet.previous"
+
+
+def summarise(made: Made) -> Cost:
+    """The step as the workflow calls it."""
+    words = ["--plan", "results/plan.json", "--runs", f"results/runs/{made.runs.name}"]
+    words += ["--out", f"results/{SUMMARY}", "--processes", str(PROCESSES)]
+    script = "workflow/scripts/summarise.py"
+    return timed([sys.executable, script, *words], made.folder, "summarised in")
+
+
+def peak_of(step: Callable[[], Cost]) -> tuple[Cost, float]:
+    """Cost of a step, and the most that its processes had in memory together, in MB.
+
+    Looked at ten times a second; what processes share counts once (Pss).
+    """
+    sizes = [0.0]
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            sizes.append(sum(map(_memory, _descendants("self"))))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        cost = step()
+    finally:
+        over.set()
+        watcher.join()
+    return cost, max(*sizes, cost.peak_bytes) / 1e6
+
+
+def _descendants(pid: str) -> list[str]:
+    found = []
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = tasks.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *_descendants(child)]
+    return found
+
+
+def _memory(pid: str) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return 1024.0 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def after_ten_more(made: Made, empty: Path, rounds: int) -> list[tuple[Cost, Cost]]:
+    """Pairs: the step with ten new runs, and a no-op of an empty Snakefile."""
+    before = made.folder / "before"
+    before.mkdir()
+    for name in (SUMMARY, KEPT):
+        shutil.copy(made.results / name, before / name)
+    made.write_new()
+    made.plan()
+    timed(snakemake("-c1"), empty)
+    pairs = []
+    for _ in range(rounds):
+        for name in (SUMMARY, KEPT):
+            shutil.copy(before / name, made.results / name)
+        pairs.append((summarise(made), timed(snakemake("-c1"), empty)))
+    return pairs
+
+
+def chain(made: Made, empty: Path, rounds: int) -> tuple[list[tuple[Cost, Cost]], Cost]:
+    """What ``after_ten_more`` returns, and the cost of all that snakemake does about them."""
+    timed(snakemake("report", "--configfile", made.campaign), made.folder)
+    pairs = after_ten_more(made, empty, rounds)
+    whole = timed(snakemake("--configfile", made.campaign), made.folder, "Writing")
+    return pairs, whole
+
+
+def against_usual(made: Made, rounds: int) -> dict[str, Any]:
+    """Seconds to read the same runs in both ways, in turns, after a look at their numbers."""
+    points = {
+        run["run_id"]: run["point"]
+        for experiment in json.loads((made.results / "plan.json").read_text())["experiments"]
+        for run in experiment["runs"]
+    }
+    texts, names = made.folder / "texts", made.done[::EVERY]
+    for name in names:
+        write_history(texts / name, *times_of(name, points[name]))
+    records = [made.runs / name / RECORD for name in names]
+    runs = [(texts / name, points[name]["ranks"], 320 * points[name]["ranks"]) for name in names]
+    ours, theirs = build_summary(records), read_histories(runs)
+    for column in theirs:
+        np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-9, err_msg=column)
+    cpu: dict[str, list[float]] = {"usual": [], "ours, one process": []}
+
+    def timed_cpu(name: str, job: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            began = time.process_time()
+            job()
+            cpu[name].append(time.process_time() - began)
+
+        return run
+
+    seconds = take_turns(
+        {
+            "usual": timed_cpu("usual", lambda: read_histories(runs)),
+            "ours": lambda: build_summary(records, processes=PROCESSES),
+            "ours, one process": timed_cpu("ours, one process", lambda: build_summary(records)),
+        },
+        rounds,
+    )
+    return {
+        "runs": len(names),
+        "columns": list(theirs),
+        "seconds": {name: statistics.median(found) for name, found in seconds.items()},
+        "ratio": ratio(seconds["usual"], seconds["ours"]),
+        "cpu_ratio_one_process": ratio(cpu["usual"], cpu["ours, one process"]),
+    }
+
+
+def main() -> None:
+    """Measure and print rows; with --json also write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
+    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        made = make(Path(scratch) / "large", args.repeats, args.largest)
+        (Path(scratch) / "empty").mkdir()
+        empty = empty_project(Path(scratch) / "empty")
+        began = time.perf_counter()
+        made.plan()
+        first_look_s = time.perf_counter() - began
+        cold, peak_mb = peak_of(lambda: summarise(made))
+        usual = against_usual(made, args.rounds)
+        pairs, whole = chain(made, empty, args.rounds)
+    count = len(made.done)
+    more_s = statistics.median(step.wall_s for step, _ in pairs)
+    empty_s = statistics.median(noop.wall_s for _, noop in pairs)
+    all_usual_s = usual["seconds"]["usual"] / usual["runs"] * (count + len(made.new))
+    some = f"{usual['runs']:,} of them"
+    rows = [
+        figure(f"summary of {count:,} runs, nothing known", cold.wall_s, "s", COLD_S),
+        figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB),
+        figure(
+            "summary after 10 new runs (bound: 2 x empty Snakefile + 2 s)", more_s, "s",
+            EMPTY_TIMES * empty_s + EMPTY_MORE_S,
+        ),
+        figure("everything after 10 new runs: plan to report", whole.wall_s, "s"),
+        figure(
+            f"reading {some} the usual way / ours, nothing known", usual["ratio"], "x", FASTER,
+            "higher",
+        ),
+        figure("  the same in CPU seconds, one process each", usual["cpu_ratio_one_process"], "x"),
+        figure(
+            "reading all the usual way / ours after 10 new runs", all_usual_s / more_s, "x",
+            FASTER, "higher",
+        ),
+    ]  # fmt: skip
+    details = {
+        "runs": count,
+        "processes": PROCESSES,
+        "cold": cold._asdict(),
+        "after_ten_more": [[step._asdict(), noop._asdict()] for step, noop in pairs],
+        "chain_after_ten_more": whole._asdict(),
+        "first_look_at_new_records_seconds": first_look_s,
+        "usual": usual,
+    }
+    print(*map(line, rows), sep="\n")
+    write_json({**details, "figures": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Run the benchmarks one after the other, then print all their figures as one table.
+
+Each script leaves results/bench/<script>.json; the table (what was measured, its bound, whether it
+is within it, and the script) is left in results/bench/table.json, with the machine and its load
+before each script. A script that fails does not keep the others from running; the exit code is then
+1. It is 0 where a bound is missed, because on a machine that does other work at the same time a
+bound says little; the table says NO, and its last line how often.
+
+    python bench/table.py [SCRIPT ...] [--read]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pairs import within
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results" / "bench"
+sys.path.insert(0, str(ROOT))
+
+from scalesweep.host import host_facts
+
+SCRIPTS = (
+    *("noop", "execute", "summaries", "report", "gather", "slurm_job", "power"),
+    *("data_loading", "cnn_training", "cosmoflow_training", "nt3"),
+)
+# Of all processes over a minute, by core: more than this before a script, and others are at work.
+BUSY = 0.5
+WORDS = {True: "yes", False: "NO", None: ""}
+
+
+def run(script: str, results: Path) -> bool:
+    """Run one script, its output shown as it comes; whether it succeeded."""
+    print(f"== {script}", flush=True)
+    report = results / f"{script}.json"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, str(ROOT / "bench" / f"{script}.py"), "--json", str(report)]
+    done = subprocess.run(command, check=False)
+    if done.returncode:
+        print(f"error: {script}: exit code {done.returncode}", file=sys.stderr, flush=True)
+    return done.returncode == 0
+
+
+def rows_of(script: str, results: Path) -> list[dict[str, Any]]:
+    """The figures that a script has left; none if it has left no file."""
+    try:
+        figures = json.loads((results / f"{script}.json").read_text())["figures"]
+    except FileNotFoundError:
+        return []
+    return [{**row, "within": within(row), "script": script} for row in figures]
+
+
+def text_of(rows: list[dict[str, Any]]) -> str:
+    """The table for people; the last line counts the bounds."""
+    cells = [("figure", "measured", "unit", "bound", "within", "script")]
+    for row in rows:
+        sign = ">=" if row["better"] == "higher" else "<="
+        bound = "" if row["bound"] is None else f"{sign} {row['bound']:.4g}"
+        value = f"{row['value']:.4g}" if abs(row["value"]) < 1000 else f"{row['value']:,.0f}"
+        cells.append((row["name"], value, row["unit"], bound, WORDS[row["within"]], row["script"]))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    numbers = (1, 3)
+    lines = [
+        "  ".join(
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    bounded = [row for row in rows if row["within"] is not None]
+    missed = sum(not row["within"] for row in bounded)
+    return "\n".join([*lines, "", f"{len(bounded) - missed} of {len(bounded)} bounds are kept"])
+
+
+def main() -> int:
+    """Run the command line; 1 if a script failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help=", ".join(SCRIPTS))
+    parser.add_argument("--read", action="store_true", help="run nothing; print what is there")
+    args = parser.parse_args()
+    if unknown := [name for name in args.scripts if name not in SCRIPTS]:
+        parser.error(f"no benchmark {unknown[0]!r}; allowed: {', '.join(SCRIPTS)}")
+    scripts = args.scripts or SCRIPTS
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    load, failed = {}, []
+    for script in () if args.read else scripts:
+        load[script] = os.getloadavg()[0] / (os.cpu_count() or 1)
+        if not run(script, RESULTS):
+            failed.append(script)
+    rows = [row for script in scripts for row in rows_of(script, RESULTS)]
+    print(f"\n{text_of(rows)}")
+    if busy := [script for script, value in load.items() if value > BUSY]:
+        print(f"other work was going on before: {', '.join(busy)}")
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    if not args.read:
+        ended = datetime.now(UTC).isoformat(timespec="seconds")
+        table = {"ended": ended, "machine": host_facts(), "load_by_core": load}
+        table |= {"failed": failed, "figures": rows}
+        (RESULTS / "table.json").write_text(json.dumps(table, indent=1) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
