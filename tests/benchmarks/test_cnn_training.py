@@ -204,7 +204,7 @@ def test_compiled_and_mixed_precision_steps(tmp_path, params):
     ],
 )
 def test_what_cannot_be_done_here_is_69_and_one_line(tmp_path, params, env, words):
-    done, out = start(tmp_path, env, **params)
+    done, out = start(tmp_path, env=env, **params)
     assert done.returncode == 69, done.stderr
     error = json.loads((out / "native_error.json").read_text())
     assert error["exit_code"] == 69

@@ -208,7 +208,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     (out / "e" / "old.svg").write_text("old")
     (out / "gone").mkdir()
     (out / "gone" / "old.pdf").write_text("old")
-    write_figures([study], out)
+    write_figures([study], out, processes=2)
     assert {path: path.read_bytes() for path in out.glob("*/*")} == before
     assert not (out / "gone").exists()
     assert json.loads((out / "index.json").read_text()) == entries

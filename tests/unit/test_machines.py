@@ -46,6 +46,6 @@ def test_unlike_gpus_of_one_host_are_told() -> None:
 
 def test_what_a_foreign_program_leaves_is_the_launchers_host() -> None:
     node = {"host": "n1", "cpu_model": "EPYC", "cores": 64, "governor": None, "memory_bytes": None}
-    ((host, facts),) = hosts_of({"ranks": [], "node": node})
-    assert host == "n1" and dict(facts) == {"CPU": "EPYC", "CPUs": "64"}
+    ((facts, hosts),) = hosts_of({"ranks": [], "node": node})
+    assert hosts == ("n1",) and dict(facts) == {"CPU": "EPYC", "CPUs": "64"}
     assert hosts_of({}) == () and hosts_of({"node": {}}) == ()

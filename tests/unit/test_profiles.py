@@ -2,6 +2,7 @@
 
 import cProfile
 import json
+import marshal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from scalesweep.errors import UserError
 from scalesweep.options import read_options
 from scalesweep.plan import build_plan, kept_profiles
 from scalesweep.plantext import plan_text
-from scalesweep.profiletables import MAX_FUNCTIONS, functions_table
+from scalesweep.profiletables import functions_table
 from scalesweep.profiling import KINDS, environment, folder_name, split_name
+from scalesweep.readprofile import MAX_FUNCTIONS
 from scalesweep.record import BadRecord, read_record, write_record
 from scalesweep.runs import run_spec
 from scalesweep.store import NEW, RunState, scan
@@ -180,15 +182,32 @@ def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("content", [b"", b"junk", b"\xe3\x00\x00", b"i\x01\x00\x00\x00"])
-def test_a_profile_that_is_not_whole_is_passed_over(campaign_of: Load, content: bytes) -> None:
+def test_profiles_that_are_not_whole_are_passed_over(campaign_of: Load) -> None:
     campaign = campaign_of(BODY + "profile: cprofile\n")
-    folder = profiled(campaign)
-    (folder / "attempt-1" / "profile" / "rank1.prof").write_bytes(content)
+    folder = profiled(campaign) / "attempt-1" / "profile"
+    whole = (folder / "rank0.prof").read_bytes()
+    hostile = [
+        b"", b"junk", b"\xe3\x00\x00", b"i\x01\x00\x00\x00", whole[:-9], whole[9:],
+        b"[\xff\xff\xff\x7f", b"(\x01\x00\x00\x00" * 100_000, b"s\xff\xff\xff\x7f",
+        marshal.dumps({("f", 1, "n"): (1, 1, "x", 0, {})}), marshal.dumps({1: 2}),
+        marshal.dumps(compile("open('pwned', 'w')", "f", "exec")), b"{r\x00\x00\x00\x00",
+    ]  # fmt: skip
+    for rank, content in enumerate(hostile, 1):
+        (folder / f"rank{rank}.prof").write_bytes(content)
+    run_folder = folder.parents[1]
+    record = json.loads((run_folder / "record.json").read_bytes())
+    names = [f"profile/rank{rank}.prof" for rank in range(len(hostile) + 1)]
+    record["profile"]["files"] = [*names, "../../rank0.prof", "/etc/passwd", "profile/rank99.prof"]
+    write_record(run_folder, record)
     (entry,) = plan_of(campaign)["experiments"]
     table = functions_table(entry, campaign.runs_folder)
     assert table is not None
     assert table["profiled_ranks"].unique().tolist() == [1]
+    assert not Path("pwned").exists()
+    # One that ends the reader takes the table with it, and nothing else.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.profiletables._TIMEOUT_S", 1e-6)
+        assert functions_table(entry, campaign.runs_folder) is None
 
 
 def test_no_table_without_profiles(campaign_of: Load) -> None:

@@ -20,6 +20,7 @@ from scalesweep.presentation import listed, number, percent, seconds_text, with_
 from scalesweep.provenance import differences, group, run_facts
 from scalesweep.report import render_report
 from scalesweep.study import load_study, read_plan
+from scalesweep.summaries import write_summary
 from tests.unit.fake_results import SITE, Fake, demo, make_results, write_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,6 +233,25 @@ def test_single_point_and_imported(tmp_path: Path) -> None:
     assert "nothing to draw" in text and "Source: imported." in text
 
 
+def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [2]}, repeats=1, fate=lambda p, r: "HANG")
+    root = make_results(tmp_path, [fake])
+    (path,) = (root / "runs" / SITE).glob("*/failure.json")
+    stacks = [
+        {"ranks": "1", "count": 1, "where": "<script>:3 f < g", "phase": "timed", "still_s": 41.0},
+        {"ranks": "", "count": 2, "where": "left nothing", "phase": None, "still_s": None},
+    ]
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": stacks}))
+    page = render(root)
+    outline(page)
+    told = "Where (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
+    assert told in visible(page)
+    assert "<script>:3" not in page
+    for damaged in ({"ranks": 1}, [1, None, {}]):
+        path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": damaged}))
+        outline(render(root))
+
+
 def test_hostile_names_are_inert(tmp_path: Path) -> None:
     fake = Fake(
         "e",
@@ -253,9 +273,11 @@ def test_hostile_names_are_inert(tmp_path: Path) -> None:
     assert HOSTILE in visible(page)
 
 
-def test_broken_record_is_counted_not_fatal(tmp_path: Path) -> None:
+def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
     root = make_results(tmp_path, [Fake("e", {"a": [1, 2]}, repeats=1)])
-    next((root / "runs" / SITE).glob("*/record.json")).write_text("{")
+    summary = pd.read_parquet(root / "summary.parquet")
+    summary["_facts"] = [None, *summary["_facts"][1:]]
+    write_summary(summary, root / "summary.parquet")
     text = visible(render(root))
     assert "1 record could not be read" in text and "record cannot be read" in text
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -360,7 +361,10 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     # Snakemake deletes the output first; what is unchanged must still not be read again.
     summary.unlink()
     for path in study.records:
-        (path.parent / "samples.npz").unlink()
+        samples = path.parent / "samples.npz"
+        status = samples.stat()
+        samples.write_bytes(b"x" * status.st_size)
+        os.utime(samples, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert _script("summarise.py", *arguments).returncode == 0
     inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
     done = _script("tables.py", *inputs, "--out", out)
@@ -370,7 +374,10 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
         path.write_text("{")
     done = _script("summarise.py", *arguments)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: io-0: the record is not whole JSON")
+    assert done.stderr.startswith(
+        "error: 2 records cannot be trusted and were set aside: io-0 (the record is not whole JSON"
+    )
+    assert all((path.parent / "record.json.broken").is_file() for path in study.records)
     summary.write_text("no")
     done = _script("tables.py", *inputs, "--out", out)
     assert done.returncode == 1

@@ -3,9 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -86,17 +83,11 @@ def test_a_deleted_record_runs_again_alone(finished: Project) -> None:
     assert changed(before, finished.records()) == {lost}
 
 
-@pytest.mark.parametrize("damage", ["cut", "edited", "samples"])
-def test_a_broken_record_runs_again_alone(finished: Project, damage: str) -> None:
+def test_a_broken_record_runs_again_alone(finished: Project) -> None:
     before = finished.records()
     folder = finished.path / "results" / "runs" / "toy" / sorted(before)[1]
     record = folder / "record.json"
-    if damage == "cut":
-        record.write_text(record.read_text()[:200])
-    elif damage == "edited":
-        record.write_text(record.read_text().replace('"repeat": ', '"repeat": 1'))
-    else:
-        (folder / "samples.npz").write_bytes(b"PK")
+    record.write_text(record.read_text()[:200])
     plan = finished.snakemake("plan", "--configfile", "c.yaml")
     assert f"failed: {folder.name}: BAD_RECORD" in plan.stdout
     done = finished.snakemake("--configfile", "c.yaml")
@@ -278,28 +269,3 @@ def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
     assert {float(row["ratio"]) for row in rows} == {1.0}
     again = finished.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
-
-
-def test_two_snakemakes_do_not_run_into_one_results_folder(tmp_path: Path) -> None:
-    one, other = make_project(tmp_path / "one"), make_project(tmp_path / "other")
-    slow = CAMPAIGN.replace("    repeats: 2\n", "    fixed: {behaviour: slow}\n")
-    slow = slow.replace("    scaling: weak\n", "").replace("[1, 2]", "[1]")
-    words = ["--configfile", "c.yaml", "--config", f"results={tmp_path / 'shared'}"]
-    for project in (one, other):
-        project.write("c.yaml", slow)
-    command = [sys.executable, "-m", "snakemake", *words]
-    with subprocess.Popen(command, cwd=one.path, stdout=subprocess.DEVNULL) as first:
-        runs = tmp_path / "shared" / "runs" / "toy"
-        while not list(runs.glob("*/attempt-1")) and first.poll() is None:
-            time.sleep(0.1)
-        second = other.snakemake(*words)
-        assert second.returncode == 1
-        lines = [line for line in second.stderr.splitlines() if line.startswith("error:")]
-        assert len(lines) == 1
-        assert f"process {first.pid} on" in lines[0] and "is running a campaign" in lines[0]
-        # What is there can be looked at all the same.
-        assert "1 runs, 0 done" in other.snakemake("plan", *words).stdout
-        assert first.wait() == 0
-    assert len(list(runs.glob("*/record.json"))) == 1
-    assert len(list(runs.glob("*/attempt-*"))) == 1
-    assert other.snakemake(*words).returncode == 0

@@ -11,16 +11,16 @@ import yaml
 from tests.conftest import Project, make_project
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
-MODES = {
-    "parameter_server", "replicated", "distributed_replicated", "collective_all_reduce",
-    "independent", "horovod",
-}  # fmt: skip
+# Over processes: on TensorFlow's servers and under Horovod. That every mode trains is tested where
+# they are (test_cnn_updates).
+MODES = ["collective_all_reduce", "horovod"]
 
 
-def shortened(name: str, **axes: dict[str, Any]) -> str:
+def shortened(name: str, without: str = "", **axes: dict[str, Any]) -> str:
     """A shipped campaign with one repeat, few steps and, by experiment, fewer values."""
     content = yaml.safe_load((CAMPAIGNS / f"{name}.yaml").read_text())
     content["results"] = "results"
+    content["experiments"].pop(without, None)
     for title, experiment in content["experiments"].items():
         experiment["repeats"] = 1
         experiment["fixed"] |= {"warmup_batches": 1, "batches": 4}
@@ -60,14 +60,14 @@ def test_layouts(folder: Project) -> None:
     assert ratios["value"].tolist() == ["NCHW"] and (ratios["ratio"] > 0).all()
 
 
-def test_every_variable_update(folder: Project) -> None:
+def test_variable_updates(folder: Project) -> None:
     fewer = {
-        "one_process": {"variable_update": ["parameter_server", "replicated"]},
-        "processes": {"variable_update": sorted(MODES - {"parameter_server", "replicated"})},
+        "one_process": {"variable_update": ["replicated"]},
+        "processes": {"variable_update": MODES},
     }
     points = run(folder, shortened("cnn_variable_update_small", **fewer))
     both = pd.concat([points["one_process"], points["processes"]])
-    assert set(both["variable_update"]) == MODES
+    assert set(points["processes"]["variable_update"]) == set(MODES)
     assert both["repeats"].eq(1).all() and set(both["devices"]) == {1, 2}
     reductions = points["all_reduce"].set_index("all_reduce")["repeats"]
     assert reductions.to_dict() == {"hierarchical_copy": 1, "reduction_to_one": 1, "nccl": 0}
@@ -75,16 +75,12 @@ def test_every_variable_update(folder: Project) -> None:
     assert "all_reduce nccl" in report and "1 unsupported" in report
     scaling = folder.path / "results" / "tables" / "processes" / "scaling.parquet"
     rows = pd.read_parquet(scaling).query("devices == 2")
-    assert len(rows) == 4 and (rows["total_images_per_second_eff_run"] > 0).all()
+    assert len(rows) == 2 and (rows["total_images_per_second_eff_run"] > 0).all()
 
 
 def test_cifar10_scaling(folder: Project) -> None:
-    fewer = {
-        "horovod": {"model": ["alexnet", "resnet20"]},
-        "parameter_server": {"model": ["alexnet"]},
-    }
-    points = run(folder, shortened("cifar10_scaling_small", **fewer))
+    fewer = {"horovod": {"model": ["alexnet", "resnet20"]}}
+    points = run(folder, shortened("cifar10_scaling_small", "parameter_server", **fewer))
     assert points["horovod"]["repeats"].eq(1).all() and len(points["horovod"]) == 4
-    assert points["parameter_server"]["devices"].tolist() == [1, 2]
     figures = {path.name for path in (folder.path / "results" / "figures" / "horovod").iterdir()}
     assert "size-run.svg" in figures and "overview-run.svg" in figures

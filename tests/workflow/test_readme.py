@@ -109,12 +109,13 @@ def test_four_ranks_run_only_the_new_points(demo: Clone) -> None:
     before = demo.records()
     config = demo.path / "config" / "config.yaml"
     text = config.read_text()
-    assert "ranks: [1, 2]" in text
-    config.write_text(text.replace("ranks: [1, 2]", "ranks: [1, 2, 4]", 1))
+    axes = "      batch_size: [2, 8]\n"
+    assert axes in text
+    config.write_text(text.replace(axes, f"{axes}    extra: [{{ranks: 4, batch_size: 2}}]\n", 1))
     said = demo.bash("source .venv/bin/activate; snakemake")
-    assert re.search(r"^run +6$", said, re.MULTILINE)
+    assert re.search(r"^run +3$", said, re.MULTILINE)
     new = demo.records() - before
-    assert len(new) == 6 and all(run_id.startswith("data_loading-r4-") for run_id in new)
+    assert len(new) == 3 and all(run_id.startswith("data_loading-r4-") for run_id in new)
     record = json.loads(
         (demo.path / "results" / "runs" / "local" / min(new) / "record.json").read_text()
     )
