@@ -35,6 +35,7 @@ from tests.soak.running import (
     run_of,
     script_of,
     told,
+    words_of,
 )
 
 PROGRAM = ("import", "init", "warmup", "timed", "teardown")
@@ -59,6 +60,7 @@ PARSE_KILLS = [("snakemake", "parse")] * 3
 CHAIN_KILLS = [(target, phase) for phase in CHAIN for target in ("script", "snakemake")]
 # Where a run is held until a kill is due, if not in the very phase.
 HOLDS = {"start": "import", "record": "teardown"}
+REPORT_S = 200.0
 # A kill comes at most so long after that.
 MOST_S = {"start": 0.1, "record": 0.03}
 
@@ -94,6 +96,7 @@ class Soak:
 
     def kill(self, target: str, phase: str) -> Kill:
         """Bring a kill about, wait for the end of what must end, and check everything."""
+        before = set(self.project.attempts())
         if phase == "parse":
             kill = self._kill_parse()
         elif phase in CHAIN:
@@ -107,8 +110,10 @@ class Soak:
             if target == "script" and code == 0:
                 raise Violation(f"{phase} was killed, and snakemake ends well")
             kill.outcome = f"exit {code}, nothing left of it after {self._gone():.1f} s"
-        if kill.run:  # a launcher that was starting may have begun an attempt
+        if kill.run:
             self._hit.update(filter(None, [last_attempt(self.project.runs / kill.run)]))
+        if target == "snakemake":  # which may have gone on to the next run, or ended its parsing
+            self._hit |= set(self.project.attempts()) - before
         self.project.check()
         return kill
 
@@ -279,7 +284,13 @@ class Soak:
     def _gone(self) -> float:
         """Wait until nothing is at work any more; how long that took."""
         began = time.monotonic()
-        wait_until(lambda: not self.project.alive(), "the end of all that was started", GONE_S)
+        while left := self.project.alive():
+            words = [words_of(each) for each in left]
+            # Of runs that failed a report may be in the making, which comes to its end.
+            seconds = GONE_S if not any("pending=ignore" in each for each in words) else REPORT_S
+            if time.monotonic() > began + seconds:
+                raise Violation(f"still at work after {seconds:g} s: {words}")
+            time.sleep(0.02)
         return time.monotonic() - began
 
 

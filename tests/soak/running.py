@@ -29,6 +29,14 @@ def run_of(launcher: psutil.Process) -> Path:
     return Path(words[words.index("--order") + 1]).parent
 
 
+def words_of(process: psutil.Process) -> str:
+    """The command line of a process, empty if it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
 def child_of(launcher: psutil.Process, name: str) -> psutil.Process | None:
     """A child of a launcher: `mpirun`, `tee`, or the `guard`, which is a fork with its words."""
     for child in launcher.children():
