@@ -21,6 +21,7 @@ from scalesweep.host import git_state, oom_kills
 from scalesweep.leftovers import MARK, end_marked, end_with_parent, guard, mark
 
 GRACE_S = 5.0
+LONGEST_S = 1e9  # thirty years; select knows no limit that its clock cannot hold
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
 _SNAKEMAKE_SETS = frozenset(
@@ -120,7 +121,7 @@ def _wait(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
         process.wait(limit_s)
         return
     try:
-        select.select([ended], [], [], limit_s)
+        select.select([ended], [], [], min(limit_s, LONGEST_S))
     finally:
         os.close(ended)
     process.wait(0)

@@ -302,14 +302,13 @@ def _kill(pid: int) -> bool:
     return True
 
 
-def soak(project: Soaked, seed: int, kills: Sequence[tuple[str, str]]) -> Soak:
+def soak(project: Soaked, seed: int, kills: Sequence[tuple[str, str]], through: int) -> Soak:
     """Bring all these kills about, finish the campaign and return what was done.
 
-    Prints each kill. Raises Violation, naming the seed.
+    `through`: so many runs may finish while there are kills of runs to come. Prints each kill.
+    Raises Violation, naming the seed.
     """
-    # Some runs end well although something was killed; one is to be left for the last kill.
-    well = sum(target in SPARE or phase == "record" for target, phase in kills)
-    made = Soak(project, seed, through=len(project.run_ids) - well - 1)
+    made = Soak(project, seed, through)
     try:
         for target, phase in kills:
             print(made.kill(target, phase), flush=True)
@@ -341,7 +340,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         path = args.keep or Path(folder).resolve() / "project"
         try:
-            soak(make_soaked(path, sizes=10), args.seed, [*kills, *CHAIN_KILLS])
+            project = make_soaked(path, sizes=10)
+            # Some runs end well although something was killed; one is left for the last kill.
+            well = sum(target in SPARE or phase == "record" for target, phase in kills)
+            through = len(project.run_ids) - well - 1
+            soak(project, args.seed, [*kills, *CHAIN_KILLS], through)
         except Violation as violation:
             sys.exit(f"violation: {violation}")
 
