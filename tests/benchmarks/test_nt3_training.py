@@ -197,10 +197,10 @@ def test_what_this_machine_cannot_do_is_69(data, tmp_path):
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
     env = {"PYTHONPATH": str(hidden.parent)}
-    done, out = start(tmp_path / "pandas", data, env)
+    done, out = start(tmp_path / "pandas", data, env=env)
     told(done, out, 69, "csv_reader pandas", "the Python package pandas")
     assert done.returncode == 69
-    read(*start(tmp_path / "numpy", data, env, csv_reader="numpy"))
+    read(*start(tmp_path / "numpy", data, env=env, csv_reader="numpy"))
     # No machine is in both modes.
     modes = {mode: start(tmp_path / mode, data, memory_mode=mode) for mode in ("flat", "cache")}
     refused = {mode: each for mode, each in modes.items() if each[0].returncode}
