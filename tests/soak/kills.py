@@ -91,7 +91,7 @@ class Soak:
         self._through = through
         self._hit: set[Path] = set()
         self._decided: dict[Path, bool] = {}
-        self._hold = project.path
+        self._gate = self._hold = project.path / f"hold-{PROGRAM[0]}"
         self._snakemake: subprocess.Popen[bytes] | None = None
 
     def kill(self, target: str, phase: str) -> Kill:
@@ -100,6 +100,7 @@ class Soak:
         if phase == "parse":
             kill = self._kill_parse()
         elif phase in CHAIN:
+            self._gate.unlink(missing_ok=True)
             kill = self._kill_chain(target, phase)
         else:
             kill = self._kill_run(target, phase)
@@ -125,6 +126,7 @@ class Soak:
 
     def finish(self) -> None:
         """Call Snakemake until all is done, and compare everything with what it must be."""
+        self._gate.unlink(missing_ok=True)
         # The first may have known of runs that had failed already.
         for _ in range(3):
             if self._running().wait() == 0:
@@ -176,17 +178,20 @@ class Soak:
         return Kill("snakemake", "parse")
 
     def _kill_run(self, target: str, phase: str) -> Kill:
-        # Every run stops in the phase that the kill is meant for.
+        # Every run stops in the phase that the kill is meant for, and then before its first one
+        # until there is another kill.
         self._hold = self.project.path / f"hold-{HOLDS.get(phase, phase)}"
-        try:
-            while True:
-                self._hold.touch()
-                with contextlib.suppress(psutil.Error):
-                    kill = self._try_run(target, phase)
-                    if kill is not None:
-                        return kill
-        finally:
-            self._hold.unlink(missing_ok=True)
+        while True:
+            self._hold.touch()
+            if self._hold != self._gate:
+                self._gate.unlink(missing_ok=True)
+            with contextlib.suppress(psutil.Error):
+                kill = self._try_run(target, phase)
+                if kill is not None:
+                    self._gate.touch()
+                    if self._hold != self._gate:
+                        self._hold.unlink(missing_ok=True)
+                    return kill
 
     def _try_run(self, target: str, phase: str) -> Kill | None:
         """Bring the kill about in the run that is at work, if that is possible."""
@@ -203,14 +208,16 @@ class Soak:
             await_end(launcher, None)
             return None
         kill = Kill(target, phase, folder.name)
-        self._await_phase(phase, launcher, folder)
-        return kill if self._strike(kill, launcher, folder) else None
+        reached = self._await_phase(phase, launcher, folder)
+        return kill if reached and self._strike(kill, launcher, folder) else None
 
-    def _await_phase(self, phase: str, launcher: psutil.Process, folder: Path) -> None:
-        """Wait for a moment in a run's phase."""
+    def _await_phase(self, phase: str, launcher: psutil.Process, folder: Path) -> bool:
+        """Wait for a moment in a run's phase; False if there is none."""
         held = HOLDS.get(phase, phase)
         if phase != "start":
             wait_until(lambda: gone(launcher) or phase_of(folder) == held, f"{folder}: {held}")
+        if gone(launcher):
+            return False
         if phase == "record":
             # The launcher is stopped until its program has ended.
             launcher.suspend()
@@ -221,6 +228,7 @@ class Soak:
         elif phase != "start":
             self._hold.unlink()
         time.sleep(self.random.uniform(0.0, MOST_S.get(phase, 0.04)))
+        return True
 
     def _strike(self, kill: Kill, launcher: psutil.Process, folder: Path) -> bool:
         """Kill the target in this run; False if it was gone."""
