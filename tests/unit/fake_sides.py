@@ -1,0 +1,129 @@
+"""Made-up sides of a comparison, without files: points, their repeats and where they ran."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.comparing.sides import Side
+from scalesweep.provenance import FACTS, facts_text
+from scalesweep.record import canonical_json
+from scalesweep.summaries import typed_values
+
+RATE = "total_throughput"
+CPU = {"cpu_model": "CPU A", "cpus": 24, "governor": "performance", "memory_bytes": 64 * 2**30}
+VERSIONS = {"tensorflow": "2.18.1", "horovod": "0.28.1", "numpy": "2.0.2", "mpi": None}
+
+
+@dataclass
+class FakePoint:
+    """A point with a value per repeat and metric: ``metrics[metric, phase]``."""
+
+    point: Mapping[str, Any]
+    metrics: Mapping[tuple[str, str], Sequence[float]]
+    experiment: str = "e"
+    benchmark: str = "b"
+    version: int = 1
+    source: str = "measured"
+
+
+@dataclass
+class FakeSide:
+    """A side to make up; ``planned`` are further runs of its plan: point and status."""
+
+    role: str
+    points: Sequence[FakePoint]
+    plan: bool = True
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    planned: Sequence[tuple[Mapping[str, Any], str]] = ()
+    excluded: Sequence[tuple[Mapping[str, Any], str]] = ()
+    main_metric: str | None = None
+    hardware: Mapping[str, Any] = field(default_factory=lambda: CPU)
+    versions: Mapping[str, Any] = field(default_factory=lambda: VERSIONS)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    commit: str = "0" * 40
+    host: str = "node1"
+    campaign: str = "study"
+    started: str = ""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def rates(values: Sequence[float], phase: str = "later") -> dict[tuple[str, str], Sequence[float]]:
+    return {(RATE, phase): values}
+
+
+def make_side(fake: FakeSide) -> Side:
+    rows: list[dict[str, Any]] = []
+    for number, one in enumerate(fake.points):
+        for repeat in range(max(map(len, one.metrics.values()))):
+            row: dict[str, Any] = {
+                "run_id": f"{fake.role if not fake.started else 'same'}-{number}-{repeat}",
+                "benchmark": one.benchmark, "version": one.version, "source": one.source,
+                "started": fake.started or f"2026-01-01T00:00:00+00:00 {fake.role}",
+                "_point": canonical_json(dict(one.point)), "experiment": one.experiment,
+                FACTS: facts_text(_record(fake, one, repeat)),
+            }  # fmt: skip
+            for (metric, phase), values in one.metrics.items():
+                row[f"{metric}_mean_{phase}"] = (
+                    values[repeat] if repeat < len(values) else float("nan")
+                )
+            rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = pd.DataFrame(
+        {
+            n: np.array([r.get(n, np.nan) for r in rows], np.float64)
+            if "_mean_" in n else typed_values([r.get(n) for r in rows])
+            for n in names if n != "experiment"
+        }
+    )  # fmt: skip
+    frame.attrs["metrics"] = {"b": {name: dict(m) for name, m in fake.meanings.items()}}
+    plan = _plan(fake, rows) if fake.plan else None
+    return Side(fake.role, f"results_{fake.role}", "here", plan, frame)
+
+
+def _record(fake: FakeSide, one: FakePoint, repeat: int) -> dict[str, Any]:
+    ranks = [{"host": fake.host, "affinity": "0-3", "hardware": dict(fake.hardware) or None}]
+    return {
+        "point": dict(one.point), "source": one.source, "wall_s": 1.0, "attempt": 1,
+        "resources": {"hosts": [fake.host] if fake.host else []},
+        "environment": {
+            "ranks": ranks, "versions": dict(fake.versions), "variables": dict(fake.variables),
+        },
+        "git": {"commit": fake.commit, "dirty": False} if fake.commit else None,
+    }  # fmt: skip
+
+
+def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    experiments = []
+    kinds = dict.fromkeys((r["experiment"], r["benchmark"], r["version"]) for r in rows)
+    for name, benchmark, version in kinds:
+        mine = [
+            r for r in rows
+            if (r["experiment"], r["benchmark"], r["version"]) == (name, benchmark, version)
+        ]  # fmt: skip
+        runs = [
+            {"run_id": r["run_id"], "point": json.loads(r["_point"]), "status": "done", "cause": ""}
+            for r in mine
+        ]
+        runs += [
+            {"run_id": f"planned-{n}", "point": point, "cause": status,
+             "status": status if status == "new" else "failed"}
+            for n, (point, status) in enumerate(fake.planned)
+        ]  # fmt: skip
+        names = dict.fromkeys([*(n for r in runs for n in r["point"]), *fake.defaults])
+        experiments.append(
+            {
+                "name": name, "benchmark": benchmark, "version": version, "runs": runs,
+                "excluded": [{"point": p, "reason": why} for p, why in fake.excluded],
+                "parameters": {n: {"default": fake.defaults.get(n, 1)} for n in names},
+                "main_metric": fake.main_metric, "metrics": {}, "scale": "ranks",
+                "scale_parameters": ["ranks"],
+            }
+        )  # fmt: skip
+    return {
+        "campaign": fake.campaign, "site": "here", "created": "2026-01-02T00:00:00+00:00",
+        "experiments": experiments,
+    }  # fmt: skip

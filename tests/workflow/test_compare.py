@@ -1,0 +1,52 @@
+"""`snakemake compare`: this campaign, half of it pending, against a folder made elsewhere."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from tests.conftest import Project
+
+CAMPAIGN = """
+campaign: now
+site: toy
+experiments:
+  e:
+    benchmark: toy
+    axes: {ranks: [1, 2], size: [1, 3]}
+    repeats: 2
+"""
+
+
+def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path: Path) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    campaign = ("--configfile", "c.yaml")
+    # As far as another folder is needed: no tables, figures or report.
+    done = project.snakemake("results/summary.parquet", *campaign)
+    assert done.returncode == 0, done.stderr
+    results = project.path / "results"
+    moved = tmp_path / "made elsewhere"
+    shutil.copytree(results, moved)
+    shutil.rmtree(moved / "runs")
+    pending = sorted((results / "runs" / "toy").glob("toy-r2-*"))
+    for folder in pending:
+        shutil.rmtree(folder)
+    before = project.records()
+    assert len(before) == len(pending) == 4
+
+    done = project.snakemake("compare", *campaign, "--config", f"base={moved}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "comparison: results/compare.html" in done.stdout
+    assert project.records() == before
+    page = (results / "compare.html").read_text()
+    assert "now against now" in page and "4 runs of both sides are the same" in page
+    points = pd.read_csv(results / "compare" / "points.csv")
+    verdicts = points.groupby("ranks")["verdict"].agg(set).to_dict()
+    assert verdicts == {1: {"unclear"}, 2: {"only base"}}
+    unmatched = pd.read_csv(results / "compare" / "unmatched.csv")
+    assert unmatched["why"].tolist() == ["planned there: pending"] * 2
+
+    wrong = project.snakemake("compare", *campaign, "--config", "new=nowhere")
+    assert wrong.returncode
+    told = [line for line in (wrong.stdout + wrong.stderr).splitlines() if "error: " in line]
+    assert told and all("--config new=nowhere: no such folder; allowed:" in line for line in told)
