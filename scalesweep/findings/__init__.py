@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from scalesweep.findings.accuracy import (
     accuracy_over_scale,
-    data_loading,
     energy_against_time,
     input_cost,
     target_time,
@@ -24,8 +23,11 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.ranks import slow_ranks
+from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
+from scalesweep.findings.threads import best_threads
 from scalesweep.study import Study
 
 __all__ = ["Finding", "find"]
@@ -35,6 +37,7 @@ def find(study: Study) -> list[Finding]:
     """All findings of one experiment, the most asked for first."""
     rules: list[Callable[[Study], list[Finding]]] = [
         best_configuration,
+        best_threads,
         best_value,
         value_ratio,
         site_ratio,
@@ -44,10 +47,12 @@ def find(study: Study) -> list[Finding]:
         target_time,
         accuracy_over_scale,
         energy_against_time,
+        input_share,
         input_cost,
         data_loading,
         cache_effect,
         waiting,
+        slow_ranks,
         drift,
         outlier_runs,
         warnings,

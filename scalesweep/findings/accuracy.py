@@ -1,16 +1,14 @@
-"""Findings on training: time to target, final accuracy over the scale, phases, input, energy."""
+"""Findings on training: time to target, final accuracy over the scale, cost of input, energy."""
 
 from collections.abc import Mapping, Sequence
 
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
 from scalesweep.learning import DUMMY, final_measure, learns
-from scalesweep.presentation import PHASES, counted, finite, listed, percent, with_interval
+from scalesweep.presentation import PHASES, counted, finite, listed, with_interval
 from scalesweep.quantities import column
 from scalesweep.stats import Interval, ratio_interval
 from scalesweep.study import Key, Measure, Row, Study
 
-# A share of the run spent loading data below this is not worth a sentence.
-NOTABLE_LOADING = 0.1
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")
 
@@ -169,43 +167,6 @@ def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval
         return None
     value = (sum(top) / len(top)) / (sum(base) / len(base))
     return value, ratio_interval(top, base)
-
-
-def data_loading(study: Study) -> list[Finding]:
-    """Where loading data takes a notable share of the run."""
-    points: dict[Key, dict[str, Row]] = {}
-    for row in study.rows("phases"):
-        key = (*study.key(row, study.axes), row["source"])
-        points.setdefault(key, {})[str(row["phase"])] = row
-    told = []
-    for phases in points.values():
-        load = phases.get("data_loading")
-        total = sum(row["seconds"] for row in phases.values())
-        if load is None or total <= 0:
-            continue
-        share = load["seconds"] / total
-        others = [row for name, row in phases.items() if name != "data_loading"]
-        rest = [row["seconds_high"] for row in others if finite(row.get("seconds_high"))]
-        low = load.get("seconds_low")
-        # From bounds of both sides: lower than it need be, never too high.
-        known = finite(low) and low > 0 and len(rest) == len(others)
-        least = low / (low + sum(rest)) if known else None
-        told.append((share, least, load))
-    told = [entry for entry in told if entry[0] >= NOTABLE_LOADING]
-    if not told:
-        return []
-    share, least, row = max(told, key=lambda entry: entry[0])
-    sure = least is not None and least >= NOTABLE_LOADING
-    more = len(told) - 1
-    text = f"data loading takes {percent(share)} of the run's phases at {study.describe(row)}"
-    text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
-    text += (
-        f", the most of {counted(more + 1, 'point')} where it takes 10 % or more" if more else ""
-    )
-    text += "." if sure else "; one repeat or wide intervals, not confirmed."
-    evidence = evidence_of(study, "phases", row, ("seconds", "seconds_low", "seconds_high"))
-    level = CONFIRMED if sure else OPEN
-    return [Finding(study.name, "data loading", level, marked(row["source"], text), evidence)]
 
 
 def input_cost(study: Study) -> list[Finding]:

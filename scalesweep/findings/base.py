@@ -1,11 +1,32 @@
 """What a finding is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scalesweep.quantities import column
 from scalesweep.study import Measure, Row, Study
+
+# How the names of the figures begin that show what a rule speaks of, the plainest first.
+_FIGURES: Mapping[str, Sequence[str]] = {
+    "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
+    "threads": ("heatmap", "parameter", "groups", "scaling"),
+    "best value": ("compare-", "ratio-"),
+    "ratio": ("ratio-", "compare-"),
+    "sites": ("sites-",),
+    "efficiency": ("scaling", "overview-"),
+    "threshold": ("scaling", "overview-"),
+    "target": ("accuracy-",),
+    "final accuracy": ("accuracy-",),
+    "energy": ("energy-phases", "accuracy-energy", "power-"),
+    "data loading": ("phases-",),
+    "input share": ("ranks-input", "phases-"),
+    "input cost": ("compare-input", "ratio-input"),
+    "cache": ("scaling", "parameter", "heatmap", "groups"),
+    "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
+    "stragglers": ("ranks-",),
+    "drift": ("control",),
+}
 
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
 
@@ -43,3 +64,21 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
     """
     text = text[:1].upper() + text[1:] if capital else text
     return text if source == "measured" else f"{str(source).capitalize()}: {text}"
+
+
+def figure_of(finding: Finding, names: Iterable[str]) -> str | None:
+    """Which of an experiment's figures, by their ``names``, shows what a finding speaks of.
+
+    The one that its evidence names, else the first of those that its rule is about: of the phase
+    that its numbers are of, where there are several.
+    """
+    there = list(names)
+    wanted = finding.evidence.get("figure")
+    if wanted in there:
+        return str(wanted)
+    phases = {str(name).rpartition("_")[2] for name in finding.evidence.get("numbers") or {}}
+    for begin in _FIGURES.get(finding.rule, ()):
+        found = [name for name in there if name.startswith(begin)]
+        if found:
+            return next((one for one in found if one.rpartition("-")[2] in phases), found[0])
+    return None

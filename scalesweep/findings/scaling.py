@@ -145,7 +145,7 @@ def _prefix(series: Series) -> str:
 
 
 def efficiency_threshold(study: Study) -> list[Finding]:
-    """The rank count at which efficiency first falls under 80 %, or that it never does.
+    """The largest rank count with efficiency over 80 %, and where it first falls under that.
 
     Series and phases of which the same can be said share a sentence.
     """
@@ -194,24 +194,34 @@ def _threshold(
     if first is None:
         gap = _gap(holes, 0, last.count)
         if all(p.side == "above" for p in points):
-            return f"efficiency stays above 80 % up to {last.at}{gap}", CONFIRMED, last
+            text = f"efficiency stays above 80 % up to {last.at}{gap}, the largest measured"
+            return text, CONFIRMED, last
         text = f"measured efficiency stays above 80 % up to {last.at}{gap}"
         return f"{text}, not confirmed where there is one repeat", OPEN, last
     before = max([p.count for p in points if p.count < first.count], default=0)
     at = f"at {first.at} ({first.text})" + _gap(holes, before, first.count)
     after = points[points.index(first) + 1 :]
     if first.side == "below":
-        back = next((p for p in after if p.side == "above"), None)
-        more = f", though it is above again at {back.at}" if back else ""
-        return f"efficiency first falls under 80 % {at}{more}", CONFIRMED, first
+        return f"{_over(study, points)}efficiency first falls under 80 % {at}", CONFIRMED, first
     if first.side == "~below":
         text = f"measured efficiency first falls under 80 % {at}, not confirmed"
     else:
         text = f"the interval of the efficiency straddles 80 % {at}"
+    text = f"{_over(study, points)}{text}"
     clear = next((p for p in after if p.side == "below"), None)
     if clear is not None:
         return f"{text}; clearly under from {clear.at} ({clear.text})", OPEN, first
     return f"{text}; not clearly under 80 % at any {study.scale_words}", OPEN, first
+
+
+def _over(study: Study, points: Sequence[_Efficiency]) -> str:
+    """The largest scale whose interval lies over 80 %, as the beginning of a sentence."""
+    best = next((p for p in reversed(points) if p.side == "above"), None)
+    if best is None:
+        return ""
+    return (
+        f"largest {study.scale_words} with efficiency clearly over 80 %: {best.text} at {best.at}; "
+    )
 
 
 def _gap(holes: Mapping[int, str], low: int, high: int) -> str:

@@ -190,8 +190,19 @@ def threshold(*effs: Triple) -> Finding:
 def test_falls_under_80_percent() -> None:
     found = threshold((0.9, 0.88, 0.92), (0.7, 0.68, 0.72), (0.6, 0.5, 0.7))
     assert found.level == "confirmed"
-    assert "first falls under 80 % at 4 ranks (70.0 [68.0, 72.0] %)" in found.text
+    assert found.text == (
+        "Later epochs: largest rank count with efficiency clearly over 80 %: 90.0 [88.0, 92.0] % "
+        "at 2 ranks; efficiency first falls under 80 % at 4 ranks (70.0 [68.0, 72.0] %)."
+    )
     assert found.evidence["key"]["ranks"] == 4
+
+
+def test_no_largest_count_over_80_percent_where_none_is_clear() -> None:
+    for effs in (((0.7, 0.68, 0.72),), ((0.9, None, None), (0.7, 0.68, 0.72))):
+        assert "clearly over" not in threshold(*effs).text
+    straddling = threshold((0.9, 0.88, 0.92), (0.82, 0.79, 0.85), (0.7, 0.68, 0.72))
+    assert "clearly over 80 %: 90.0 [88.0, 92.0] % at 2 ranks; the interval" in straddling.text
+    assert straddling.level == "open"
 
 
 def test_stays_above_80_percent() -> None:
@@ -244,7 +255,7 @@ def test_different_series_keep_their_sentences() -> None:
 
 def test_recovery_above_80_percent_is_said() -> None:
     found = threshold((0.7, 0.68, 0.72), (0.9, 0.88, 0.92))
-    assert "above again at 4 ranks" in found.text
+    assert "clearly over 80 %: 90.0 [88.0, 92.0] % at 4 ranks; efficiency first" in found.text
 
 
 # --- first against later epochs ---

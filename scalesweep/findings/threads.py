@@ -1,0 +1,155 @@
+"""Findings on numbers of threads: the best setting, and by how much."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    columns_of,
+    evidence_of,
+    marked,
+)
+from scalesweep.learning import learns
+from scalesweep.presentation import PHASES, counted, finite, plain, with_interval
+from scalesweep.quantities import column
+from scalesweep.stats import Floats, log_ratio_error, t_quantile
+from scalesweep.study import Key, Measure, Row, Study
+
+RULE = "threads"
+UNIT = "threads"  # of the parameters that this is about
+MAX_SENTENCES = 6
+
+
+def best_threads(study: Study) -> list[Finding]:
+    """The best number of threads where all else is equal, and its ratio to the default.
+
+    Parameters of threads that vary independently are one setting. The ratio is to the default, or
+    to the next best where that was not measured or is itself the best. Its interval is Welch's t
+    on logarithms, so wide that those of all settings, among which the best is chosen, hold
+    together (Bonferroni); where it holds 1, nothing is called best.
+    """
+    main = study.main
+    parameters = study.plan["parameters"]
+    names = [
+        name
+        for name in study.leaders
+        if name != study.scale
+        and (parameters.get(name) or {}).get("unit") == UNIT
+        and all(value is None or finite(value) for value in study.values(name))
+    ]
+    if main is None or not names:
+        return []
+    rest = [name for name in study.leaders if name not in names]
+    repeats = _repeats(study, main, main.steady_phase)
+    groups: dict[Key, list[Row]] = {}
+    for row in study.points:
+        if repeats.get(_key(study, row)) is not None and learns(study, row):
+            groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
+    found = [
+        _told(study, main, rows, names, rest, repeats) for rows in groups.values() if len(rows) > 1
+    ]
+    found.sort(key=lambda finding: finding.level != CONFIRMED)
+    if (more := len(found) - MAX_SENTENCES) > 0:
+        text = f"{counted(more, 'more best setting')} of threads can be found in the tables."
+        evidence = {"experiment": study.name, "table": "points", "key": {}, "numbers": {}}
+        found = [*found[:MAX_SENTENCES], Finding(study.name, RULE, NOTE, text, evidence)]
+    return found
+
+
+def _key(study: Study, row: Row) -> Key:
+    return (*study.key(row, study.axes), row["source"])
+
+
+def _repeats(study: Study, main: Measure, phase: str) -> dict[Key, Floats]:
+    """Values of the main metric over the finished runs of every point."""
+    name = column(main.metric, "mean", phase)
+    found: dict[Key, list[float]] = {}
+    for row in study.rows("runs", ["source", name, *study.axes]):
+        if finite(row.get(name)) and row[name] > 0:
+            found.setdefault(_key(study, row), []).append(float(row[name]))
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def _told(
+    study: Study,
+    main: Measure,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    rest: Sequence[str],
+    repeats: Mapping[Key, Floats],
+) -> Finding:
+    """The best of points that differ in their threads only."""
+    phase = main.steady_phase
+    values = [repeats[_key(study, row)] for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: float(values[i].mean()), reverse=main.higher)
+    usual = _default(study, rows, names)
+    best = order[0]
+    other = order[1] if usual in (None, best) else usual
+    assert other is not None
+    ratio, low, high = _ratio(values[best], values[other], len(rows) - 1)
+    clear = low > 1 if main.higher else high < 1
+    where = f" at {study.describe(rows[best], rest)}" if rest else ""
+    label = f"{main.label.lower()} ({PHASES[phase]})"
+    times = f"{with_interval(ratio, low, high)} times"
+    against = (
+        f"the default ({study.describe(rows[other], names)})"
+        if other == usual
+        else f"the next best ({study.describe(rows[other], names)})"
+    )
+    mine = f"{study.describe(rows[best], names)}{', the default,' if best == usual else ''}"
+    rivals = [i for i in order[1:] if i != other and not _beats(main, rows[best], rows[i], phase)]
+    if clear:
+        if rivals:
+            begin, verb = "threads matter", "gives"
+            end = f"; {counted(len(rivals), 'other')} cannot be told from it"
+        else:
+            begin, verb, end = "best number of threads", "with", f", clear of {_others(len(rows))}"
+        text = f"{begin}{where}: {mine} {verb} {times} the {label} of {against}{end}"
+    else:
+        lacks = "a side has one repeat" if not math.isfinite(low) else "the interval holds 1"
+        text = (
+            f"no best number of threads can be told{where}: {mine} was measured with {times} the "
+            f"{label} of {against}; {lacks}"
+        )
+    evidence = evidence_of(study, "points", rows[best], columns_of(main, phase))
+    evidence["numbers"] |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
+    evidence["runner_up"] = evidence_of(study, "points", rows[other], columns_of(main, phase))
+    source = rows[best]["source"]
+    level = CONFIRMED if clear else OPEN
+    return Finding(study.name, RULE, level, marked(source, f"{text}."), evidence)
+
+
+def _default(study: Study, rows: Sequence[Row], names: Sequence[str]) -> int | None:
+    """Which of the points has the defaults; None if it was not measured."""
+    known = study.plan["parameters"]
+    default = tuple(plain((known.get(name) or {}).get("default")) for name in names)
+    keys = [study.key(row, names) for row in rows]
+    return keys.index(default) if default in keys else None
+
+
+def _ratio(top: Floats, bottom: Floats, among: int) -> tuple[float, float, float]:
+    """Ratio of the means with its interval; without one where a side has one repeat."""
+    value = float(top.mean() / bottom.mean())
+    if min(top.size, bottom.size) < 2:
+        return value, math.nan, math.nan
+    error = log_ratio_error(top, bottom)
+    factor = math.exp(t_quantile(error.degrees, among) * error.error) if error.error else 1.0
+    return value, value / factor, value * factor
+
+
+def _beats(main: Measure, best: Row, row: Row, phase: str) -> bool:
+    """Whether the interval of the best lies clear of that of another."""
+    low, high = (main.value(best, stat, phase) for stat in ("low", "high"))
+    other_low, other_high = (main.value(row, stat, phase) for stat in ("low", "high"))
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return low > other_high if main.higher else high < other_low
+
+
+def _others(points: int) -> str:
+    return f"all {points - 1:,} others" if points > 2 else "the only other"

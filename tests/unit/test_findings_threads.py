@@ -1,0 +1,147 @@
+"""The best number of threads and by how much: data where it holds and data where it must not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.findings.base import Finding, figure_of
+from scalesweep.findings.threads import best_threads
+from scalesweep.stats import mean_interval, ratio_interval
+from scalesweep.study import Study
+
+RATE = "total_throughput"
+Setting = tuple[int | None, int]
+
+
+def threads(
+    rates: dict[Setting, Sequence[float]],
+    default: Setting = (0, 0),
+    better: str = "higher",
+    unit: str = "threads",
+    ranks: Sequence[int] = (1,),
+    **more: Any,
+) -> Study:
+    """Points that vary two numbers of threads (and ranks), with a rate of each repeat."""
+    names = ("inter", "intra")
+    axes = [*(["ranks"] if len(ranks) > 1 else []), *names]
+    points, runs, plan = [], [], []
+    for count in ranks:
+        for setting, values in rates.items():
+            point = {"ranks": count, **dict(zip(names, setting, strict=True))}
+            bounds = mean_interval(values)
+            points.append({
+                **point, "source": "measured", "repeats": len(values), "planned": len(values),
+                f"{RATE}_mean_later": float(np.mean(values)),
+                f"{RATE}_low_later": bounds.low, f"{RATE}_high_later": bounds.high, **more,
+            })  # fmt: skip
+            for repeat, value in enumerate(values):
+                run_id = f"r{len(runs)}"
+                row = {"run_id": run_id, "source": "measured", f"{RATE}_mean_later": value}
+                runs.append({**row, **point})
+                plan.append({"run_id": run_id, "repeat": repeat, "point": {**point, **more},
+                             "status": "done", "cause": "", "detail": ""})  # fmt: skip
+    entry = {
+        "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {}, "scaling": "none",
+        "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
+        "metrics": {}, "linked": [], "runs": plan, "excluded": [], "profiles": [], "points": 0,
+        "parameters": {
+            "ranks": {"unit": "ranks", "default": 1},
+            **{n: {"unit": unit, "default": d} for n, d in zip(names, default, strict=True)},
+        },
+    }  # fmt: skip
+    frame = pd.DataFrame(points)
+    meaning = {"label": "Rate", "unit": "samples/s", "better": better, "scope": "total"}
+    frame.attrs["units"] = {f"{RATE}_mean_later": meaning}
+    return Study(entry, {"points": frame, "runs": pd.DataFrame(runs)})
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, [finding.text for finding in findings]
+    return findings[0]
+
+
+def around(mean: float, spread: float = 0.01) -> list[float]:
+    return [mean * (1 - spread), mean, mean * (1 + spread)]
+
+
+CLEAR = {(0, 0): around(100), (0, 4): around(120), (2, 0): around(90), (2, 4): around(150)}
+
+
+def test_best_setting_and_its_ratio_to_the_default() -> None:
+    found = only(best_threads(threads(CLEAR)))
+    assert found.level == "confirmed"
+    assert found.text.startswith("Best number of threads: inter 2, intra 4 with 1.50")
+    assert "the default (inter 0, intra 0), clear of all 3 others" in found.text
+    numbers = found.evidence["numbers"]
+    assert numbers["ratio"] == pytest.approx(1.5)
+    # Wider than of one comparison alone, as it was chosen among three.
+    alone = ratio_interval(CLEAR[2, 4], CLEAR[0, 0])
+    assert numbers["ratio_low"] < alone.low < 1.5 < alone.high < numbers["ratio_high"]
+    assert found.evidence["key"]["intra"] == 4
+    assert found.evidence["runner_up"]["key"]["intra"] == 0
+
+
+def test_what_cannot_be_told_from_the_best_is_said() -> None:
+    rates = {**CLEAR, (0, 4): around(149)}
+    found = only(best_threads(threads(rates)))
+    assert found.level == "confirmed" and found.text.startswith("Threads matter: inter 2, intra 4")
+    assert found.text.endswith("; 1 other cannot be told from it.")
+
+
+def test_without_a_default_the_next_best_is_the_reference() -> None:
+    found = only(best_threads(threads(CLEAR, default=(8, 8))))
+    assert "1.25" in found.text and "of the next best (inter 0, intra 4)" in found.text
+    found = only(best_threads(threads(CLEAR, default=(2, 4))))
+    assert "inter 2, intra 4, the default, with 1.25" in found.text
+
+
+def test_no_best_setting_where_none_can_be_told() -> None:
+    noise = {(0, 0): around(100, 0.1), (0, 4): around(104, 0.1), (2, 0): around(101, 0.1)}
+    found = only(best_threads(threads(noise)))
+    assert found.level == "open" and "best number of threads can be told" in found.text
+    single = {setting: values[:1] for setting, values in CLEAR.items()}
+    found = only(best_threads(threads(single)))
+    assert found.level == "open" and "a side has one repeat" in found.text
+
+
+def test_other_parameters_and_one_setting_are_no_threads() -> None:
+    assert best_threads(threads(CLEAR, unit="samples")) == []
+    assert best_threads(threads({(0, 0): around(100)})) == []
+
+
+def test_lower_is_better_is_followed() -> None:
+    found = only(best_threads(threads(CLEAR, better="lower")))
+    assert "inter 2, intra 0 with 0.9" in found.text and found.level == "confirmed"
+
+
+def test_settings_compare_at_the_same_number_of_ranks() -> None:
+    found = best_threads(threads(CLEAR, ranks=(1, 2)))
+    assert [f.text.partition(":")[0] for f in found] == [
+        "Best number of threads at 1 rank",
+        "Best number of threads at 2 ranks",
+    ]
+
+
+def test_chance_seldom_makes_a_best_setting() -> None:
+    draw = np.random.default_rng(5)
+    settings = [(inter, intra) for inter in range(4) for intra in range(5)]
+    told = 0
+    for _ in range(100):
+        rates = {one: np.exp(0.05 * draw.standard_normal(3)).tolist() for one in settings}
+        told += only(best_threads(threads(rates))).level == "confirmed"
+    assert told <= 5
+
+
+def test_a_finding_links_to_the_figure_of_its_phase() -> None:
+    numbers = {f"{RATE}_mean_later": 1.0}
+    finding = Finding("e", "efficiency", "confirmed", "x", {"numbers": numbers})
+    names = ["scaling-init", "scaling-later", "heatmap", "ranks-step"]
+    assert figure_of(finding, names) == "scaling-later"
+    assert figure_of(finding, ["heatmap"]) is None
+    assert figure_of(Finding("e", "best", "confirmed", "x", {}), names) == "heatmap"
+    named = Finding("e", "stragglers", "confirmed", "x", {"figure": "ranks-step"})
+    assert figure_of(named, names) == "ranks-step"
+    assert figure_of(Finding("e", "coverage", "note", "x", {}), names) is None
