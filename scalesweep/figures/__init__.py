@@ -2,22 +2,28 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import matplotlib as mpl
 
 from scalesweep.figures.accuracy import accuracy_figures
-from scalesweep.figures.compare import comparison_figures, site_figures, size_figure
+from scalesweep.figures.choice import left_out_words, most_telling
+from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
+from scalesweep.figures.fonts import families
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
+from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.scaling import scaling_figures
-from scalesweep.figures.style import RC, Drawing
+from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.record import write_atomic
 from scalesweep.study import Study
@@ -28,29 +34,65 @@ INDEX = "index.json"
 
 
 _Maker = Callable[[Study], list[Drawing]]
-# Those that draw most begin first where processes share the work.
-_LONGEST: tuple[_Maker, ...] = (comparison_figures, scaling_figures, group_figures)
+_Lister = Callable[[Study], list[Sketch]]
 
 
 def draw(study: Study) -> list[Drawing]:
-    """All figures that suit what the experiment varies, in the order a report shows them."""
-    with mpl.rc_context(cast(Any, RC)):
-        return [drawing for make in _makers(study) for drawing in make(study)]
+    """The figures that suit what the experiment varies, in the order a report shows them."""
+    with _style():
+        (planned,) = plan_figures([study])
+        return [drawing for part in planned.parts for drawing in part.draw()]
 
 
-def _makers(study: Study) -> list[_Maker]:
-    makers: list[_Maker] = [control_figures]
+def _style() -> AbstractContextManager[None]:
+    return mpl.rc_context(cast(Any, {**RC, "font.family": families()}))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is drawn of an experiment, and the names of the figures that are not."""
+
+    study: Study
+    parts: list[Sketch]
+    left_out: list[str]
+
+
+def plan_figures(studies: Sequence[Study]) -> list[Figures]:
+    """Which figures the experiments of a campaign get; none is drawn yet."""
+    listed = [[one for listing in _many(study) for one in listing(study)] for study in studies]
+    chosen = most_telling(listed, sum(len(study.states) for study in studies))
+    found = []
+    for study, sketches, some in zip(studies, listed, chosen, strict=True):
+        parts = [*_each(study, [control_figures]), *some, *_each(study, _few(study))]
+        left_out = {one.name for one in sketches} - {one.name for one in some}
+        names = [one.name for one in sketches if one.name in left_out]
+        found.append(Figures(study, parts, names))
+    return found
+
+
+def _each(study: Study, makers: Sequence[_Maker]) -> list[Sketch]:
+    return [Sketch(make.__name__, partial(make, study)) for make in makers]
+
+
+def _many(study: Study) -> list[_Lister]:
+    """Kinds of figures whose number grows with the parameters that vary."""
+    listers: list[_Lister] = []
     if study.series and study.scale in study.leaders:
-        makers += [scaling_figures, size_figure]
+        listers += [scaling_figures, size_figures]
     words = [name for name in study.grid[:2] if not study.numeric(name)]
     if len(study.grid) >= 2 and len(words) < 2:
-        makers += [heatmap_figures, group_figures]
-    elif len(study.grid) == 1 and study.scale not in study.leaders:
-        makers += [single_figures]
+        listers += [heatmap_figures, group_figures]
     if len(study.leaders) > 1:
-        makers += [comparison_figures]
-    makers += [site_figures, accuracy_figures, phase_figures]
-    return [*makers, phase_energy_figures, power_figures]
+        listers += [comparison_figures]
+    return listers
+
+
+def _few(study: Study) -> list[_Maker]:
+    """Kinds of which there are a few figures at most; drawn in any case."""
+    alone = len(study.grid) == 1 and study.scale not in study.leaders
+    makers: list[_Maker] = [single_figures] if alone else []
+    makers += [site_figures, rank_figures, accuracy_figures, phase_figures, phase_energy_figures]
+    return [*makers, power_figures]
 
 
 def save(
@@ -60,7 +102,7 @@ def save(
     folder = out / experiment
     folder.mkdir(parents=True, exist_ok=True)
     files = {kind: f"{experiment}/{drawing.name}.{kind}" for kind in formats}
-    with mpl.rc_context(cast(Any, RC)):
+    with _style():
         svg = svg_text(drawing.figure)
         for kind, write in (("pdf", write_pdf), ("png", write_png)):
             if kind in files:
@@ -80,12 +122,16 @@ def save(
 def write_figures(
     studies: Sequence[Study], out: Path, formats: Sequence[str] = FORMATS, processes: int = 1
 ) -> list[dict[str, Any]]:
-    """Draw and write the figures of all experiments and ``index.json``; stale files go."""
+    """Draw and write the figures of all experiments and ``index.json``; stale files go.
+
+    Where figures of an experiment are left out, the entry of its last one names them.
+    """
     out.mkdir(parents=True, exist_ok=True)
-    work = _Work(studies, out, formats)
-    order = sorted(range(len(work.parts)), key=work.rank)
-    written = dict(zip(order, shared_map(_Work.write, work, order, processes), strict=True))
-    entries = [entry for number in range(len(work.parts)) for entry in written[number]]
+    with _style():
+        planned = plan_figures(studies)
+    work = _Work(planned, out, formats)
+    written = iter(shared_map(_Work.write, work, range(len(work.parts)), processes))
+    entries = [entry for one in planned for entry in _entries(one, written)]
     keep = {out / name for entry in entries for name in entry["files"].values()}
     for path in out.glob("*/*"):
         if path not in keep and path.suffix[1:] in FORMATS and path.is_file():
@@ -97,21 +143,25 @@ def write_figures(
     return entries
 
 
+def _entries(one: Figures, written: Iterator[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The index entries of an experiment, whose parts come next in ``written``."""
+    entries = [entry for _ in one.parts for entry in next(written)]
+    if one.left_out and entries:
+        caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
+        entries[-1] |= {"caption": caption, "left_out": one.left_out}
+    return entries
+
+
 class _Work:
-    """The figures of all experiments in parts that processes can share: a kind of one study."""
+    """The figures of all experiments in parts that processes can share."""
 
-    def __init__(self, studies: Sequence[Study], out: Path, formats: Sequence[str]) -> None:
+    def __init__(self, planned: Sequence[Figures], out: Path, formats: Sequence[str]) -> None:
         self._out, self._formats = out, formats
-        self.parts = [(study, make) for study in studies for make in _makers(study)]
-
-    def rank(self, number: int) -> int:
-        """Place of a part in the order of beginning."""
-        make = self.parts[number][1]
-        return _LONGEST.index(make) if make in _LONGEST else len(_LONGEST)
+        self.parts = [(one.study.name, part) for one in planned for part in one.parts]
 
     def write(self, number: int) -> list[dict[str, Any]]:
         """Draw and write a part; returns its index entries."""
-        study, make = self.parts[number]
-        with mpl.rc_context(cast(Any, RC)):
-            drawings = make(study)
-        return [save(drawing, study.name, self._out, self._formats) for drawing in drawings]
+        experiment, part = self.parts[number]
+        with _style():
+            drawings = part.draw()
+        return [save(drawing, experiment, self._out, self._formats) for drawing in drawings]

@@ -22,10 +22,12 @@ from scalesweep.figures.style import (
     NARROW,
     WIDE,
     Drawing,
+    Sketch,
     bounds,
     caption,
     heading,
     look,
+    sketch,
     tick,
 )
 from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten, text_of
@@ -49,17 +51,22 @@ class Bar:
     note: str = ""
 
 
-def comparison_figures(study: Study) -> list[Drawing]:
+def comparison_figures(study: Study) -> list[Sketch]:
     """Bars for each parameter whose values are names or switches, and the ratios of two values."""
     main = study.main
     if main is None:
         return []
-    drawings: list[Drawing] = []
+    found: list[Sketch] = []
     for names in compared_parameters(study.plan)[:MAX_PARAMETERS]:
+        groups = _groups(study, names)
         for phase in main.phases:
-            made = (_bars(study, main, names, phase), _ratios(study, main, names, phase))
-            drawings += [drawing for drawing in made if drawing is not None]
-    return drawings
+            part = f"{_file_part(', '.join(names))}-{phase}"
+            if any(main.value(row, "mean", phase) for rows in groups.values() for row in rows):
+                made = sketch(f"compare-{part}", _bars, study, main, names, phase, groups)
+                found.append(made)
+            if rows := _compared(study, main, names, phase):
+                found.append(sketch(f"ratio-{part}", _ratios, study, main, names, phase, rows))
+    return found
 
 
 def _values(study: Study, names: Choice) -> list[Any]:
@@ -91,12 +98,11 @@ def _groups(study: Study, names: Choice) -> dict[Key, list[Row]]:
     }
 
 
-def _bars(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | None:
+def _bars(
+    study: Study, main: Measure, names: Choice, phase: str, groups: Mapping[Key, list[Row]]
+) -> Drawing:
     rest = [other for other in study.leaders if other not in names]
     name = ", ".join(names)
-    groups = _groups(study, names)
-    if not any(main.value(row, "mean", phase) for rows in groups.values() for row in rows):
-        return None
     best = {
         (*study.key(row, rest), row["source"]): row["best"]
         for row in study.rows("best")
@@ -198,20 +204,25 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
         ax.set_title(shorten(title, 46), fontsize=8.5)
 
 
-def _ratios(study: Study, main: Measure, names: Choice, phase: str) -> Drawing | None:
-    """Ratio of one value over another with its interval, a line per point of the rest."""
+def _compared(study: Study, main: Measure, names: Choice, phase: str) -> list[Row]:
+    """Rows of the table of comparisons, where one value stands against another at several points
+    of the rest; else none."""
     name = ", ".join(names)
     rows = [
         row
         for row in study.rows("comparisons")
         if row["parameter"] == name and row["phase"] == phase and row["metric"] == main.metric
     ]
-    values = list(dict.fromkeys(row["value"] for row in rows))
     rest = [other for other in study.leaders if other not in names]
-    if len(values) != 1 or not rest:
-        return None
+    return rows if len({row["value"] for row in rows}) == 1 and rest else []
+
+
+def _ratios(study: Study, main: Measure, names: Choice, phase: str, rows: Sequence[Row]) -> Drawing:
+    """Ratio of one value over another with its interval, a line per point of the rest."""
+    name = ", ".join(names)
+    rest = [other for other in study.leaders if other not in names]
     shown = rows[:MAX_RATIOS]
-    over = f"{values[0]} over {rows[0]['reference']}"
+    over = f"{rows[0]['value']} over {rows[0]['reference']}"
     head = f"{study.name}: {main.label.lower()}, {over}{_phase_words(main, phase)}{study.mark}"
     figure = Figure(figsize=(NARROW, 1.2 + 0.3 * len(shown)))
     heading(figure, head)
@@ -247,14 +258,14 @@ def _ratios(study: Study, main: Measure, names: Choice, phase: str) -> Drawing |
     return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure)
 
 
-def size_figure(study: Study) -> list[Drawing]:
+def size_figures(study: Study) -> list[Sketch]:
     """Efficiency at the largest scale against the number of trained parameters of each model."""
     main = study.main
     size = column(SIZE, "mean", "run")
     if main is None:
         return []
     stem = stem_of(main.metric)
-    drawings = []
+    found = []
     for phase in main.phases:
         last = [
             (row, one.short, efficiency(row, stem, phase))
@@ -264,8 +275,8 @@ def size_figure(study: Study) -> list[Drawing]:
         ]
         points = [(row[size], label, row, eff) for row, label, eff in last if eff[0] is not None]
         if len({x for x, *_ in points}) > 1:
-            drawings.append(_sizes(study, main, phase, points))
-    return drawings
+            found.append(sketch(f"size-{phase}", _sizes, study, main, phase, points))
+    return found
 
 
 def _sizes(study: Study, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]) -> Drawing:

@@ -19,8 +19,10 @@ from scalesweep.figures.style import (
     ORANGE,
     WIDE,
     Drawing,
+    Sketch,
     caption,
     heading,
+    sketch,
     tick,
 )
 from scalesweep.presentation import PHASES, counted, number, shorten, text_of
@@ -50,15 +52,18 @@ def combinations(study: Study) -> Iterator[tuple[int, str, list[str], dict[Key, 
         yield index, ", ".join(words), rest, {study.key(row, pair): row for row in rows}, left_out
 
 
-def heatmap_figures(study: Study) -> list[Drawing]:
+def heatmap_figures(study: Study) -> list[Sketch]:
     """One figure per combination of the parameters beyond the first two; phases side by side."""
     main = study.main
     if main is None:
         return []
     return [
-        _heatmap(study, main, index, words, rest, cells, left_out)
+        sketch(
+            f"heatmap{f'-{index + 1}' if index else ''}",
+            _heatmap, study, main, index, words, rest, cells, left_out,
+        )
         for index, words, rest, cells, left_out in combinations(study)
-    ]
+    ]  # fmt: skip
 
 
 def _axis_values(study: Study, name: str, cells: dict[Key, Row], place: int) -> list[Any]:

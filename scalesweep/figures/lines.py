@@ -20,6 +20,7 @@ from scalesweep.figures.style import (
     ORANGE,
     WIDE,
     Drawing,
+    Sketch,
     band_words,
     bounds,
     caption,
@@ -27,6 +28,7 @@ from scalesweep.figures.style import (
     heading,
     look,
     parameter_axis,
+    sketch,
     tick,
 )
 from scalesweep.presentation import PHASES, counted, finite, number, shorten, text_of
@@ -35,17 +37,20 @@ from scalesweep.study import Key, Measure, Row, Study
 MAX_BARS = 40
 
 
-def group_figures(study: Study) -> list[Drawing]:
+def group_figures(study: Study) -> list[Sketch]:
     """One figure per phase and plane: over A by B, and over B by A."""
     main = study.main
     if main is None:
         return []
     return [
-        _grouped(study, main, phase, index, words, cells, left_out)
+        sketch(
+            f"groups{f'-{index + 1}' if index else ''}-{phase}",
+            _grouped, study, main, phase, index, words, cells, left_out,
+        )
         for index, words, _, cells, left_out in combinations(study)
         for phase in main.phases
         if any(main.value(row, "mean", phase) is not None for row in cells.values())
-    ]
+    ]  # fmt: skip
 
 
 def _grouped(

@@ -16,6 +16,7 @@ from scalesweep.figures.style import (
     NARROW,
     ORANGE,
     Drawing,
+    Sketch,
     band_patch,
     band_words,
     bounds,
@@ -26,6 +27,7 @@ from scalesweep.figures.style import (
     look,
     mark_holes,
     scale_axis,
+    sketch,
 )
 from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten
 from scalesweep.quantities import column
@@ -52,13 +54,13 @@ def efficiency(row: Row, stem: str, phase: str) -> tuple[float | None, float | N
     )
 
 
-def scaling_figures(study: Study) -> list[Drawing]:
+def scaling_figures(study: Study) -> list[Sketch]:
     """One figure per series and phase, after an overview where there are several series."""
     main = study.main
     if main is None:
         return []
     stem = stem_of(main.metric)
-    drawings: list[Drawing] = []
+    sketches: list[Sketch] = []
     for phase in main.phases:
         series = [
             one
@@ -66,7 +68,7 @@ def scaling_figures(study: Study) -> list[Drawing]:
             if any(efficiency(row, stem, phase)[0] is not None for row in one.rows)
         ]
         if len(series) > 1:
-            drawings.append(_overview(study, main, series, phase))
+            sketches.append(sketch(f"overview-{phase}", _overview, study, main, series, phase))
         if len(series) > 2 and max(len(one.rows) + len(one.holes) for one in series) < 3:
             continue  # two counts each: the overview has all that there is to see
         for index, one in enumerate(series[:MAX_SERIES_FIGURES]):
@@ -78,9 +80,10 @@ def scaling_figures(study: Study) -> list[Drawing]:
                 if left_out > 0 and index == MAX_SERIES_FIGURES - 1
                 else ""
             )
-            drawings.append(_one_series(study, main, one, phase, suffix, note))
+            name = f"scaling{suffix}-{phase}"
+            sketches.append(sketch(name, _one_series, study, main, one, phase, name, note))
     # Overviews first, then series by series with its phases side by side.
-    return sorted(drawings, key=lambda d: ("overview" not in d.name, d.name.rpartition("-")[0]))
+    return sorted(sketches, key=lambda d: ("overview" not in d.name, d.name.rpartition("-")[0]))
 
 
 def _panels(title: str, detail: str = "") -> tuple[Figure, Axes, Axes]:
@@ -123,7 +126,7 @@ def _draw_efficiency(
 
 
 def _one_series(
-    study: Study, main: Measure, series: Series, phase: str, suffix: str, note: str
+    study: Study, main: Measure, series: Series, phase: str, name: str, note: str
 ) -> Drawing:
     scaling = f"{study.plan['scaling']} scaling" if study.plan["scaling"] != "none" else "scaling"
     head = f"{study.name}: {scaling}, {PHASES[phase]}{study.mark}"
@@ -186,7 +189,7 @@ def _one_series(
         f"at {study.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
         f"efficiency {percent(value, low, high)}."
     )
-    return Drawing(f"scaling{suffix}-{phase}", head, text, alt, figure)
+    return Drawing(name, head, text, alt, figure)
 
 
 def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str) -> Drawing:

@@ -2,8 +2,9 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -71,6 +72,26 @@ class Drawing:
     caption: str
     alt: str
     figure: Figure
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Figures that can be drawn: their name, and how. Nothing is drawn before ``draw``.
+
+    ``name`` is the drawing's, where it is a single one.
+    """
+
+    name: str
+    draw: Callable[[], list[Drawing]]
+
+
+def sketch(name: str, make: Callable[..., Drawing], *args: Any) -> Sketch:
+    """A sketch of the drawing ``name`` that ``make(*args)`` makes."""
+    return Sketch(name, partial(_alone, make, args))
+
+
+def _alone(make: Callable[..., Drawing], args: tuple[Any, ...]) -> list[Drawing]:
+    return [make(*args)]
 
 
 def tick(value: float, _position: object = None) -> str:

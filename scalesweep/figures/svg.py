@@ -4,7 +4,8 @@ import re
 import xml.etree.ElementTree as ET
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_FONT = re.compile(r"font:\s*([^;]*?)([\d.]+)px\s*[^;]*")
+_FAMILIES = re.compile(r"font-family:[^;]*;?\s*")
+_UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
 _URL = re.compile(r"url\(#([^)]+)\)")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 FAMILY = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
@@ -58,20 +59,11 @@ def _tidy_element(element: ET.Element, prefix: str, used: set[str]) -> None:
                 del element.attrib[name]
         elif name.endswith("href") and value.startswith("#"):
             element.set(name, f"#{prefix}{value[1:]}")
+        elif name == "transform" and _UNTURNED.fullmatch(value):
+            del element.attrib[name]
         elif name in ("d", "points", "x", "y", "transform", "width"):
             element.set(name, _NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value))
         elif "url(#" in value:
             element.set(name, _URL.sub(rf"url(#{prefix}\1)", value))
-        elif name == "style" and "font:" in value:
-            element.set(name, _FONT.sub(_short_font, value))
-
-
-def _short_font(found: re.Match[str]) -> str:
-    words = found[1].split()
-    parts = [f"font-size: {float(found[2]):g}px"]
-    if "italic" in words:
-        parts.append("font-style: italic")
-    weight = next((word for word in words if word == "bold" or word.isdigit()), None)
-    if weight:
-        parts.append(f"font-weight: {weight}")
-    return "; ".join(parts)
+        elif name == "style" and "font-family:" in value:
+            element.set(name, _FAMILIES.sub("", value))

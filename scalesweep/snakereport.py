@@ -1,0 +1,46 @@
+"""What Snakemake's own report (``snakemake --report``) says of figures.
+
+It reads labels as templates with places in braces and puts them into a script; captions are
+reStructuredText. So neither may hold text of a campaign as it is.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+_FOR_LABELS = str.maketrans("{}<>", "()‹›")
+
+
+class FigureTexts:
+    """Titles and captions of the figures of an index (``figures/index.json``), read when asked."""
+
+    def __init__(self, index: str) -> None:
+        self._path = Path(index)
+
+    def __repr__(self) -> str:
+        """What Snakemake shows of the rule's parameter."""
+        return str(self._path)
+
+    def label(self, experiment: str, name: str) -> str:
+        """Title as a label."""
+        title = str(self._entry(experiment, name).get("title") or name)
+        return " ".join(title.split()).translate(_FOR_LABELS)
+
+    def caption(self, experiment: str, name: str) -> str:
+        """Caption as reStructuredText in which nothing is markup."""
+        caption = str(self._entry(experiment, name).get("caption") or "")
+        return re.sub(r"([^A-Za-z0-9 ])", r"\\\1", " ".join(caption.split()))
+
+    def _entry(self, experiment: str, name: str) -> Mapping[str, Any]:
+        return self._entries.get((experiment, name), {})
+
+    @cached_property
+    def _entries(self) -> dict[tuple[str, str], Mapping[str, Any]]:
+        try:
+            found = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {(entry["experiment"], entry["name"]): entry for entry in found}
