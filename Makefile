@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo test lint format bench soak lock slurm-up slurm-down clean
+.PHONY: help setup demo test lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -11,6 +11,7 @@ help:
 	@echo "make slurm-up, make slurm-down   boot and end a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
 	@echo "make soak   kill everything that takes part in a campaign, in every phase, and compare"
+	@echo "make screenshots  take the pictures in docs/images anew, of the demo's report"
 	@echo "make lock   resolve requirements.lock anew"
 
 setup:
@@ -42,6 +43,9 @@ bench: setup
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup
 	@python tests/soak/kills.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
+screenshots: setup
+	@python tools/screenshots.py
 
 # A real Slurm on this machine, the one the tests boot (its packages: tests/slurm/cluster.py).
 SLURM_FOLDER ?= /tmp/slurm-test

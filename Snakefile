@@ -40,7 +40,8 @@ if workflow.is_main_process:
             # profiles/slurm sets it; the executor itself is not known yet.
             cluster="slurm_jobs"
             in (workflow.resource_settings.default_resources or ()),
-            dry=lambda: workflow.dryrun,
+            # Without an executor (--report, --dag) nothing is run either.
+            dry=lambda: workflow.executor_plugin is None or workflow.dryrun,
         )
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -92,3 +93,4 @@ if workflow.is_main_process:
     include: "workflow/rules/figures.smk"
     include: "workflow/rules/report.smk"
     include: "workflow/rules/import.smk"
+    include: "workflow/rules/compare.smk"

@@ -1,10 +1,10 @@
 """What the report of 10,000 runs costs to make, and how it opens.
 
 From an existing summary: the steps tables, figures (SVG, PDF and PNG of each) and page, as the
-workflow calls them one after the other on two cores; seconds of each and together, and the size of
-the page. It is then opened from its file in a browser: seconds until it is loaded and first
-painted, to unfold all its parts, and of the longest frame while it is scrolled through. The
-tables of the page do not sort yet, so nothing is said of that.
+workflow calls them one after the other on two cores; seconds of each and together, their CPU
+seconds, and the size of the page. It is then opened from its file in a browser: seconds until it is
+loaded and first painted, to unfold all its parts, and of the longest frame while it is scrolled
+through. The tables of the page do not sort yet, so nothing is said of that.
 
     python bench/report.py [--json FILE] [--repeats 10] [--largest 1024] [--rounds 2]
 """
@@ -111,6 +111,8 @@ def main() -> None:
     for name in rounds[0]:
         took = statistics.median(one[name].wall_s for one in rounds)
         rows.append(figure(f"  of these {name}", took, "s"))
+    cpu = statistics.median(sum(cost.cpu_s for cost in one.values()) for one in rounds)
+    rows.append(figure("  CPU time of these steps", cpu, "s"))
     rows.append(figure(f"report {of}: the page", size_mb, "MB", SIZE_MB))
     if browser:
         rows += [

@@ -14,7 +14,7 @@ from scalesweep.curves import CURVES
 from scalesweep.quantities import EPOCH_METRICS, EPOCH_PHASES, column
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 
 IDENTITY = (
     "run_id",

@@ -15,6 +15,8 @@ OVERRIDES = {
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: try again what this machine could not do",
     "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
+    "base": "compare: what is compared with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
+    "new": "compare: what is compared, likewise",
     "ranks": "how many ranks imported runs had, where their logs do not tell (import_logs)",
 }
 _ALLOWED = {

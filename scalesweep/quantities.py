@@ -88,6 +88,7 @@ _CURVES = (
     Quantity("global_times", "Training time", "s", "lower", "total", "global_times"),
     Quantity("training_times", "Training time", "s", "lower", "total", "training_times"),
     Quantity("validation_times", "Validation time", "s", "lower", "total", "validation_times"),
+    Quantity("span_input", "Waiting for input", "s", "lower", "rank", "span_input"),
 )
 # Arrays [epoch, rank] that make up the curves of a training run; the accuracies among them.
 EPOCH_CURVES: dict[str, Quantity] = {quantity.name: quantity for quantity in _CURVES}

@@ -1,15 +1,12 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from scalesweep import stats
@@ -19,42 +16,27 @@ from scalesweep.hardware import machines, mismatches
 from scalesweep.presentation import PHASES, counted, listed, number, seconds_text, text_of
 from scalesweep.provenance import FACTS, RunFacts, differences, group, read_facts
 from scalesweep.quantities import QUANTITIES
-from scalesweep.record import RECORD, read_failure, write_atomic
-from scalesweep.reportaccuracy import DEFINITIONS, section_of, training_sections
+from scalesweep.record import read_failure, write_atomic
+from scalesweep.reportaccuracy import DEFINITIONS, Section, section_of, training_sections
+from scalesweep.reportdata import MAX_VALUES, chart_data, packed, run_files, runs_data, table_data
 from scalesweep.reportjobs import FILTERS, jobs_section
+from scalesweep.reportlinks import Links, anchors, evidence_links, figure_id
 from scalesweep.reportprofiles import profiles_section
-from scalesweep.reporttables import point_table
+from scalesweep.reporttables import Table, point_table
 from scalesweep.slurm.accounting import read_jobs
 from scalesweep.study import Study
+from scalesweep.webpage import assets, render
 
-RESOURCES = Path(__file__).resolve().parents[1] / "resources"
-TEMPLATE, STYLE = "report.html.j2", "report.css"
+TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
-MAX_ROWS = 3000
-MAX_RUN_ROWS = 3000
-MAX_ROWS_EACH = 200
+# Rows that stand in the page itself, for print and for browsers without scripts.
+MAX_ROWS = 1000
+MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
 MAX_LINE, MAX_LINES = 300, 40
-MAX_SVG_BYTES = 5_000_000
+MAX_SVG_BYTES = 4_000_000
 MAX_REASON_POINTS = 12
-
-
-class Links:
-    """Relative addresses from the page to files."""
-
-    def __init__(self, out: Path) -> None:
-        self._base = str(out.parent.resolve())
-        self._folders: dict[Path, str] = {}
-
-    def to(self, path: Path) -> str:
-        """Relative address of ``path``, percent-encoded."""
-        folder = self._folders.get(path.parent)
-        if folder is None:
-            folder = quote(os.path.relpath(path.parent.resolve(), self._base))
-            self._folders[path.parent] = folder
-        # "./" keeps a name with a colon from being read as a scheme.
-        return f"./{quote(path.name)}" if folder == "." else f"./{folder}/{quote(path.name)}"
 
 
 def render_report(
@@ -77,36 +59,49 @@ def render_report(
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.plan["runs"]}
     done = [run_id for run_id, status in statuses.items() if status == "done"]
     facts = _facts(summary, done)
+    environments = group(facts.values())
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
     index = _read_index(figures)
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
-    drawn = {s.name: _figures(index, s.name, figures, links, budget) for s in studies}
-    experiments = [
-        {
-            "id": f"e{number_ + 1}",
-            "study": study,
-            "counts": Counter(run["status"] for run in study.plan["runs"]),
-            "findings": find(study),
-            "figures": [f for f in drawn[study.name] if section_of(f["name"]) is None],
-            "training": training_sections(study, facts, drawn[study.name], share),
-            "table": point_table(study, share),
-            "csv": _csv_links(tables / study.name, links),
-            "failures": _failures(study, runs, links, budget),
-            "excluded": _by_reason(study, _excluded(study)),
-            "unsupported": _by_reason(study, _unsupported(study)),
-            "runs": _runs(study, facts, runs, links, len(studies)),
-            "profiles": profiles_section(study, runs, links.to),
-            "unlike": _unlike(study, facts),
-        }
-        for number_, study in enumerate(studies)
-    ]
-    environments = group(facts.values())
+    data: dict[str, Any] = {"tables": {}, "charts": {}}
+    experiments = []
+    for number_, study in enumerate(studies, 1):
+        name = f"e{number_}"
+        drawn = _figures(index, study.name, name, figures, links, budget)
+        points = point_table(study, share)
+        training = training_sections(study, facts, drawn, share)
+        _add_data(data, name, study, points, training, MAX_VALUES // max(len(studies), 1))
+        data["tables"][f"{name}-runs"] = runs_data(
+            study, facts, environments, runs, links.to(runs), MAX_VALUES // max(len(studies), 1)
+        )
+        csv = _csv_links(tables / study.name, links)
+        targets = anchors(name, [*data["tables"]], drawn, csv)
+        experiments.append(
+            {
+                "id": name,
+                "study": study,
+                "counts": Counter(run["status"] for run in study.plan["runs"]),
+                "findings": [(one, evidence_links(one, targets)) for one in find(study)],
+                "figures": [f for f in drawn if section_of(f["name"]) is None],
+                "training": training,
+                "table": points,
+                "csv": csv,
+                "failures": _failures(study, runs, links, budget),
+                "excluded": _by_reason(study, _excluded(study)),
+                "unsupported": _by_reason(study, _unsupported(study)),
+                "profiles": profiles_section(study, runs, links.to),
+                "unlike": _unlike(study, facts),
+            }
+        )
     started = sorted(run.started for run in facts.values() if run.started)
     ended = sorted(run.ended for run in facts.values() if run.ended)
     walls = [run.wall_s for run in facts.values() if run.wall_s is not None]
     context = {
         "plan": plan,
         "experiments": experiments,
+        "data": data,
+        "assets": assets(SCRIPTS),
+        "rows_shown": share,
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "excluded": sum(len(study.plan["excluded"]) for study in studies),
@@ -130,26 +125,38 @@ def render_report(
         },
         "phases": PHASES,
         "stats": stats,
-        "style": Markup((RESOURCES / STYLE).read_text("utf-8")),
     }
-    environment = Environment(
-        loader=FileSystemLoader(RESOURCES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return render(
+        TEMPLATE,
+        context,
+        {
+            "when": _minute,
+            "described": _described,
+            "run_files": run_files,
+            "packed": packed,
+            **FILTERS,
+        },
     )
-    environment.filters |= {
-        "counted": counted,
-        "listed": lambda items, limit=8: listed([str(item) for item in items], limit),
-        "seconds": seconds_text,
-        "value": text_of,
-        "figure_number": number,
-        "when": _minute,
-        "described": _described,
-        **FILTERS,
-    }
-    return environment.get_template(TEMPLATE).render(context)
+
+
+def _add_data(
+    data: dict[str, Any],
+    name: str,
+    study: Study,
+    points: Table,
+    training: Sequence[Section],
+    share: int,
+) -> None:
+    """What scripts need of an experiment's tables of points, and of its chart."""
+    places = {run["run_id"]: place for place, run in enumerate(study.plan["runs"])}
+    if points.rows:
+        table = data["tables"][f"{name}-points"] = table_data(study, points, share, places)
+        if chart := chart_data(study, points, table):
+            data["charts"][f"{name}-chart"] = {"table": f"{name}-points", **chart}
+    for section in training:
+        if section.table is not None:
+            key = f"{name}-{section.title.lower()}"
+            data["tables"][key] = table_data(study, section.table, share // 4)
 
 
 def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]:
@@ -236,6 +243,7 @@ def _read_index(figures: Path) -> list[dict[str, Any]]:
 def _figures(
     index: Sequence[Mapping[str, Any]],
     name: str,
+    section: str,
     figures: Path,
     links: Links,
     budget: dict[str, int],
@@ -252,6 +260,7 @@ def _figures(
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
         found.append(
             {
+                "id": figure_id(section, entry["name"]),
                 "name": entry["name"],
                 "title": entry["title"],
                 "caption": entry["caption"],
@@ -346,35 +355,6 @@ def _by_reason(
         {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
         for reason, named in reasons.items()
     ]
-
-
-def _runs(
-    study: Study, facts: Mapping[str, RunFacts], runs: Path, links: Links, experiments: int
-) -> dict[str, Any]:
-    """Finished runs with links to record and logs, as many as the page may hold."""
-    limit = min(MAX_ROWS_EACH * 2, max(10, MAX_RUN_ROWS // max(experiments, 1)))
-    finished = [run for run in study.plan["runs"] if run["status"] == "done"]
-    rows = []
-    for run in finished[:limit]:
-        known = facts.get(run["run_id"])
-        folder = runs / run["run_id"]
-        attempt = folder / f"attempt-{known.attempt}" if known and known.attempt else None
-        rows.append(
-            {
-                "run": run,
-                "where": study.describe(run["point"]),
-                "facts": known,
-                "record": links.to(folder / RECORD),
-                "logs": []
-                if attempt is None
-                else [
-                    (log.removesuffix(".log"), links.to(attempt / log))
-                    for log in ("stdout.log", "stderr.log")
-                    if (attempt / log).is_file()
-                ],
-            }
-        )
-    return {"rows": rows, "left_out": len(finished) - len(rows)}
 
 
 def _unlike(study: Study, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:

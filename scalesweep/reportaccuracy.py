@@ -14,7 +14,8 @@ from scalesweep.presentation import (
     with_interval,
 )
 from scalesweep.provenance import EnergyFacts, RunFacts
-from scalesweep.reporttables import Cell, Table, table_of
+from scalesweep.quantities import column
+from scalesweep.reporttables import Cell, Column, Table, table_of
 from scalesweep.study import Measure, Row, Study
 from scalesweep.trainingtables import ENERGY, RESULTS
 
@@ -101,14 +102,15 @@ def accuracy_table(study: Study, limit: int) -> Table | None:
     rows = study.rows("accuracy")
     if not rows:
         return None
-    columns: list[tuple[str, Callable[[Row], Cell]]] = []
+    columns: list[Column] = []
     for measure in _measures(study):
         if measure.metric == "time_to_target":
-            columns.append(("Reached", _reached))
-        columns.append((measure.axis_label, _cell(measure)))
+            columns.append(_REACHED)
+        name = column(measure.metric, "mean", "run")
+        columns.append(Column(measure.axis_label, _cell(measure), name))
     if any("reached" in row for row in rows) and "time_to_target" not in study.measures:
-        columns.append(("Reached", _reached))
-    return _table(study, rows, columns, limit)
+        columns.append(_REACHED)
+    return table_of(study, rows, [("", columns)], limit)
 
 
 def _cell(measure: Measure) -> Callable[[Row], Cell]:
@@ -132,6 +134,9 @@ def _reached(row: Row) -> Cell:
     return Cell(f"{reached:.0f}/{runs}", reached < runs)
 
 
+_REACHED = Column("Reached", _reached, "reached")
+
+
 def phase_table(study: Study, limit: int) -> Table | None:
     """Seconds of every phase of every point; None where no phases are known."""
     points: dict[tuple[Any, ...], Row] = {}
@@ -151,19 +156,8 @@ def phase_table(study: Study, limit: int) -> Table | None:
 
         return make
 
-    return _table(
-        study, rows, [(f"{name.replace('_', ' ')} [s]", cell(name)) for name in names], limit
-    )
-
-
-def _table(
-    study: Study,
-    rows: Sequence[Row],
-    columns: Sequence[tuple[str, Callable[[Row], Cell]]],
-    limit: int,
-) -> Table:
-    headings = ("", [heading for heading, _ in columns])
-    return table_of(study, rows, [make for _, make in columns], [headings], limit)
+    columns = [Column(f"{name.replace('_', ' ')} [s]", cell(name)) for name in names]
+    return table_of(study, rows, [("", columns)], limit)
 
 
 def energy_lines(study: Study, facts: Mapping[str, RunFacts]) -> list[str]:

@@ -10,9 +10,6 @@ from scalesweep.study import Measure, Row, Study
 MAX_MEASURES = 4
 
 
-_Column = tuple[str, Callable[[Row], "Cell"]]
-
-
 @dataclass(frozen=True)
 class Cell:
     """Text of a cell; ``bad`` marks an efficiency clearly under 80 % or a missing result."""
@@ -22,54 +19,68 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Column:
+    """A column of values: its heading, its cells, and the table's column that they show."""
+
+    heading: str
+    make: Callable[[Row], Cell]
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
-    """Headings in two levels, rows, and what was left out.
+    """Headings in two levels and rows, of which a page itself holds the first ``limit``.
 
     ``lead`` are the headings that stand alone (the first ``parameters`` of them parameters);
-    ``groups`` are (heading, sub-headings) of the values; an empty heading is none.
+    ``groups`` are (heading, columns) of the values; an empty heading is none. ``sources`` are the
+    table's rows that ``rows`` were made of.
     """
 
     lead: list[str]
     parameters: int
-    groups: list[tuple[str, list[str]]]
+    groups: list[tuple[str, list[Column]]]
     rows: list[list[Cell]]
-    left_out: int
+    sources: Sequence[Row]
+    limit: int
     scaling: bool
 
+    @property
+    def head(self) -> list[list[Cell]]:
+        """The rows that stand in the page."""
+        return self.rows[: self.limit]
 
-def point_table(study: Study, limit: int) -> Table:
-    """Points (with efficiency where what they scale over varies), at most ``limit`` rows.
+    @property
+    def left_out(self) -> int:
+        """Rows that do not."""
+        return max(len(self.rows) - self.limit, 0)
 
-    Rows left out are the last ones; the CSV has all.
-    """
-    scaling = bool(study.series)
+
+def point_table(study: Study, limit: int, scaling: bool | None = None) -> Table:
+    """Points, with efficiency if ``scaling`` (None: where what they scale over varies)."""
+    scaling = bool(study.series) if scaling is None else scaling
     rows = _by_series(study) if scaling else study.points
-    groups = _value_columns(study, scaling)
-    headings = [(phase, [heading for heading, _ in columns]) for phase, columns in groups]
-    makers = [make for _, columns in groups for _, make in columns]
-    return table_of(study, rows, makers, headings, limit, scaling)
+    return table_of(study, rows, _value_columns(study, scaling), limit, scaling)
 
 
 def table_of(
     study: Study,
     rows: Sequence[Row],
-    makers: Sequence[Callable[[Row], Cell]],
-    headings: Sequence[tuple[str, list[str]]],
+    groups: list[tuple[str, list[Column]]],
     limit: int,
     scaling: bool = False,
 ) -> Table:
-    """Points with what ``makers`` make of each row, under ``headings``; at most ``limit`` rows."""
+    """Points with what the columns of ``groups`` make of each row."""
     several = len(study.sources) > 1
     lead = [*(_heading(study, name) for name in study.axes), "Runs"]
     lead += ["Source"] if several else []
+    columns = [one for _, part in groups for one in part]
     body = []
-    for row in rows[:limit]:
+    for row in rows:
         cells = [Cell(text_of(row.get(name))) for name in study.axes]
         cells.append(_run_cell(study, row))
         cells += [Cell(text_of(row.get("source")))] if several else []
-        body.append(cells + [make(row) for make in makers])
-    left_out = len(rows) - len(body)
-    return Table(lead, len(study.axes), list(headings), body, left_out, scaling)
+        body.append(cells + [one.make(row) for one in columns])
+    return Table(lead, len(study.axes), groups, body, rows, limit, scaling)
 
 
 def _by_series(study: Study) -> list[Row]:
@@ -101,7 +112,7 @@ def _run_cell(study: Study, row: Row) -> Cell:
     return Cell(f"{done}/{planned}{f' {word}' if word else ''}", done == 0)
 
 
-def _value_columns(study: Study, scaling: bool) -> list[tuple[str, list[_Column]]]:
+def _value_columns(study: Study, scaling: bool) -> list[tuple[str, list[Column]]]:
     """Columns of values by phase."""
     main = study.main
     if main is None:
@@ -112,14 +123,17 @@ def _value_columns(study: Study, scaling: bool) -> list[tuple[str, list[_Column]
     else:
         alike = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
         shown = alike[:MAX_MEASURES]
-    groups: list[tuple[str, list[_Column]]] = []
+    groups: list[tuple[str, list[Column]]] = []
     for phase in main.phases:
-        columns: list[_Column] = [
-            (m.axis_label, _value_maker(m, phase)) for m in shown if phase in m.phases
+        columns = [
+            Column(m.axis_label, _value_maker(m, phase), column(m.metric, "mean", phase))
+            for m in shown
+            if phase in m.phases
         ]
         if scaling:
             stem = "total" if main.metric == "total_throughput" else main.metric
-            columns.append(("Efficiency", _efficiency_maker(stem, phase)))
+            name = column(f"{stem}_eff", "", phase)
+            columns.append(Column("Efficiency", _efficiency_maker(stem, phase), name))
         groups.append((PHASES[phase], columns))
     return groups
 

@@ -332,7 +332,9 @@ def _plain_column(column: "pd.Series[Any]") -> list[Any]:
     """``plain`` of every value of a column."""
     values = column.tolist()
     if column.dtype != np.float64:
-        return values if column.dtype.kind in "ib" else [plain(value) for value in values]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "ib":
+            return values
+        return [None if value is pd.NA else plain(value) for value in values]
     return [
         None if v != v else int(v) if v.is_integer() and abs(v) < 1e15 else v  # noqa: PLR0124
         for v in values

@@ -44,7 +44,7 @@ MANY = 100  # records that are worth several processes
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 # What NumPy and zipfile raise for files that are not of arrays.
-_NOT_ARRAYS = (
+NOT_ARRAYS = (
     *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
     *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
@@ -294,7 +294,7 @@ def _read_run(path: Path) -> Row:
             return _summarise(record, samples, path.parent)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
-    except _NOT_ARRAYS as error:
+    except NOT_ARRAYS as error:
         what = "the record" if expected is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
 

@@ -26,6 +26,7 @@ TABLES = (
     "power",
     "functions",
     "score",
+    "ranks",
 )
 SUFFIXES = (".csv", ".parquet")
 

@@ -23,6 +23,7 @@ from scalesweep.quantities import (
     column,
     units_of,
 )
+from scalesweep.ranktables import rank_table
 from scalesweep.record import canonical_json, digest_of
 from scalesweep.scores import score_table
 from scalesweep.stats import (
@@ -50,8 +51,8 @@ def make_tables(
     folder of the runs, of which some leave power.csv. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target; the control point has ``runs`` and ``points`` only. Each frame's ``attrs["units"]``
-    maps quantity columns to unit, label, better and scope.
+    target, ``ranks`` where there are several; the control point has ``runs`` and ``points`` only.
+    Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
@@ -78,6 +79,8 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
+            ranks = rank_table(data, [[points[i] for i in g] for g in _series(data, points)], runs)
+            tables |= {} if ranks is None else {"ranks": ranks}
         result[experiment["name"]] = tables
     return result
 
@@ -202,7 +205,8 @@ def _series(data: Data, points: Sequence[Point]) -> list[list[int]]:
         # Ranks that share epochs, or that stop at a target, measure unlike samples at equal work.
         size = (point.samples if point.work is None else point.work) if by_work else None
         found.setdefault((key, point.source, size), []).append(position)
-    return [sorted(group, key=lambda i: points[i].values[data.scale]) for group in found.values()]
+    scales = [point.values.get(data.scale, 0) for point in points]
+    return [sorted(group, key=lambda i: scales[i]) for group in found.values()]
 
 
 def _scaled(data: Data) -> Iterator[tuple[Measure, str, Quantity]]:

@@ -190,7 +190,7 @@ def _interval(values: Floats) -> tuple[float, float, float]:
 
 
 def _phases(data: Data, points: Sequence[Point]) -> pd.DataFrame | None:
-    """A row per point and phase: seconds and, where known, joules, with intervals.
+    """A row per point and phase: seconds, their share of the run's phases and, where known, joules.
 
     ``runs`` counts the finished runs that had the phase, ``energy_runs`` those whose energy in it
     is known.
@@ -227,6 +227,12 @@ def _phase_rows(
         values = [found[row].get(name) for row in point.rows.tolist() if row in found]
         return np.array([value for value in values if value is not None], np.float64)
 
+    # Of a run's phases together; none where all of them took no time.
+    shares = {
+        row: {name: value / sum(values.values()) for name, value in values.items()}
+        for row, values in seconds.items()
+        if sum(values.values()) > 0
+    }
     for point in points:
         for name in names:
             times = over_repeats(point, seconds, name)
@@ -234,6 +240,7 @@ def _phase_rows(
             if not times.size:
                 continue
             mean, low, high = _interval(times)
+            share, share_low, share_high = _interval(over_repeats(point, shares, name))
             used, used_low, used_high = _interval(joules)
             yield (
                 point,
@@ -243,6 +250,9 @@ def _phase_rows(
                     "seconds": mean,
                     "seconds_low": low,
                     "seconds_high": high,
+                    "share": share,
+                    "share_low": share_low,
+                    "share_high": share_high,
                     "energy_runs": joules.size,
                     "energy": used,
                     "energy_low": used_low,

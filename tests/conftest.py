@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+pytest.register_assert_rewrite("tests.report.visits")
 
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
 

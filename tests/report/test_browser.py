@@ -1,69 +1,22 @@
 """The report in a real browser, from a file, without a network."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.report.visits import CONTRAST, NEEDED, Visit, check_report, chromium
 from tests.unit.fake_results import Fake, demo, make_results
 from tests.unit.test_report import HOSTILE, render
 
-CHROMIUM = "/usr/bin/chromium"
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        shutil.which(CHROMIUM) is None, reason=f"no {CHROMIUM}: apt-get install chromium"
-    ),
-]
-
-# Contrast of every visible text with what is behind it, after WCAG 2; text inside figures is
-# left out, because it always stands on the white card.
-CONTRAST = """
-() => {
-  const parse = c => {
-    const m = c.match(/[\\d.]+/g).map(Number)
-    return m.length > 3 ? m : [...m, 1]
-  }
-  const lum = ([r, g, b]) => {
-    const one = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4
-    const f = [r, g, b].map(v => one(v / 255))
-    return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]
-  }
-  const behind = e => {
-    for (; e; e = e.parentElement) {
-      const c = parse(getComputedStyle(e).backgroundColor)
-      if (c[3] > .99) return c
-    }
-    return [255, 255, 255, 1]
-  }
-  const bad = []
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-  let seen = 0
-  while (walk.nextNode()) {
-    const e = walk.currentNode.parentElement
-    const text = walk.currentNode.textContent.trim()
-    if (!text || e.closest('svg') || !e.getClientRects().length) continue
-    const a = lum(parse(getComputedStyle(e).color)), b = lum(behind(e))
-    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05)
-    seen += 1
-    if (ratio < 4.5) bad.push([ratio.toFixed(2), e.tagName, text.slice(0, 40)])
-  }
-  return {seen, bad}
-}
-"""
+pytestmark = [pytest.mark.browser, NEEDED]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -73,26 +26,73 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (root / "report.html").as_uri()
 
 
-class Visit:
-    """A page opened offline, with all it said and asked for."""
+def test_what_a_report_must_do(browser: Any, address: str) -> None:
+    check_report(browser, Path(address.removeprefix("file://")))
 
-    def __init__(
-        self, browser: Any, address: str, width: int = 1600, scheme: str = "light"
-    ) -> None:
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
-        )
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(address)
 
-    def open_all(self) -> None:
-        self.page.eval_on_selector_all("details", "all => all.forEach(d => d.open = true)")
+def test_a_finding_leads_to_its_rows_and_these_to_their_runs(browser: Any, address: str) -> None:
+    visit = Visit(browser, address)
+    root = Path(address.removeprefix("file://")).parent
+    finding = visit.page.locator(".findings li", has_text="Efficiency at 1,024 ranks").first
+    finding.get_by_role("link", name="rows").click()
+    visit.page.wait_for_selector('[data-table="e1-points"].live')
+    assert visit.shown("e1-points") == 1
+    table = visit.table("e1-points")
+    assert table.locator("tbody th").first.inner_text() == "1024"
+    unfold = table.get_by_role("button", name="2/3")
+    unfold.focus()
+    visit.page.keyboard.press("Enter")
+    assert unfold.get_attribute("aria-expanded") == "true"
+    runs = table.locator(".of-point li")
+    assert runs.count() == 3
+    assert "failed: TIMEOUT" in runs.nth(2).inner_text()
+    links = [one.get_attribute("href") for one in table.locator(".of-point a").all()]
+    assert len(links) == 4  # two records, a failure and its log
+    assert all((root / link).is_file() for link in links)
+    assert visit.said == []
+    visit.context.close()
+
+
+def test_a_chart_bridges_no_hole_and_switches_its_scale(browser: Any, address: str) -> None:
+    visit = Visit(browser, address)
+    visit.wake()
+    chart = visit.page.locator('[data-chart="e1-chart"]')
+    assert "10 points, 1 without a result" in chart.inner_text()
+    drawn = [one.get_attribute("d") for one in chart.locator(".mark-line path").all()]
+    assert sorted(path.count("M") for path in drawn) == [1, 2]  # ideal, and what was measured
+    ticks = lambda: chart.locator(".role-axis-label text").all_text_contents()  # noqa: E731
+    before = ticks()
+    chart.get_by_label("log vertical").uncheck()
+    visit.page.wait_for_timeout(300)
+    assert "10,000" in ticks() and ticks() != before
+    chart.get_by_label("Horizontal axis").select_option(
+        label="Efficiency (total throughput), later epochs"
+    )
+    visit.page.wait_for_timeout(300)
+    assert "10 points" in chart.inner_text()
+    assert visit.said == []
+    visit.context.close()
+
+
+def test_without_scripts_the_tables_are_there(browser: Any, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator('[data-table="e1-points"] tbody tr').count() == 11
+    assert "needs scripts" in page.locator('[data-chart="e1-chart"]').inner_text()
+    context.close()
+
+
+def test_on_paper_a_table_has_all_its_rows(browser: Any, address: str) -> None:
+    visit = Visit(browser, address)
+    visit.wake()
+    rows = visit.table("e2-points").locator("tbody tr")
+    assert rows.count() == 15
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert rows.count() == visit.shown("e2-points") > 15
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert rows.count() == 15
+    visit.context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1600])
@@ -155,9 +155,9 @@ def test_hostile_names_do_nothing(browser: Any, tmp_path: Path) -> None:
     root = make_results(tmp_path, [fake], campaign=HOSTILE, lines=[HOSTILE])
     render(root)
     visit = Visit(browser, (root / "report.html").as_uri(), 390)
-    visit.open_all()
+    visit.wake()
     assert visit.said == []
-    assert visit.page.locator("script").count() == 0
+    assert visit.page.locator("script").count() == 6  # of ours: five, and the data
     assert visit.page.locator("img").count() == 0
     size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert size[0] <= size[1]

@@ -1,5 +1,6 @@
 """Findings on training: each rule with data where it holds and data where it must not."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ import pytest
 from scalesweep.findings import Finding, find
 from scalesweep.findings.accuracy import (
     accuracy_over_scale,
-    data_loading,
     energy_against_time,
     input_cost,
     target_time,
 )
 from scalesweep.findings.general import best_configuration
+from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.study import Study
 from tests.unit.fake_training import Training, make_training, nt3
 
@@ -105,7 +106,8 @@ def test_data_loading_that_takes_much(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(load_s=lambda p: 40.0))
     found = only(data_loading(study))
     assert found.level == "confirmed"
-    assert found.text.startswith("Data loading takes 74.8 %") and "at 16 ranks" in found.text
+    assert re.match(r"Data loading takes 74\.\d+ \[74\.\d+, 7[45]\.\d+\] % of", found.text)
+    assert "at 16 ranks" in found.text and 0.7 < found.evidence["numbers"]["share_low"] < 0.75
     assert "the most of 3 points where it takes 10 % or more" in found.text
 
 
@@ -116,6 +118,33 @@ def test_data_loading_that_takes_little_or_is_uncertain(tmp_path: Path) -> None:
 
 
 # --- input ---
+
+
+def waits(share: float, name: str = "train", **changes: Any) -> Training:
+    """Training of which ranks wait such a share for input (with 16 ranks twice of it)."""
+
+    def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
+        part = share * (2 if point["ranks"] == 16 else 1) * (1 + 0.02 * repeat)
+        found["span_input"] = part * found["local_times"]
+
+    return nt3(arrays=arrays, name=name, **changes)
+
+
+def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
+    found = only(input_share(one(tmp_path, waits(0.1))))
+    assert found.level == "confirmed"
+    assert found.text.startswith("Waiting for input takes 20.4 [19.4, 21.4] % of training at 16")
+    assert found.text.endswith("the most of 3 points.")
+    assert found.evidence["key"]["ranks"] == 16 and found.evidence["table"] == "epochs"
+    assert found.evidence["numbers"]["share"] == pytest.approx(0.204)
+
+
+def test_no_share_of_input_without_repeats_or_spans(tmp_path: Path) -> None:
+    single = only(input_share(one(tmp_path / "a", waits(0.1, repeats=1))))
+    assert single.level == "open" and "one repeat, not confirmed" in single.text
+    assert input_share(one(tmp_path / "b", nt3())) == []
+    dummy = waits(0.1, fixed={"input": "dummy"})
+    assert input_share(one(tmp_path / "c", dummy)) == []
 
 
 def inputs(seconds: dict[str, float], **changes: Any) -> Training:

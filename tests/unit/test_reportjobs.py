@@ -78,4 +78,4 @@ def test_a_failure_names_its_job(tmp_path: Path) -> None:
     text = visible(page)
     assert f"{early.parent.name} (repeat 0, job 7)" in text
     assert f"{late.parent.name} (repeat 0, attempt 1, job 8) stderr" in text
-    assert page.count("stderr.log") == 1
+    assert page.count("stderr.log") == 2  # with the failure, and in the table of runs

@@ -352,7 +352,8 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
         study.run({"ranks": ranks}, 5.0)
     study.run({"ranks": 4}, None)
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"experiments": [study.experiment, study.experiment]}))
+    experiments = [study.experiment, study.experiment]
+    plan.write_text(json.dumps({"campaign": "c", "experiments": experiments}))
     summary, out = tmp_path / "summary.parquet", tmp_path / "tables"
     arguments = ("--plan", plan, "--runs", tmp_path / "runs", "--out", summary)
     done = _script("summarise.py", *arguments)

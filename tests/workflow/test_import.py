@@ -11,6 +11,7 @@ import pytest
 
 from scalesweep.yamlfile import check_schema
 from tests.conftest import Project
+from tests.report.visits import NEEDED, check_report, chromium
 
 # Piz Daint, 2 ranks: cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at b93a54a.
 LOCAL = [
@@ -24,12 +25,13 @@ TOTAL = [
 
 
 def write_result(
-    folder: Path, ranks: int, local: list[list[float]], total: list[list[float]]
-) -> None:
+    folder: Path, ranks: int, local: list[list[float]], total: list[list[float]],
+    threads: tuple[int, int] = (2, 12),
+) -> None:  # fmt: skip
     folder.mkdir(parents=True)
     config = {
         "data": {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False},
-        "device": {"inter_threads": 2, "intra_threads": 12},
+        "device": {"inter_threads": threads[0], "intra_threads": threads[1]},
         "n_ranks": ranks,
     }
     (folder / "config.pkl").write_bytes(pickle.dumps(config))
@@ -75,6 +77,21 @@ def test_published_results_become_tables(project: Project, tmp_path: Path) -> No
     before = {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
     assert run_import(project, source).returncode == 0  # a second time changes nothing
     assert before == {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
+
+
+@NEEDED
+@pytest.mark.browser
+def test_the_report_of_imported_results(project: Project, tmp_path: Path) -> None:
+    source = tmp_path / "published"
+    for ranks in (1, 2, 4):
+        for threads in ((2, 12), (4, 24)):
+            times = [[9.0 / threads[0] + 0.1 * epoch] * ranks for epoch in range(5)]
+            name = f"gpu-n{ranks}-inter{threads[0]}-intra{threads[1]}"
+            write_result(source / name, ranks, times, times, threads)
+    done = run_import(project, source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with chromium() as browser:
+        check_report(browser, project.path / "results" / "imported" / "report.html")
 
 
 def test_what_cannot_be_trusted_is_refused_and_the_rest_imported(

@@ -13,6 +13,7 @@ import pytest
 
 from scalesweep.yamlfile import check_schema
 from tests.conftest import ROOT
+from tests.report.visits import NEEDED, check_report, chromium
 from tests.slurm.cluster import missing_packages
 
 pytestmark = pytest.mark.slow
@@ -87,6 +88,15 @@ def test_the_demo_is_measured_whole(demo: Clone) -> None:
     for name in ("scaling", "points", "runs"):
         table = demo.path / "results" / "tables" / "io_weak_scaling" / name
         assert table.with_suffix(".csv").is_file() and table.with_suffix(".parquet").is_file()
+
+
+@NEEDED
+@pytest.mark.browser
+def test_the_demos_report_does_what_a_report_must(demo: Clone) -> None:
+    report = demo.path / "results" / "report.html"
+    assert report.stat().st_size < 3e6
+    with chromium() as browser:
+        check_report(browser, report)
 
 
 def test_a_second_set_up_does_nothing(demo: Clone) -> None:

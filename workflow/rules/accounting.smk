@@ -11,7 +11,13 @@ rule accounting:
         # After it: the records tell how long each program ran inside its job.
         summary=f"{RESULTS}/summary.parquet",
     output:
-        f"{RESULTS}/jobs.csv",
+        report(
+            f"{RESULTS}/jobs.csv",
+            caption="../report/jobs.rst",
+            category="Tables",
+            subcategory="the campaign",
+            labels={"table": "jobs", "format": "csv"},
+        ),
     log:
         f"{RESULTS}/logs/accounting.log",
     params:

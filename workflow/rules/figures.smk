@@ -1,4 +1,5 @@
 # Figures of every experiment: SVG for the report, PDF and PNG for papers and slides.
+from scalesweep.snakereport import FigureTexts
 
 
 localrules:
@@ -10,12 +11,25 @@ rule figures:
         plan=f"{RESULTS}/plan.json",
         tables=f"{RESULTS}/tables",
     output:
-        directory(f"{RESULTS}/figures"),
+        report(
+            directory(f"{RESULTS}/figures"),
+            # One format is enough there. (An SVG without a size of its own is not shown.)
+            patterns=[
+                "{experiment,[A-Za-z][A-Za-z0-9_-]*}/{figure,[A-Za-z0-9_-]+}.png"
+            ],
+            caption="../report/figure.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels=lambda wildcards, params: {
+                "figure": params.texts.label(wildcards.experiment, wildcards.figure)
+            },
+        ),
     log:
         f"{RESULTS}/logs/figures.log",
     threads: 4
     params:
         script=f"{SCRIPT}/figures.py",
+        texts=FigureTexts(f"{RESULTS}/figures/index.json"),
     message:
         "Drawing figures"
     shell:

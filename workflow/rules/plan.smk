@@ -25,7 +25,13 @@ rule inventory:
         SWEEP.inventory_input(),
     output:
         json=f"{RESULTS}/plan.json",
-        csv=f"{RESULTS}/plan.csv",
+        csv=report(
+            f"{RESULTS}/plan.csv",
+            caption="../report/plan.rst",
+            category="Tables",
+            subcategory="the campaign",
+            labels={"table": "plan", "format": "csv"},
+        ),
     log:
         f"{RESULTS}/logs/inventory.log",
     params:

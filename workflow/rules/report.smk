@@ -1,4 +1,8 @@
-# The report: one self-contained page.
+# The report: one self-contained page. (What `snakemake --report` collects is marked where it is
+# made.)
+
+
+report: "../report/workflow.rst"
 
 
 localrules:
@@ -15,8 +19,17 @@ rule page:
         figures=f"{RESULTS}/figures",
         template=ROOT / "resources" / "report.html.j2",
         style=ROOT / "resources" / "report.css",
+        scripts=[
+            ROOT / "resources" / f"{name}.js"
+            for name in ("tables", "charts", "report")
+        ],
     output:
-        f"{RESULTS}/report.html",
+        report(
+            f"{RESULTS}/report.html",
+            caption="../report/page.rst",
+            category="Report",
+            labels={"page": "the whole campaign"},
+        ),
     log:
         f"{RESULTS}/logs/report.log",
     params:

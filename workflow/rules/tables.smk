@@ -10,7 +10,19 @@ rule tables:
         plan=f"{RESULTS}/plan.json",
         summary=f"{RESULTS}/summary.parquet",
     output:
-        directory(f"{RESULTS}/tables"),
+        report(
+            directory(f"{RESULTS}/tables"),
+            # Those that people read; the others have a row per run, rank, epoch or sample.
+            patterns=[
+                "{experiment,[A-Za-z][A-Za-z0-9_-]*}/"
+                "{table,points|scaling|threads|comparisons|best|sites|accuracy|phases|score}"
+                ".{format,csv|tex}"
+            ],
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{experiment}",
+            labels={"table": "{table}", "format": "{format}"},
+        ),
     log:
         f"{RESULTS}/logs/tables.log",
     params:

@@ -1,4 +1,4 @@
-"""Make the tables of every experiment from the summary: CSV and Parquet."""
+"""Make the tables of every experiment from the summary: CSV and Parquet, LaTeX for papers."""
 
 import argparse
 import sys
@@ -7,9 +7,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.cli import run_main
+from scalesweep.latex import write_latex
 from scalesweep.profiletables import functions_table
 from scalesweep.sites import summaries_elsewhere
-from scalesweep.study import read_plan
+from scalesweep.study import Study, read_plan
 from scalesweep.tablefiles import read_table, write_tables
 from scalesweep.tables import make_tables
 
@@ -31,6 +32,8 @@ def main() -> None:
         if functions is not None:
             tables[experiment["name"]]["functions"] = functions
     write_tables(tables, args.out)
+    studies = [Study(entry, tables[entry["name"]]) for entry in plan["experiments"]]
+    write_latex(studies, plan["campaign"], args.out)
     print(f"{sum(map(len, tables.values()))} tables in {args.out}")
 
 

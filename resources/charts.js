@@ -1,0 +1,272 @@
+// A chart of an experiment's points: the reader chooses what stands on its axes, what tells series
+// apart, and which series are shown. Drawn with Vega-Lite from the columns that the table has.
+//
+// Data of a chart: {rows, axes: [{title, values, texts, number, scale, leader}], measures: [{title, mean, low,
+// high, ideal, share}], sources: [texts] or null}; columns are arrays by row. Fields of the chart have
+// names of our own: what a campaign calls its parameters is data there, never part of an expression.
+(() => {
+  const { element } = window.scalesweep
+  const MAX_SERIES = 40
+  const SHOWN_FIRST = 12
+  const COLOURS = 6 // --s1 to --s6 of the style sheet
+  const FEW = 12 // values of a parameter that all get a tick
+  const MANY = 1500 // marks, from which on a canvas is faster than SVG
+  const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down', 'triangle-right']
+  const SIGNS = { circle: '●', 'triangle-up': '▲', square: '■', diamond: '◆', cross: '✚',
+    'triangle-down': '▼', 'triangle-right': '▶' }
+
+  const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+  const choice = (title, options, value) => {
+    const select = element('select', {}, ...options.map(([key, text]) =>
+      element('option', { value: key, textContent: text, selected: key === value })))
+    return [element('label', {}, element('span', { textContent: title }), select), select]
+  }
+
+  const tick = (title, checked) => {
+    const box = element('input', { type: 'checkbox', checked })
+    return [element('label', { className: 'tick' }, box, element('span', { textContent: title })), box]
+  }
+
+  const wide = (values) => {
+    const known = values.filter((value) => value > 0)
+    return known.length > 2 && Math.max(...known) / Math.min(...known) >= 8
+  }
+
+  class Chart {
+    constructor(holder, data) {
+      this.holder = holder
+      this.data = data
+      const axes = data.axes.map((axis, place) => [`a${place}`, axis.title])
+      const measures = data.measures.map((measure, place) => [`m${place}`, measure.title])
+      const scale = Math.max(data.axes.findIndex((axis) => axis.scale), 0)
+      const group = data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
+      ;[this.yLabel, this.y] = choice('Vertical axis', measures, 'm0')
+      ;[this.xLabel, this.x] = choice('Horizontal axis', [...axes, ...measures], `a${scale}`)
+      ;[this.byLabel, this.by] = choice('Series', [['', 'none'], ...axes], group < 0 ? '' : `a${group}`)
+      // A point without a result has no source; it is a hole in the lines of all.
+      this.kinds = [...new Set(data.sources ?? [''])].filter((source) => source !== null)
+      const spread = data.axes[scale].number && wide(data.axes[scale].values)
+      ;[this.logX, this.xBox] = tick('log horizontal', spread)
+      ;[this.logY, this.yBox] = tick('log vertical', spread && data.axes[scale].scale && wide(data.measures[0].mean))
+      this.filters = element('div', { className: 'picks' })
+      this.filters.setAttribute('role', 'group')
+      this.filters.setAttribute('aria-label', 'Points that are shown')
+      this.legend = element('fieldset', { className: 'legend' })
+      this.plot = element('div', { className: 'plot' })
+      this.said = element('p', { className: 'note' })
+      this.said.setAttribute('aria-live', 'polite')
+      const image = (text, kind) => {
+        const made = element('button', { type: 'button', textContent: text })
+        made.addEventListener('click', () => this.download(kind))
+        return made
+      }
+      const bar = element('div', { className: 'picks' }, this.yLabel, this.xLabel, this.byLabel, this.logX,
+        this.logY, image('SVG', 'svg'), image('PNG', 'png'))
+      bar.setAttribute('role', 'group')
+      bar.setAttribute('aria-label', 'What the chart shows')
+      holder.replaceChildren(bar, this.filters, this.plot, this.legend, this.said)
+      for (const one of [this.y, this.xBox, this.yBox]) one.addEventListener('change', () => this.draw())
+      for (const one of [this.x, this.by]) one.addEventListener('change', () => this.choose())
+      this.choose()
+    }
+
+    // Parameters that are on no axis, without those that what is there determines.
+    get rest() {
+      const there = [this.x.value, this.by.value]
+      return this.data.axes.map((_, place) => place).filter((place) =>
+        !there.includes(`a${place}`) && !there.includes(`a${this.data.axes[place].leader}`))
+    }
+
+    // Of each of these one value, or all.
+    choose() {
+      this.kept = new Map()
+      const many = this.data.rows > 300
+      this.filters.replaceChildren(...this.rest.map((place) => {
+        const axis = this.data.axes[place]
+        const values = [...new Set(axis.texts)]
+        const [label, select] = choice(axis.title, [['', 'all'], ...values.map((text, n) => [String(n), text])],
+          many ? '0' : '')
+        const keep = () => this.kept.set(place, select.value === '' ? null : values[Number(select.value)])
+        select.addEventListener('change', () => { keep(); this.name() })
+        keep()
+        return label
+      }))
+      this.name()
+    }
+
+    rows() {
+      return Array.from({ length: this.data.rows }, (_, row) => row).filter((row) =>
+        [...this.kept].every(([place, text]) => text === null || this.data.axes[place].texts[row] === text))
+    }
+
+    series(row) {
+      return this.by.value === '' ? 'all' : this.data.axes[Number(this.by.value.slice(1))].texts[row]
+    }
+
+    // The legend: a box for each series, which the keyboard reaches.
+    name() {
+      const names = [...new Set(this.rows().map((row) => this.series(row)))]
+      this.names = names.slice(0, MAX_SERIES)
+      this.left = names.length - this.names.length
+      this.hidden = new Set(this.names.slice(SHOWN_FIRST))
+      const title = this.by.value === '' ? '' : this.data.axes[Number(this.by.value.slice(1))].title
+      this.legend.hidden = this.names.length < 2
+      this.legend.replaceChildren(element('legend', { textContent: title }), ...this.names.map((name, place) => {
+        const box = element('input', { type: 'checkbox', checked: !this.hidden.has(name) })
+        box.addEventListener('change', () => {
+          if (box.checked) this.hidden.delete(name)
+          else this.hidden.add(name)
+          this.draw()
+        })
+        const sign = element('span', { textContent: SIGNS[SHAPES[place % SHAPES.length]], ariaHidden: 'true' })
+        sign.style.color = `var(--s${(place % COLOURS) + 1})`
+        return element('label', { className: 'tick' }, box, sign, element('span', { textContent: name }))
+      }))
+      this.draw()
+    }
+
+    colour(place) {
+      return tone(`--s${(place % COLOURS) + 1}`)
+    }
+
+    column(key) {
+      const place = Number(key.slice(1))
+      if (key[0] === 'a') return this.data.axes[place]
+      const measure = this.data.measures[place]
+      return { title: measure.title, values: measure.mean, number: true, measure }
+    }
+
+    // What is drawn: a row for each point; where there is no result, lines break.
+    values() {
+      const x = this.column(this.x.value)
+      const y = this.data.measures[Number(this.y.value.slice(1))]
+      const log = [this.xBox.checked && x.number, this.yBox.checked]
+      const found = []
+      for (const row of this.rows()) {
+        const series = this.series(row)
+        const [at, mean] = [x.number ? x.values[row] : x.texts[row], y.mean[row]]
+        if (at === null || this.hidden.has(series) || !this.names.includes(series)) continue
+        if (log[0] && at <= 0) continue
+        if (mean === null || (log[1] && mean <= 0)) {
+          for (const source of this.kinds) {
+            found.push({ x: at, y: null, low: null, high: null, s: series, ideal: null, line: this.line(row, source) })
+          }
+          continue
+        }
+        const low = y.low ? y.low[row] : null
+        const high = y.high ? y.high[row] : null
+        const known = low !== null && high !== null && !(log[1] && low <= 0)
+        found.push({
+          x: at, y: mean, low: known ? low : null, high: known ? high : null, s: series,
+          ideal: y.ideal && !(log[1] && y.ideal[row] <= 0) ? y.ideal[row] : null,
+          line: this.line(row, this.data.sources ? this.data.sources[row] : ''),
+          point: this.data.axes.map((axis) => `${axis.title} ${axis.texts[row]}`).join(', '),
+          range: known ? `${this.text(low)} to ${this.text(high)}` : 'none (one repeat)',
+          source: this.data.sources ? this.data.sources[row] : '',
+        })
+      }
+      return found
+    }
+
+    // What tells lines of one series apart.
+    line(row, source) {
+      return [...this.rest.map((place) => this.data.axes[place].texts[row]), source].join('\u0001')
+    }
+
+    text(value) {
+      return Number(value.toPrecision(5)).toLocaleString('en-US', { maximumSignificantDigits: 5 })
+    }
+
+    spec(values, description) {
+      const x = this.column(this.x.value)
+      const y = this.data.measures[Number(this.y.value.slice(1))]
+      const log = { x: this.xBox.checked && x.number, y: this.yBox.checked }
+      const shown = this.names.map((name, place) => [name, place]).filter(([name]) => !this.hidden.has(name))
+      const order = shown.map(([name]) => name)
+      const ticks = [...new Set(values.map((one) => one.x))].sort((a, b) => a - b)
+      const across = {
+        field: 'x', title: x.title, type: x.number ? 'quantitative' : 'nominal',
+        ...(x.number
+          ? { scale: { ...(log.x ? { type: 'log', ...(x.scale ? { base: 2 } : {}) } : { type: 'linear', zero: false }), nice: false, padding: 12 },
+              axis: { labelOverlap: true, ...(ticks.length <= FEW || x.scale ? { values: ticks, format: ',.6~g' } : {}) } }
+          : { sort: null, axis: { labelAngle: values.length && String(values[0].x).length > 8 ? -30 : 0 } }),
+      }
+      // Lines at 1, 10, 100 ..., and at 2 and 5 times these where there are few.
+      const logs = values.filter((one) => one.y !== null).map((one) => Math.log10(one.y))
+      const [from, to] = [Math.floor(Math.min(...logs)) - 1, Math.ceil(Math.max(...logs)) + 1]
+      const steps = to - from > 5 ? [1] : [1, 2, 5]
+      const decades = logs.length === 0 ? [] : Array.from({ length: to - from }, (_, n) =>
+        steps.map((step) => step * 10 ** (from + n))).flat()
+      const up = (field) => ({ field, type: 'quantitative', title: y.title,
+        scale: log.y ? { type: 'log', nice: false, padding: 10 } : { type: 'linear', zero: y.share === true, nice: true },
+        axis: { ...(log.y ? { values: decades } : { tickCount: 6 }), ...(y.share ? { format: '.0%' } : {}) } })
+      const colour = { field: 's', type: 'nominal', legend: null,
+        scale: { domain: order, range: shown.map(([, place]) => this.colour(place)) } }
+      const shape = { field: 's', type: 'nominal', legend: null,
+        scale: { domain: order, range: shown.map(([, place]) => SHAPES[place % SHAPES.length]) } }
+      const detail = [{ field: 'line', type: 'nominal' }]
+      const shift = x.number || order.length < 2 ? {} : { xOffset: { field: 's', type: 'nominal', sort: null } }
+      const bands = values.some((one) => one.low !== null)
+      const measured = this.x.value[0] === 'a' && x.number
+      const ends = { x: across, y: up('low'), y2: { field: 'high' }, color: colour, detail }
+      const layer = []
+      if (measured) {
+        if (bands) layer.push({ mark: { type: 'area', opacity: 0.16 }, encoding: ends })
+        if (values.some((one) => one.ideal !== null)) {
+          layer.push({ mark: { type: 'line', strokeDash: [5, 4], strokeWidth: 1, opacity: 0.8 },
+            transform: [{ filter: { field: 'ideal', valid: true } }],
+            encoding: { x: across, y: up('ideal'), color: colour, detail } })
+        }
+        layer.push({ mark: { type: 'line', strokeWidth: 1.75 }, encoding: { x: across, y: up('y'), color: colour, detail } })
+      } else if (bands) {
+        layer.push({ mark: { type: 'rule', strokeWidth: 1.5 }, encoding: { ...ends, ...shift } })
+      }
+      const tips = [['point', 'point'], ['range', '95 % interval'], ...(this.data.sources ? [['source', 'source']] : [])]
+      layer.push({
+        transform: [{ filter: { field: 'y', valid: true } }],
+        mark: { type: 'point', filled: true, size: 65, opacity: 1 },
+        encoding: { x: across, y: up('y'), color: colour, shape, detail,
+          ...shift,
+          tooltip: [{ field: 'y', type: 'quantitative', title: y.title, format: y.share ? '.4p' : ',.6~g' },
+            ...tips.map(([field, title]) => ({ field, type: 'nominal', title }))] },
+      })
+      const [ink, soft, line] = [tone('--ink'), tone('--soft'), tone('--line')]
+      return {
+        description, data: { values }, width: 'container', height: 340, autosize: { type: 'fit', contains: 'padding' }, layer,
+        background: 'transparent',
+        config: {
+          font: 'system-ui, sans-serif',
+          axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
+          view: { stroke: null },
+        },
+      }
+    }
+
+    async draw() {
+      const values = this.values()
+      const x = this.column(this.x.value)
+      const y = this.data.measures[Number(this.y.value.slice(1))]
+      const points = values.filter((one) => one.y !== null).length
+      const ideal = y.ideal && values.some((one) => one.ideal !== null)
+      const holes = values.length - points
+      this.said.textContent = `${points} points${holes ? `, ${holes} without a result` : ''}; bands or bars: 95 % intervals of the mean`
+        + `${ideal ? '; dashed: ideal' : ''}${this.left ? `; ${this.left} series more, choose another grouping or fewer points` : ''}.`
+      const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
+      const drawn = await window.vegaEmbed(this.plot, this.spec(values, description), {
+        actions: false, ast: true, renderer: values.length > MANY ? 'canvas' : 'svg',
+      })
+      if (this.view) this.view.finalize()
+      this.view = drawn.view
+      this.holder.dataset.drawn = String(points)
+    }
+
+    async download(kind) {
+      const address = await this.view.toImageURL(kind, kind === 'png' ? 2 : 1)
+      const link = element('a', { href: address, download: `${this.holder.dataset.chart}.${kind}` })
+      link.click()
+    }
+  }
+
+  window.scalesweep.charts = { make: (holder, data) => new Chart(holder, data) }
+})()

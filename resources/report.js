@@ -1,0 +1,101 @@
+// The report: its tables and charts come to life when they come near the screen.
+(() => {
+  const { tables, charts } = window.scalesweep
+  const read = (id) => JSON.parse(document.getElementById(id).textContent)
+  const data = read('report-data')
+
+  // Lists that repeat themselves come as levels and places.
+  const unpacked = (list) => {
+    if (!list?.levels) return list
+    if (typeof list.at === 'number') return new Array(list.at).fill(list.levels[0])
+    return list.at.map((place) => list.levels[place])
+  }
+
+  // Columns as scripts want them: by row, with texts.
+  const told = (value) => (value === null ? '–' : String(value))
+  const resolve = (table) => {
+    table.files = unpacked(table.files)
+    for (const one of table.raw) one.values = unpacked(one.values)
+    for (const shown of table.shown) {
+      shown.texts = unpacked(shown.texts)
+      if (shown.raw !== undefined) shown.values = table.raw[shown.raw].values
+      shown.texts ??= shown.values ? shown.values.map(told) : null
+      shown.values ??= shown.texts
+    }
+    return table
+  }
+  const column = (table, name) => table.raw.find((one) => one.name === name)?.values
+
+  const runsOf = (table) => ({
+    base: table.base, files: table.files, ids: column(table, 'run_id'), repeats: column(table, 'repeat'),
+    words: table.shown.find((one) => one.name === 'status').texts,
+    attempts: column(table, 'attempt') ?? [],
+  })
+
+  const cache = new Map()
+  const table = (name) => {
+    if (!cache.has(name)) cache.set(name, resolve(data.tables[name]))
+    return cache.get(name)
+  }
+
+  const woken = new Map()
+  const wakeTable = (holder) => {
+    const name = holder.dataset.table
+    if (!woken.has(name)) {
+      const runs = data.tables[`${name.split('-')[0]}-runs`]
+      woken.set(name, tables.make(holder, table(name), runs ? runsOf(table(`${name.split('-')[0]}-runs`)) : null))
+    }
+    return woken.get(name)
+  }
+
+  const measure = (from, one) => {
+    const scaled = (place) => place === null || place === undefined ? null
+      : from.raw[place].values.map((value) => (value === null ? null : value * (one.factor ?? 1)))
+    return { ...one, mean: scaled(one.mean), low: scaled(one.low), high: scaled(one.high), ideal: scaled(one.ideal) }
+  }
+  const wakeChart = (holder) => {
+    const name = holder.dataset.chart
+    if (woken.has(name)) return
+    const chart = data.charts[name]
+    const from = table(chart.table)
+    woken.set(name, charts.make(holder, {
+      rows: from.rows,
+      axes: chart.axes.map((axis) => ({ ...from.shown[axis.shown], ...axis })),
+      measures: chart.measures.map((one) => measure(from, one)),
+      sources: chart.source === null ? null : from.raw[chart.source].values,
+    }))
+  }
+
+  const near = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue
+      near.unobserve(target)
+      if (target.dataset.table) wakeTable(target)
+      else wakeChart(target)
+    }
+  }, { rootMargin: '400px' })
+  for (const holder of document.querySelectorAll('[data-table], [data-chart]')) near.observe(holder)
+
+  // From a finding to the rows that it rests on.
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a[data-key]')
+    const holder = link && document.querySelector(`[data-table="${CSS.escape(link.dataset.rows)}"]`)
+    if (!holder) return
+    holder.closest('details')?.setAttribute('open', '')
+    wakeTable(holder).pick(JSON.parse(link.dataset.key))
+  })
+
+  // Colours of charts are read when they are drawn.
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    for (const [name, one] of woken) if (data.charts[name]) one.draw()
+  })
+
+  // On paper there is no turning of pages.
+  const PRINTED = 200
+  addEventListener('beforeprint', () => {
+    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(PRINTED).draw(false)
+  })
+  addEventListener('afterprint', () => {
+    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(tables.PAGE).draw(false)
+  })
+})()

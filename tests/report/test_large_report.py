@@ -1,0 +1,83 @@
+"""The report of 10,000 runs: as usable as a small one."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting, chromium
+from tests.unit.fake_results import demo, make_results
+from tests.unit.test_report import render
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+from made_runs import make
+from report import steps
+from summaries import summarise
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, NEEDED]
+
+# How much longer a click may take than in a report of 200 runs; of what a browser needs for a
+# click anyhow there is much in both.
+SLOWER = 10
+# Milliseconds until a table is drawn anew after a click on its heading.
+CLICK = """async name => {
+  const node = document.querySelector(`[data-table="${name}"] table`)
+  const table = jQuery(node).DataTable()
+  const drawn = new Promise(done => table.one('draw', done))
+  const began = performance.now()
+  node.querySelector('thead th[data-dt-column="1"]').click()
+  await drawn
+  node.getBoundingClientRect()
+  return performance.now() - began
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of 10,192 runs, at 364 points of five experiments."""
+    made = make(tmp_path_factory.mktemp("large") / "p", repeats=28, largest=8)
+    made.plan()
+    summarise(made)
+    steps(made)
+    return made.results / "report.html"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make_results(tmp_path_factory.mktemp("small"), demo()[:2])
+    render(root)
+    return root / "report.html"
+
+
+def test_it_is_complete_and_small(browser: Any, large: Path) -> None:
+    assert large.stat().st_size < 10e6
+    visit = Visit(browser, large.as_uri())
+    visit.wake()
+    assert sum(visit.data(f"e{n}-runs")["rows"] for n in range(1, 6)) == 10_192
+    check_export(visit, large, "e2-points")
+    check_export(visit, large, "e1-runs")
+    check_sorting(visit, "e1-runs")
+    check_chart(visit.page.locator('[data-chart="e1-chart"]'))
+    assert visit.said == []
+    visit.context.close()
+
+
+def test_it_sorts_without_freezing(browser: Any, large: Path, small: Path) -> None:
+    took = {}
+    for page in (small, large):
+        visit = Visit(browser, page.as_uri())
+        visit.wake()
+        took[page] = median(visit.page.evaluate(CLICK, "e1-runs") for _ in range(7))
+        visit.context.close()
+    assert took[large] < SLOWER * took[small]
