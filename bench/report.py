@@ -57,7 +57,7 @@ def steps(made: Made) -> dict[str, Cost]:
     runs = ["--runs", f"results/runs/{made.runs.name}"]
     tables, figures = "results/tables", "results/figures"
     words = {
-        "tables": [*plan, *summary, *runs, "--out", tables],
+        "tables": [*plan, *summary, *runs, "--out", tables, "--processes", str(PROCESSES)],
         "figures": [*plan, "--tables", tables, "--out", figures, "--processes", str(PROCESSES)],
         "report": [
             *plan, *summary, *runs, "--tables", tables, "--figures", figures,

@@ -6,7 +6,6 @@ takes what is longer than a page.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -48,7 +47,7 @@ def latex_table(study: Study, name: str, campaign: str) -> str | None:
     if name == "scaling" and not study.series:
         return None
     table = point_table(study, MAX_ROWS, scaling=name == "scaling")
-    if not table.rows:
+    if not table.sources:
         return None
     frame = pd.DataFrame(
         [[latex_text(cell.text) for cell in row] for row in table.head],
@@ -97,27 +96,17 @@ def _caption(study: Study, table: Table, name: str, campaign: str) -> str:
         f"Efficiency is relative to the smallest finished {study.scale_words} of a series."
         if table.scaling else "",
         f"Source: {sources}.",
-        f"The first {len(table.head):,} of {counted(len(table.rows), 'row')}." if table.left_out
+        f"The first {len(table.head):,} of {counted(len(table.sources), 'row')}." if table.left_out
         else "",
     ]  # fmt: skip
     return latex_text(" ".join(word for word in words if word))
 
 
-def write_latex(studies: Sequence[Study], campaign: str, out: Path) -> None:
-    """Write ``out/<experiment>/<table>.tex``; those that are no longer there are removed."""
-    found: Mapping[Path, str | None] = {
-        out / study.name / f"{name}.tex": latex_table(study, name, campaign)
-        for study in studies
-        for name in NAMES
-    }
-    for path, text in found.items():
-        if text is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, text, durable=False)
-    for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
-        for name in NAMES:
-            path = folder / f"{name}.tex"
-            if found.get(path) is None:
-                path.unlink(missing_ok=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
+def write_latex(study: Study, campaign: str, out: Path) -> list[Path]:
+    """Write ``out/<experiment>/<table>.tex``; returns what was written."""
+    found = {out / study.name / f"{name}.tex": latex_table(study, name, campaign) for name in NAMES}
+    written = {path: text for path, text in found.items() if text is not None}
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text, durable=False)
+    return list(written)

@@ -35,7 +35,7 @@ MAX_ROWS = 1000
 MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
 MAX_LINE, MAX_LINES = 300, 40
-MAX_SVG_BYTES = 4_000_000
+MAX_SVG_BYTES = 3_000_000
 MAX_REASON_POINTS = 12
 
 
@@ -149,7 +149,7 @@ def _add_data(
 ) -> None:
     """What scripts need of an experiment's tables of points, and of its chart."""
     places = {run["run_id"]: place for place, run in enumerate(study.plan["runs"])}
-    if points.rows:
+    if points.sources:
         table = data["tables"][f"{name}-points"] = table_data(study, points, share, places)
         if chart := chart_data(study, points, table):
             data["charts"][f"{name}-chart"] = {"table": f"{name}-points", **chart}

@@ -5,6 +5,7 @@ export; and ``shown``, the columns that they see: each refers to a raw column th
 filters by, and has texts where those differ from the values. Charts refer to raw columns too.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from scalesweep.reporttables import Table
 from scalesweep.study import Measure, Row, Study
 
 # Values of all tables of a page; a table that would take more than its share keeps fewer columns.
-MAX_VALUES = 250_000
+MAX_VALUES = 150_000
 # Bits of what a run has: record, stdout, stderr, failure.
 _FILES = ((1, RECORD), (8, FAILURE))
 _LOGS = ((2, "stdout.log"), (4, "stderr.log"))
@@ -52,6 +53,8 @@ class _Columns:
 
 def _json(value: Any) -> Any:
     """A value as JSON has it; what is missing (None, NaN, pandas' NA) is null."""
+    if type(value) is float:  # nearly all are
+        return value if math.isfinite(value) else None
     value = plain(value)
     return value if isinstance(value, str | bool | int) or finite(value) else None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from scalesweep.presentation import PHASES, finite, percent, text_of, with_interval
 from scalesweep.quantities import column
@@ -29,30 +30,35 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Headings in two levels and rows, of which a page itself holds the first ``limit``.
+    """Headings in two levels and rows, of which a page or a paper has the first ``limit``.
 
     ``lead`` are the headings that stand alone (the first ``parameters`` of them parameters);
     ``groups`` are (heading, columns) of the values; an empty heading is none. ``sources`` are the
-    table's rows that ``rows`` were made of.
+    table's rows, of which ``cells`` makes what is shown.
     """
 
     lead: list[str]
     parameters: int
     groups: list[tuple[str, list[Column]]]
-    rows: list[list[Cell]]
     sources: Sequence[Row]
     limit: int
     scaling: bool
+    cells: Callable[[Row], list[Cell]]
 
-    @property
+    @cached_property
+    def rows(self) -> list[list[Cell]]:
+        """All rows."""
+        return [self.cells(row) for row in self.sources]
+
+    @cached_property
     def head(self) -> list[list[Cell]]:
         """The rows that stand in the page."""
-        return self.rows[: self.limit]
+        return [self.cells(row) for row in self.sources[: self.limit]]
 
     @property
     def left_out(self) -> int:
         """Rows that do not."""
-        return max(len(self.rows) - self.limit, 0)
+        return max(len(self.sources) - self.limit, 0)
 
 
 def point_table(study: Study, limit: int, scaling: bool | None = None) -> Table:
@@ -74,13 +80,14 @@ def table_of(
     lead = [*(_heading(study, name) for name in study.axes), "Runs"]
     lead += ["Source"] if several else []
     columns = [one for _, part in groups for one in part]
-    body = []
-    for row in rows:
-        cells = [Cell(text_of(row.get(name))) for name in study.axes]
-        cells.append(_run_cell(study, row))
-        cells += [Cell(text_of(row.get("source")))] if several else []
-        body.append(cells + [one.make(row) for one in columns])
-    return Table(lead, len(study.axes), groups, body, rows, limit, scaling)
+
+    def cells(row: Row) -> list[Cell]:
+        found = [Cell(text_of(row.get(name))) for name in study.axes]
+        found.append(_run_cell(study, row))
+        found += [Cell(text_of(row.get("source")))] if several else []
+        return found + [one.make(row) for one in columns]
+
+    return Table(lead, len(study.axes), groups, rows, limit, scaling, cells)
 
 
 def _by_series(study: Study) -> list[Row]:

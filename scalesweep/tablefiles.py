@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -28,7 +28,7 @@ TABLES = (
     "score",
     "ranks",
 )
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".parquet", ".tex")
 
 
 def _write_by_rename(path: Path, write: Callable[[Path], object]) -> None:
@@ -75,30 +75,34 @@ def read_table(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: not a readable table ({error})") from None
 
 
-def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> None:
+def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> list[Path]:
     """Write ``{experiment: {table: frame}}`` to ``out/<experiment>/<table>.csv`` and ``.parquet``.
 
     CSV numbers have all their digits; Parquet columns carry label, unit, better and scope as
-    metadata. Tables that are no longer there, and those of experiments that are gone, are
-    removed; other files in ``out`` are left alone.
+    metadata. Returns the files. Raises UserError for a name that no folder can have.
     """
-    for experiment in tables:
+    written = []
+    for experiment, frames in tables.items():
         if not re.fullmatch(r"[\w.-]+", experiment) or experiment.startswith("."):
             raise UserError(f"experiment {experiment!r} cannot name a folder")
-    out.mkdir(parents=True, exist_ok=True)
-    for experiment, frames in tables.items():
         for name, frame in frames.items():
             stem = out / experiment / name
-            write_parquet(frame, stem.with_suffix(".parquet"), frame.attrs.get("units", {}))
-            _write_csv(frame, stem.with_suffix(".csv"))
-    for folder in out.iterdir():
-        if not folder.is_dir() or folder.is_symlink():
-            continue
-        for name in TABLES:
-            if name not in tables.get(folder.name, {}):
-                for suffix in SUFFIXES:
-                    (folder / name).with_suffix(suffix).unlink(missing_ok=True)
-        if folder.name not in tables and not any(folder.iterdir()):
+            parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
+            write_parquet(frame, parquet, frame.attrs.get("units", {}))
+            _write_csv(frame, csv)
+            written += [parquet, csv]
+    return written
+
+
+def remove_stale(out: Path, kept: Iterable[Path]) -> None:
+    """Remove tables that are not ``kept``, and folders that are empty then; nothing else."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = set(kept)
+    for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
+        for path in [folder / f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]:
+            if path not in kept:
+                path.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
             folder.rmdir()
 
 

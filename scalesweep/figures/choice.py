@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from scalesweep.figures.style import Sketch
 from scalesweep.presentation import counted
 
-MANY_POINTS, MOST_FIGURES = 200, 24
+MANY_POINTS, MOST_FIGURES = 200, 15
 # In falling order of what they tell of an experiment as a whole.
 _KINDS = ("overview", "heatmap", "compare", "ratio", "scaling", "groups", "size")
 _NUMBERED = re.compile(r"-(\d+)(-|$)")

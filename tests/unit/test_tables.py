@@ -18,7 +18,7 @@ from scalesweep.axes import series_parameters
 from scalesweep.errors import UserError
 from scalesweep.record import write_record
 from scalesweep.summaries import build_summary
-from scalesweep.tablefiles import write_tables
+from scalesweep.tablefiles import remove_stale, write_tables
 from scalesweep.tables import make_tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -331,8 +331,9 @@ def test_tables_of_yesterday_are_removed_and_nothing_else(study: Study, tmp_path
     out = tmp_path / "tables"
     write_tables({"io": tables, "old": tables, "kept": tables}, out)
     (out / "io" / "scaling.csv").write_text("stale")
+    (out / "io" / "scaling.tex").write_text("stale")
     (out / "kept" / "notes.txt").write_text("mine")
-    write_tables({"io": tables}, out)
+    remove_stale(out, write_tables({"io": tables}, out))
     assert sorted(str(path.relative_to(out)) for path in out.rglob("*")) == [
         "io", "io/points.csv", "io/points.parquet", "io/runs.csv", "io/runs.parquet",
         "kept", "kept/notes.txt",

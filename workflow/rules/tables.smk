@@ -25,6 +25,7 @@ rule tables:
         ),
     log:
         f"{RESULTS}/logs/tables.log",
+    threads: 4
     params:
         script=f"{SCRIPT}/tables.py",
         runs=RUNS,
@@ -32,5 +33,5 @@ rule tables:
         "Making tables"
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --runs {params.runs:q} --out {output:q}"
+        " --runs {params.runs:q} --out {output:q} --processes {threads}"
         " > {log:q} 2>&1"

@@ -6,13 +6,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from scalesweep.alltables import write_all
 from scalesweep.cli import run_main
-from scalesweep.latex import write_latex
-from scalesweep.profiletables import functions_table
-from scalesweep.sites import summaries_elsewhere
-from scalesweep.study import Study, read_plan
-from scalesweep.tablefiles import read_table, write_tables
-from scalesweep.tables import make_tables
+from scalesweep.study import read_plan
+from scalesweep.tablefiles import read_table
 
 
 def main() -> None:
@@ -22,19 +19,11 @@ def main() -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
+    parser.add_argument("--processes", type=int, default=1, help="that share the work")
     args = parser.parse_args()
-    plan = read_plan(args.plan)
-    summary = read_table(args.summary)
-    run_ids = dict.fromkeys(run["run_id"] for e in plan["experiments"] for run in e["runs"])
-    tables = make_tables(summary, plan, summaries_elsewhere(args.runs, run_ids), args.runs)
-    for experiment in plan["experiments"]:
-        functions = functions_table(experiment, args.runs)
-        if functions is not None:
-            tables[experiment["name"]]["functions"] = functions
-    write_tables(tables, args.out)
-    studies = [Study(entry, tables[entry["name"]]) for entry in plan["experiments"]]
-    write_latex(studies, plan["campaign"], args.out)
-    print(f"{sum(map(len, tables.values()))} tables in {args.out}")
+    plan, summary = read_plan(args.plan), read_table(args.summary)
+    files = write_all(summary, plan, args.runs, args.out, args.processes)
+    print(f"{files} files in {args.out}")
 
 
 if __name__ == "__main__":
