@@ -81,7 +81,7 @@
     // Of each of these one value, or all.
     choose() {
       this.kept = new Map()
-      const many = this.data.rows > 300
+      const many = this.data.rows > 150
       this.filters.replaceChildren(...this.rest.map((place) => {
         const axis = this.data.axes[place]
         const values = [...new Set(axis.texts)]

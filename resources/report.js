@@ -90,12 +90,19 @@
     for (const [name, one] of woken) if (data.charts[name]) one.draw()
   })
 
-  // On paper there is no turning of pages.
+  // On paper there is no turning of pages, and nothing to unfold.
   const PRINTED = 200
+  let unfolded = []
+  const pages = (rows) => {
+    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(rows).draw(false)
+  }
   addEventListener('beforeprint', () => {
-    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(PRINTED).draw(false)
+    pages(PRINTED)
+    unfolded = [...document.querySelectorAll('details:not([open], .small)')]
+    for (const one of unfolded) one.open = true
   })
   addEventListener('afterprint', () => {
-    for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(tables.PAGE).draw(false)
+    pages(tables.PAGE)
+    for (const one of unfolded) one.open = false
   })
 })()

@@ -124,6 +124,7 @@
     const node = holder.querySelector('table')
     node.tBodies[0].replaceChildren()
     holder.classList.add('live')
+    holder.querySelector(':scope > .note')?.remove() // of rows that it has now
     holder.removeAttribute('tabindex')
     const current = () => table.rows({ search: 'applied', order: 'applied' }).indexes().toArray()
     const button = (text, type, make) => ({

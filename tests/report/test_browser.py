@@ -1,22 +1,15 @@
 """The report in a real browser, from a file, without a network."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.report.visits import CONTRAST, NEEDED, Visit, check_report, chromium
+from tests.report.visits import CONTRAST, NEEDED, Visit, check_report
 from tests.unit.fake_results import Fake, demo, make_results
 from tests.unit.test_report import HOSTILE, render
 
 pytestmark = [pytest.mark.browser, NEEDED]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

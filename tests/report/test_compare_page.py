@@ -1,6 +1,5 @@
 """The page of a comparison in a real browser."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,16 +9,10 @@ import pytest
 from scalesweep.campaign import Campaign
 from scalesweep.comparing.command import compare
 from scalesweep.comparing.sides import read_sides
-from tests.report.visits import CONTRAST, NEEDED, Visit, chromium
+from tests.report.visits import CONTRAST, NEEDED, Visit
 from tests.unit.fake_results import Fake, make_results
 
 pytestmark = [pytest.mark.browser, NEEDED]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

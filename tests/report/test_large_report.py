@@ -1,7 +1,6 @@
 """The report of 10,000 runs: as usable as a small one."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -9,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting, chromium
+from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting
 from tests.unit.fake_results import demo, make_results
 from tests.unit.test_report import render
 
 sys.path.insert(0, str(ROOT / "bench"))
 
 from made_runs import make
-from report import steps
+from report import SORT, steps
 from summaries import summarise
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, NEEDED]
@@ -24,23 +23,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, NEEDED]
 # How much longer a click may take than in a report of 200 runs; of what a browser needs for a
 # click anyhow there is much in both.
 SLOWER = 10
-# Milliseconds until a table is drawn anew after a click on its heading.
-CLICK = """async name => {
-  const node = document.querySelector(`[data-table="${name}"] table`)
-  const table = jQuery(node).DataTable()
-  const drawn = new Promise(done => table.one('draw', done))
-  const began = performance.now()
-  node.querySelector('thead th[data-dt-column="1"]').click()
-  await drawn
-  node.getBoundingClientRect()
-  return performance.now() - began
-}"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +60,6 @@ def test_it_sorts_without_freezing(browser: Any, large: Path, small: Path) -> No
     for page in (small, large):
         visit = Visit(browser, page.as_uri())
         visit.wake()
-        took[page] = median(visit.page.evaluate(CLICK, "e1-runs") for _ in range(7))
+        took[page] = median(visit.page.evaluate(SORT, "e1-runs") for _ in range(7))
         visit.context.close()
     assert took[large] < SLOWER * took[small]
