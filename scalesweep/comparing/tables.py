@@ -11,7 +11,7 @@ from scalesweep.comparing.surroundings import Surroundings
 from scalesweep.comparing.verdicts import IMPROVED, VERDICTS, WORSE, Cell, Change, Count
 from scalesweep.record import canonical_json, write_atomic
 from scalesweep.summaries import typed_values
-from scalesweep.tablefiles import SUFFIXES, write_parquet
+from scalesweep.tablefiles import write_parquet
 
 TABLES = ("points", "counts", "unmatched", "versions", "environment")
 _SIDES: tuple[tuple[str, Callable[[Pair], SidePoint | None]], ...] = (
@@ -59,9 +59,8 @@ def write_tables(frames: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """Write every table as CSV in full precision and as Parquet, each by rename."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
-        csv, parquet = (folder / f"{name}{suffix}" for suffix in SUFFIXES)
-        write_atomic(csv, frame.to_csv(index=False), durable=False)
-        write_parquet(frame, parquet, {})
+        write_atomic(folder / f"{name}.csv", frame.to_csv(index=False), durable=False)
+        write_parquet(frame, folder / f"{name}.parquet", {})
 
 
 def _points(found: Sequence[Change], parameters: Sequence[str]) -> pd.DataFrame:
