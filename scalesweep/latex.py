@@ -6,15 +6,19 @@ takes what is longer than a page.
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scalesweep.presentation import counted
 from scalesweep.record import write_atomic
 from scalesweep.reporttables import Table, point_table
 from scalesweep.study import Study
 
+RESOURCES = Path(__file__).resolve().parents[1] / "resources"
+TEMPLATE = "table.tex.j2"
 NAMES = ("points", "scaling")
 ONE_PAGE, MAX_ROWS = 40, 200
 _SPECIAL = {
@@ -49,35 +53,58 @@ def latex_table(study: Study, name: str, campaign: str) -> str | None:
     table = point_table(study, MAX_ROWS, scaling=name == "scaling")
     if not table.sources:
         return None
-    frame = pd.DataFrame(
-        [[latex_text(cell.text) for cell in row] for row in table.head],
-        columns=_headings(table),
-    )
-    long = len(frame) > ONE_PAGE
-    style = frame.style.hide(axis="index")
-    text = style.to_latex(
-        column_format=_alignment(study, table),
-        hrules=True,
-        multicol_align="c",
-        environment="longtable" if long else "table",
-        position=None if long else "htbp",
-        position_float=None if long else "centering",
-        caption=_caption(study, table, name, campaign),
-        label=f"tab:{study.name}-{name}",
-    )
-    needs = r"\usepackage{booktabs,longtable}" if long else r"\usepackage{booktabs}"
-    letters = "" if text.isascii() else "; LuaLaTeX or XeLaTeX for its letters"
-    return f"% {name}.csv has all digits. Preamble: {needs}{letters}\n{text}"
+    rows = [_line(latex_text(cell.text) for cell in row) for row in table.head]
+    long = len(rows) > ONE_PAGE
+    head = _head(table)
+    caption = _caption(study, table, name, campaign)
+    plain = all(text.isascii() for text in (head, caption, *rows))
+    context = {
+        "name": name,
+        "preamble": (r"\usepackage{booktabs,longtable}" if long else r"\usepackage{booktabs}")
+        + ("" if plain else "; LuaLaTeX or XeLaTeX for its letters"),
+        "long": long,
+        "alignment": _alignment(study, table),
+        "columns": len(table.lead) + sum(len(columns) for _, columns in table.groups),
+        "caption": caption,
+        "label": f"tab:{study.name}-{name}",
+        "head": head,
+        "rows": rows,
+    }
+    return _environment().get_template(TEMPLATE).render(context)
 
 
-def _headings(table: Table) -> "pd.Index[str] | pd.MultiIndex":
-    """Heads of the columns, in two levels where phases stand above the values."""
-    pairs = [("", heading) for heading in table.lead]
-    pairs += [(group, one.heading) for group, columns in table.groups for one in columns]
-    shown = [(latex_text(group), latex_text(heading)) for group, heading in pairs]
-    if any(group for group, _ in shown):
-        return pd.MultiIndex.from_tuples(shown)
-    return pd.Index([heading for _, heading in shown])
+@cache
+def _environment() -> Environment:
+    # Braces are LaTeX's. What is rendered was escaped for LaTeX, of which Jinja knows nothing.
+    return Environment(
+        loader=FileSystemLoader(RESOURCES),
+        undefined=StrictUndefined,
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _head(table: Table) -> str:
+    """Rules and heads of the columns, in two levels where phases stand above the values."""
+    columns = [latex_text(one.heading) for _, part in table.groups for one in part]
+    lines = [r"\toprule"]
+    if any(group for group, _ in table.groups):
+        spans = [("", len(table.lead)), *((group, len(part)) for group, part in table.groups)]
+        over = [f"\\multicolumn{{{n}}}{{c}}{{{latex_text(text)}}}" for text, n in spans]
+        lines.append(_line(over))
+    lines.append(_line([*(latex_text(heading) for heading in table.lead), *columns]))
+    return "\n".join([*lines, r"\midrule"])
 
 
 def _alignment(study: Study, table: Table) -> str:

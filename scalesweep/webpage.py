@@ -11,20 +11,24 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from scalesweep.errors import UserError
 from scalesweep.presentation import counted, listed, number, seconds_text, text_of
+from scalesweep.record import write_atomic
 
 RESOURCES = Path(__file__).resolve().parents[1] / "resources"
+VENDOR = RESOURCES / "vendor"  # made from packages, not committed
+_CHARTS = "vl-convert-python"
 # The last statement of DataTables' bundle hands its parts to other modules.
 _EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
 _WANTED = "jQuery"
@@ -61,10 +65,21 @@ def assets(own: Sequence[str], charts: bool = True) -> Assets:
 
 @cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed; leaves ``window.vegaEmbed``."""
+    """Vega, Vega-Lite and Vega-Embed; leaves ``window.vegaEmbed``.
+
+    Bundled once for an installed version, which takes a second, and kept where that is possible.
+    """
+    path = VENDOR / f"vega-{version(_CHARTS)}.js"
+    with suppress(OSError):
+        return path.read_text("utf-8")
+    import vl_convert
+
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed"))
     if "window.vegaEmbed" not in script:
-        raise UserError("vl-convert-python: its bundle has no vegaEmbed; run `make setup`")
+        raise UserError(f"{_CHARTS}: its bundle has no vegaEmbed; run `make setup`")
+    with suppress(OSError):
+        VENDOR.mkdir(exist_ok=True)
+        write_atomic(path, script, durable=False)
     return script
 
 

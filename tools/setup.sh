@@ -55,4 +55,6 @@ rm -f "$stamp"
     --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
     { echo "error: Horovod was built but does not load" >&2; exit 1; }
+# The charts' library, bundled once for all reports.
+.venv/bin/python -c 'from scalesweep.webpage import assets; assets(())'
 echo "$wanted" >"$stamp"
