@@ -61,13 +61,10 @@ def test_layouts(folder: Project) -> None:
 
 
 def test_variable_updates(folder: Project) -> None:
-    fewer = {
-        "one_process": {"variable_update": ["replicated"]},
-        "processes": {"variable_update": MODES},
-    }
-    points = run(folder, shortened("cnn_variable_update_small", **fewer))
-    both = pd.concat([points["one_process"], points["processes"]])
-    assert set(points["processes"]["variable_update"]) == set(MODES)
+    fewer = {"processes": {"variable_update": MODES}}
+    points = run(folder, shortened("cnn_variable_update_small", "one_process", **fewer))
+    both = points["processes"]
+    assert set(both["variable_update"]) == set(MODES)
     assert both["repeats"].eq(1).all() and set(both["devices"]) == {1, 2}
     reductions = points["all_reduce"].set_index("all_reduce")["repeats"]
     assert reductions.to_dict() == {"hierarchical_copy": 1, "reduction_to_one": 1, "nccl": 0}
