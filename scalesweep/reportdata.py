@@ -281,6 +281,9 @@ def chart_data(study: Study, table: Table, data: Data) -> Data | None:
         for leader, followers in study.followers.items()
         for follower in followers
     }
+    if study.scale in study.axes:  # what makes the scale (devices of a rank) tells no series apart
+        for name in set(study.axes) - {study.scale, *study.series_names, *leaders}:
+            leaders[name] = study.axes.index(study.scale)
     axes = [
         {
             "shown": place,
