@@ -51,6 +51,13 @@ def test_logs_become_tables_over_devices(project: Project, tmp_path: Path) -> No
     assert rates == {"NCHW": 1005.0, "NHWC": 580.0}
     report = (results / "report.html").read_text()
     assert "Tesla M60" in report and "unlike environments" not in report
+    data = json.loads(report.partition('id="report-data">')[2].partition("</script>")[0])
+    for chart in data["charts"].values():
+        axes = {data["tables"][chart["table"]]["shown"][one["shown"]]["name"]: one["leader"]
+                for one in chart["axes"]}  # fmt: skip
+        if "devices" in axes:  # which are ranks x devices_per_rank: no series of their own
+            assert axes["devices_per_rank"] == axes["devices"]
+    assert any(one["scale"] for chart in data["charts"].values() for one in chart["axes"])
     records = sorted(results.glob("runs/imported/*/record.json"))
     for path in records:
         record = json.loads(path.read_text())
