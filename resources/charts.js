@@ -143,12 +143,19 @@
       const y = this.data.measures[Number(this.y.value.slice(1))]
       const log = [this.xBox.checked && x.number, this.yBox.checked]
       const found = []
+      this.holes = 0
+      this.below = 0 // points that a logarithmic axis has no place for
       for (const row of this.rows()) {
         const series = this.series(row)
         const [at, mean] = [x.number ? x.values[row] : x.texts[row], y.mean[row]]
         if (at === null || this.hidden.has(series) || !this.names.includes(series)) continue
-        if (log[0] && at <= 0) continue
+        if (log[0] && at <= 0) {
+          this.below += 1
+          continue
+        }
         if (mean === null || (log[1] && mean <= 0)) {
+          if (mean === null) this.holes += 1
+          else this.below += 1
           for (const source of this.kinds) {
             found.push({ x: at, y: null, low: null, high: null, s: series, ideal: null, line: this.line(row, source) })
           }
@@ -156,13 +163,14 @@
         }
         const low = y.low ? y.low[row] : null
         const high = y.high ? y.high[row] : null
-        const known = low !== null && high !== null && !(log[1] && low <= 0)
+        const known = low !== null && high !== null
+        const shown = known && !(log[1] && low <= 0)
         found.push({
-          x: at, y: mean, low: known ? low : null, high: known ? high : null, s: series,
+          x: at, y: mean, low: shown ? low : null, high: shown ? high : null, s: series,
           ideal: y.ideal && !(log[1] && y.ideal[row] <= 0) ? y.ideal[row] : null,
           line: this.line(row, this.data.sources ? this.data.sources[row] : ''),
           point: this.data.axes.map((axis) => `${axis.title} ${axis.texts[row]}`).join(', '),
-          range: known ? `${this.text(low)} to ${this.text(high)}` : 'none (one repeat)',
+          range: known ? `${this.text(low)} to ${this.text(high)}` : 'none',
           source: this.data.sources ? this.data.sources[row] : '',
         })
       }
@@ -243,14 +251,19 @@
       }
     }
 
-    async draw() {
+    // One after the other: what is drawn last is what was chosen last.
+    draw() {
+      this.drawing = (this.drawing ?? Promise.resolve()).catch(console.error).then(() => this.render())
+    }
+
+    async render() {
       const values = this.values()
       const x = this.column(this.x.value)
       const y = this.data.measures[Number(this.y.value.slice(1))]
       const points = values.filter((one) => one.y !== null).length
       const ideal = y.ideal && values.some((one) => one.ideal !== null)
-      const holes = values.length - points
-      this.said.textContent = `${points} points${holes ? `, ${holes} without a result` : ''}; bands or bars: 95 % intervals of the mean`
+      this.said.textContent = `${points} points${this.holes ? `, ${this.holes} without a result` : ''}`
+        + `${this.below ? `, ${this.below} not above 0 and so left out` : ''}; bands or bars: 95 % intervals of the mean`
         + `${ideal ? '; dashed: ideal' : ''}${this.left ? `; ${this.left} series more, choose another grouping or fewer points` : ''}.`
       const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
       const drawn = await window.vegaEmbed(this.plot, this.spec(values, description), {

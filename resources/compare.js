@@ -7,14 +7,7 @@
       near.unobserve(target)
       const rows = target.tBodies[0].rows.length
       target.closest('.scroll')?.classList.add('live')
-      window.jQuery(target).DataTable({
-        autoWidth: false, order: [], paging: rows > LONG, pageLength: LONG, lengthMenu: [LONG, 100, 500],
-        layout: {
-          topStart: rows > 5 ? 'search' : null, topEnd: null, bottomStart: 'info',
-          bottomEnd: rows > LONG ? ['pageLength', 'paging'] : null,
-        },
-        language: { search: 'Search', info: '_START_ to _END_ of _TOTAL_', infoFiltered: '(of _MAX_)' },
-      })
+      window.jQuery(target).DataTable(window.scalesweep.tables.frame(rows, LONG))
     }
   }, { rootMargin: '400px' })
   for (const table of document.querySelectorAll('table.data')) near.observe(table)

@@ -116,6 +116,22 @@
     return [bar, found]
   }
 
+  // What all tables have around them: a search, how many rows there are, and pages of them.
+  const frame = (rows, page, topEnd = null) => ({
+    autoWidth: false,
+    order: [],
+    paging: rows > page,
+    pageLength: page,
+    lengthMenu: [page, 50, 200],
+    layout: {
+      topStart: rows > 5 ? 'search' : null,
+      topEnd,
+      bottomStart: 'info',
+      bottomEnd: rows > page ? ['pageLength', 'paging'] : null,
+    },
+    language: { search: 'Search', info: '_START_ to _END_ of _TOTAL_', infoFiltered: '(of _MAX_)' },
+  })
+
   // Make the table in `holder` (a div with data-table) interactive; its rows come from `data`.
   const make = (holder, data, runs) => {
     const label = holder.getAttribute('aria-label')
@@ -137,18 +153,7 @@
       data: Array.from({ length: rows }, (_, row) => ({ row })),
       columns: data.shown.map((shown, place) => column(shown, place, runs)),
       deferRender: true,
-      autoWidth: false,
-      order: [],
-      pageLength: PAGE,
-      lengthMenu: [PAGE, 50, 200],
-      paging: rows > PAGE,
-      layout: {
-        topStart: rows > 5 ? 'search' : null,
-        topEnd: { buttons: [button('CSV', 'text/csv', csv), button('JSON', 'application/json', json)] },
-        bottomStart: 'info',
-        bottomEnd: rows > PAGE ? ['pageLength', 'paging'] : null,
-      },
-      language: { search: 'Search', info: '_START_ to _END_ of _TOTAL_', infoFiltered: '(of _MAX_)' },
+      ...frame(rows, PAGE, { buttons: [button('CSV', 'text/csv', csv), button('JSON', 'application/json', json)] }),
     })
     const [bar, found] = picks(table, data, label)
     if (bar.children.length && rows > 2) holder.prepend(bar)
@@ -166,5 +171,5 @@
     } }
   }
 
-  window.scalesweep = { ...window.scalesweep, element, save, tables: { make, PAGE } }
+  window.scalesweep = { element, tables: { make, frame, PAGE } }
 })()

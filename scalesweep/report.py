@@ -61,6 +61,7 @@ def render_report(
     facts = _facts(summary, done)
     environments = group(facts.values())
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
+    room = MAX_VALUES // max(len(studies), 1)
     index = _read_index(figures)
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
     data: dict[str, Any] = {"tables": {}, "charts": {}}
@@ -70,9 +71,9 @@ def render_report(
         drawn = _figures(index, study.name, name, figures, links, budget)
         points = point_table(study, share)
         training = training_sections(study, facts, drawn, share)
-        _add_data(data, name, study, points, training, MAX_VALUES // max(len(studies), 1))
+        _add_data(data, name, study, points, training, room)
         data["tables"][f"{name}-runs"] = runs_data(
-            study, facts, environments, runs, links.to(runs), MAX_VALUES // max(len(studies), 1)
+            study, facts, environments, runs, links.to(runs), room
         )
         csv = _csv_links(tables / study.name, links)
         targets = anchors(name, [*data["tables"]], drawn, csv)

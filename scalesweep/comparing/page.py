@@ -36,7 +36,7 @@ from scalesweep.presentation import (
 )
 from scalesweep.webpage import assets, render
 
-TEMPLATE, SCRIPTS = "compare.html.j2", ("compare.js",)
+TEMPLATE, SCRIPTS = "compare.html.j2", ("tables.js", "compare.js")
 
 MAX_FIGURES = 6
 _KIND_WORDS = {

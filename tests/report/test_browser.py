@@ -63,6 +63,17 @@ def test_a_chart_bridges_no_hole_and_switches_its_scale(browser: Any, address: s
     )
     visit.page.wait_for_timeout(300)
     assert "10 points" in chart.inner_text()
+    # Of choices in quick succession the last one is drawn.
+    vertical = chart.get_by_label("Vertical axis")
+    titles = [one.inner_text() for one in vertical.locator("option").all()]
+    for _ in range(3):
+        vertical.evaluate(
+            """e => { for (const place of [0, 1, 2, 3, e.options.length - 1]) {
+              e.selectedIndex = place; e.dispatchEvent(new Event('change')) } }"""
+        )
+    visit.page.wait_for_timeout(1500)
+    label = str(chart.locator(".plot").get_attribute("aria-label"))
+    assert label.startswith(f"{titles[-1]} over ")
     assert visit.said == []
     visit.context.close()
 
