@@ -180,6 +180,7 @@ def runs_data(
     words = [_word(row, fact is not None) for row, fact in zip(rows, runs, strict=True)]
     show("Status", "status", filter=True, texts=words)
     shown[-1]["bad"] = [place for place, row in enumerate(rows) if row["status"] == "failed"]
+    shown.append({"title": "Files", "name": "files", "files": True})
     columns.add("cause")
     if len(study.sources) > 1:
         show("Source", "source", filter=True)
@@ -194,7 +195,6 @@ def runs_data(
     if len(environments) > 1:
         show("Environment", "environment", number=True, filter=True)
     show("Hosts", "hosts")
-    shown.append({"title": "Files", "name": "files", "files": True})
     for name in ("source", "attempt", "warnings", "outlier"):
         if any(row.get(name) for row in rows):
             columns.add(name)
