@@ -28,9 +28,9 @@ SCRIPT = (
 )
 
 if workflow.is_main_process:
-    from scalesweep.errors import UserError
-    from scalesweep.prepare import prepare
-    from scalesweep.progress import Progress
+    from scalesweep.core.errors import UserError
+    from scalesweep.smk.startup import prepare
+    from scalesweep.smk.progress import Progress
 
     try:
         SWEEP = prepare(
@@ -74,7 +74,7 @@ if workflow.is_main_process:
 
 else:
     # A job of a cluster, whose nodes wait while this is parsed: it needs no more than its order.
-    from scalesweep.orders import Job
+    from scalesweep.smk.remote_job import Job
 
     SWEEP = Job()
 

@@ -26,16 +26,16 @@ from typing import Any
 from pairs import figure, write_json
 from projects import Cost, campaign, environment, project, snakemake, timed
 
-from scalesweep.orders import read_order, write_order
+from scalesweep.compute.job_spec import read_order, write_order
 
 BOUND, START_BOUND_MS = 3.0, 100.0
 # Orders and run files of all runs, as the launcher would get and write them, in folders beside.
 PREPARE = """
 import json, sys
 from pathlib import Path
-from scalesweep.campaign import load_campaign
-from scalesweep.orders import write_order
-from scalesweep.runs import run_spec
+from scalesweep.config.campaign import load_campaign
+from scalesweep.compute.job_spec import write_order
+from scalesweep.planning.run_spec import run_spec
 campaign = load_campaign(Path(sys.argv[1]))
 for number, (experiment, run) in enumerate(campaign.unique_runs().values()):
     order = run_spec(campaign, experiment, run)

@@ -15,10 +15,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path.cwd()))
 
-from scalesweep.campaign import load_campaign
-from scalesweep.plan import build_plan, stamp_state, write_plan
-from scalesweep.record import RECORD, SAMPLES, SCHEMA, canonical_json, digest_of
-from scalesweep.store import scan
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
+from scalesweep.planning.plan import build_plan, stamp_state, write_plan
+from scalesweep.planning.run_state import scan
 
 MADE = (
     *("summary.parquet", "jobs.csv", "tables/.snakemake_timestamp"),

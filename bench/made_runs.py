@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from projects import project
 
-from scalesweep.campaign import load_campaign
-from scalesweep.plan import build_plan, write_plan
-from scalesweep.record import RECORD, SAMPLES, canonical_json
-from scalesweep.store import scan
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.files import canonical_json
+from scalesweep.core.record import RECORD, SAMPLES
+from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.planning.run_state import scan
 
 EPOCHS = 5
 # 91 points at each rank count: with 11 of them and 10 repeats 10,010 runs. The last ten are new.

@@ -25,7 +25,7 @@ from typing import Any
 from pairs import figure, write_json
 from projects import Cost, campaign, empty_project, finish, project, run_ids, snakemake, timed
 
-from scalesweep.leftovers import marked
+from scalesweep.core.orphans import marked
 
 NEW = 10
 NOTHING = "Nothing to be done"

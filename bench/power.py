@@ -25,7 +25,7 @@ from pairs import figure, write_json
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.power.run import Sampling
+from scalesweep.compute.power_sampling import Sampling
 from tests.unit.fake_sysfs import described, write, zone
 
 SOURCES = ["rapl", "pm_counters", "hwmon"]

@@ -79,7 +79,8 @@ def finish(folder: Path, name: str) -> None:
 def run_ids(folder: Path, name: str) -> list[str]:
     """Ids of a campaign's runs, in the order of the file."""
     script = (
-        "import sys; from pathlib import Path; from scalesweep.campaign import load_campaign;"
+        "import sys; from pathlib import Path;"
+        " from scalesweep.config.campaign import load_campaign;"
         "print(*load_campaign(Path(sys.argv[1])).unique_runs(), sep='\\n')"
     )
     command = [sys.executable, "-c", script, name]

@@ -29,8 +29,8 @@ from pairs import figure, line, ratio, take_turns, write_json
 from projects import Cost, empty_project, snakemake, timed
 from usual import read_histories, write_history
 
-from scalesweep.record import RECORD
-from scalesweep.summaries import build_summary
+from scalesweep.core.record import RECORD
+from scalesweep.tables.summary import build_summary
 
 PROCESSES = 2
 EVERY = 20  # of the runs, as text too

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "bench"
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.host import host_facts
+from scalesweep.core.host import host_facts
 
 SCRIPTS = (
     *("noop", "execute", "summaries", "report", "gather", "slurm_job", "power"),

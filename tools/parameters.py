@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.benchmark import BENCHMARKS, load_benchmark
+from scalesweep.config.benchmark import BENCHMARKS, load_benchmark
 
 README = ROOT / "config" / "README.md"
 TABLE = re.compile(

@@ -56,5 +56,5 @@ rm -f "$stamp"
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
     { echo "error: Horovod was built but does not load" >&2; exit 1; }
 # The charts' library, bundled once for all reports.
-.venv/bin/python -c 'from scalesweep.webpage import assets; assets(())'
+.venv/bin/python -c 'from scalesweep.report.html_assets import assets; assets(())'
 echo "$wanted" >"$stamp"

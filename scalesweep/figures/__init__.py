@@ -11,6 +11,9 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
+from scalesweep.core.files import write_atomic
+from scalesweep.core.parallel import shared_map
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
@@ -25,19 +28,16 @@ from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.record import write_atomic
-from scalesweep.study import Study
-from scalesweep.workers import shared_map
 
 FORMATS = ("svg", "pdf", "png")
 INDEX = "index.json"
 
 
-_Maker = Callable[[Study], list[Drawing]]
-_Lister = Callable[[Study], list[Sketch]]
+_Maker = Callable[[ExperimentResults], list[Drawing]]
+_Lister = Callable[[ExperimentResults], list[Sketch]]
 
 
-def draw(study: Study) -> list[Drawing]:
+def draw(study: ExperimentResults) -> list[Drawing]:
     """The figures that suit what the experiment varies, in the order a report shows them."""
     with _style():
         (planned,) = plan_figures([study])
@@ -52,12 +52,12 @@ def _style() -> AbstractContextManager[None]:
 class Figures:
     """What is drawn of an experiment, and the names of the figures that are not."""
 
-    study: Study
+    study: ExperimentResults
     parts: list[Sketch]
     left_out: list[str]
 
 
-def plan_figures(studies: Sequence[Study]) -> list[Figures]:
+def plan_figures(studies: Sequence[ExperimentResults]) -> list[Figures]:
     """Which figures the experiments of a campaign get; none is drawn yet."""
     listed = [[one for listing in _many(study) for one in listing(study)] for study in studies]
     chosen = most_telling(listed, sum(len(study.states) for study in studies))
@@ -70,11 +70,11 @@ def plan_figures(studies: Sequence[Study]) -> list[Figures]:
     return found
 
 
-def _each(study: Study, makers: Sequence[_Maker]) -> list[Sketch]:
+def _each(study: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
     return [Sketch(make.__name__, partial(make, study)) for make in makers]
 
 
-def _many(study: Study) -> list[_Lister]:
+def _many(study: ExperimentResults) -> list[_Lister]:
     """Kinds of figures whose number grows with the parameters that vary."""
     listers: list[_Lister] = []
     if study.series and study.scale in study.leaders:
@@ -87,7 +87,7 @@ def _many(study: Study) -> list[_Lister]:
     return listers
 
 
-def _few(study: Study) -> list[_Maker]:
+def _few(study: ExperimentResults) -> list[_Maker]:
     """Kinds of which there are a few figures at most; drawn in any case."""
     alone = len(study.grid) == 1 and study.scale not in study.leaders
     makers: list[_Maker] = [single_figures] if alone else []
@@ -120,7 +120,10 @@ def save(
 
 
 def write_figures(
-    studies: Sequence[Study], out: Path, formats: Sequence[str] = FORMATS, processes: int = 1
+    studies: Sequence[ExperimentResults],
+    out: Path,
+    formats: Sequence[str] = FORMATS,
+    processes: int = 1,
 ) -> list[dict[str, Any]]:
     """Draw and write the figures of all experiments and ``index.json``; stale files go.
 

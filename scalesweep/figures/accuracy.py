@@ -8,6 +8,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.training_curves import (
+    Curves,
+    accuracy_curve,
+    column_of,
+    curves,
+    final_measure,
+    is_higher_better,
+    label_of,
+    learns,
+    targets,
+)
 from scalesweep.figures.style import (
     FAINT,
     INK,
@@ -23,20 +37,6 @@ from scalesweep.figures.style import (
     tick,
     values_of,
 )
-from scalesweep.learning import (
-    Curves,
-    accuracy_curve,
-    column_of,
-    curves,
-    final_measure,
-    is_higher_better,
-    label_of,
-    learns,
-    targets,
-)
-from scalesweep.presentation import counted, finite, number, scaled_unit, shorten
-from scalesweep.quantities import column
-from scalesweep.study import Row, Study
 
 MANY_EPOCHS = 40  # more markers than that would hide the line
 FROM_LOG = 50  # lines whose ends are further apart need a logarithmic axis
@@ -44,7 +44,7 @@ ACCURATE = 8  # errors that span more than this factor do too
 Line = list[tuple[float, float]]
 
 
-def accuracy_figures(study: Study) -> list[Drawing]:
+def accuracy_figures(study: ExperimentResults) -> list[Drawing]:
     """Accuracy, error or loss over time and energy, and the losses by epoch, as far as known."""
     found = curves(study)
     name = accuracy_curve(study, found)
@@ -54,7 +54,7 @@ def accuracy_figures(study: Study) -> list[Drawing]:
     return _over(study, found, name, "time") + over_energy + _losses(study, found)
 
 
-def legend(figure: Figure, study: Study, handles: list[Line2D]) -> None:
+def legend(figure: Figure, study: ExperimentResults, handles: list[Line2D]) -> None:
     """A legend below, titled with the parameters' names; the figure grows with it."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0)
     room = figure.get_figwidth() / NARROW
@@ -72,7 +72,7 @@ def _line(rows: Sequence[tuple[float | None, ...]]) -> Line:
     return [(x, y) for x, y in rows if x is not None and y is not None]
 
 
-def _over(study: Study, found: Sequence[Curves], name: str, what: str) -> list[Drawing]:
+def _over(study: ExperimentResults, found: Sequence[Curves], name: str, what: str) -> list[Drawing]:
     """One line per point: its mean over repeats, and the repeats themselves faintly."""
     over = column_of(study, "epoch_ends") if what == "time" else column_of(study, "energy")
     both = (over, column_of(study, name))
@@ -156,20 +156,24 @@ def _value_axis(ax: Axes, name: str, values: Sequence[float]) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(tick))
 
 
-def _point_rows(study: Study, found: Sequence[Curves]) -> list[Row]:
+def _point_rows(study: ExperimentResults, found: Sequence[Curves]) -> list[Row]:
     keys = {(*study.key(one.point, study.axes), one.source) for one in found}
     return [
         row for row in study.points if (*study.key(row, study.axes), str(row["source"])) in keys
     ]
 
 
-def _dummy_words(study: Study) -> str:
+def _dummy_words(study: ExperimentResults) -> str:
     dummy = any(not learns(study, row) for row in study.points)
     return "Runs with dummy input are left out: there is nothing to learn in it." if dummy else ""
 
 
 def _ends_in_words(
-    study: Study, some: Sequence[Curves], both: tuple[str, str], factor: float, unit: str
+    study: ExperimentResults,
+    some: Sequence[Curves],
+    both: tuple[str, str],
+    factor: float,
+    unit: str,
 ) -> str:
     parts = []
     for one in some[:4]:
@@ -179,7 +183,7 @@ def _ends_in_words(
     return f"{'; '.join(parts)}{more}."
 
 
-def _losses(study: Study, found: Sequence[Curves]) -> list[Drawing]:
+def _losses(study: ExperimentResults, found: Sequence[Curves]) -> list[Drawing]:
     """Training and validation loss by epoch, side by side on one scale."""
     names = [
         name
@@ -220,7 +224,7 @@ def _losses(study: Study, found: Sequence[Curves]) -> list[Drawing]:
     return [Drawing("accuracy-loss", head, text, alt, figure)]
 
 
-def _final_over_energy(study: Study) -> list[Drawing]:
+def _final_over_energy(study: ExperimentResults) -> list[Drawing]:
     """One mark per run: its final accuracy against the energy of the whole program."""
     final, energy = final_measure(study), study.measures.get("energy")
     if final is None or energy is None:

@@ -8,8 +8,8 @@ ones are drawn; what the others would show is in the tables.
 import re
 from collections.abc import Sequence
 
+from scalesweep.core.formatting import counted
 from scalesweep.figures.style import Sketch
-from scalesweep.presentation import counted
 
 MANY_POINTS, MOST_FIGURES = 200, 15
 # In falling order of what they tell of an experiment as a whole.

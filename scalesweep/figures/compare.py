@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from scalesweep.axes import planned_points
-from scalesweep.comparisons import Choice, choice_of, compared_parameters
+from scalesweep.analysis.factors import planned_points
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten, text_of
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.figures.scaling import efficiency, stem_of
 from scalesweep.figures.style import (
     COLOURS,
@@ -30,9 +32,7 @@ from scalesweep.figures.style import (
     sketch,
     tick,
 )
-from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten, text_of
-from scalesweep.quantities import column
-from scalesweep.study import Key, Measure, Row, Study
+from scalesweep.tables.pairwise import Choice, choice_of, compared_parameters
 
 MAX_PARAMETERS, MAX_PANELS, MAX_RATIOS = 4, 12, 36
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo")
@@ -51,13 +51,13 @@ class Bar:
     note: str = ""
 
 
-def comparison_figures(study: Study) -> list[Sketch]:
+def comparison_figures(study: ExperimentResults) -> list[Sketch]:
     """Bars for each parameter whose values are names or switches, and the ratios of two values."""
     main = study.main
     if main is None:
         return []
     found: list[Sketch] = []
-    for names in compared_parameters(study.plan)[:MAX_PARAMETERS]:
+    for names in compared_parameters(study.entry)[:MAX_PARAMETERS]:
         groups = _groups(study, names)
         for phase in main.phases:
             part = f"{_file_part(', '.join(names))}-{phase}"
@@ -69,12 +69,12 @@ def comparison_figures(study: Study) -> list[Sketch]:
     return found
 
 
-def _values(study: Study, names: Choice) -> list[Any]:
+def _values(study: ExperimentResults, names: Choice) -> list[Any]:
     """Planned values of a choice, in plan order."""
-    return list(dict.fromkeys(choice_of(names, point) for point in planned_points(study.plan)))
+    return list(dict.fromkeys(choice_of(names, point) for point in planned_points(study.entry)))
 
 
-def _groups(study: Study, names: Choice) -> dict[Key, list[Row]]:
+def _groups(study: ExperimentResults, names: Choice) -> dict[Key, list[Row]]:
     """Points of one source that are alike in all but one choice, in the order of its values.
 
     Those without a result stand in every such group.
@@ -99,7 +99,11 @@ def _groups(study: Study, names: Choice) -> dict[Key, list[Row]]:
 
 
 def _bars(
-    study: Study, main: Measure, names: Choice, phase: str, groups: Mapping[Key, list[Row]]
+    study: ExperimentResults,
+    main: Measure,
+    names: Choice,
+    phase: str,
+    groups: Mapping[Key, list[Row]],
 ) -> Drawing:
     rest = [other for other in study.leaders if other not in names]
     name = ", ".join(names)
@@ -142,7 +146,13 @@ def _phase_words(main: Measure, phase: str) -> str:
 
 
 def _bar(
-    study: Study, main: Measure, row: Row, names: Choice, phase: str, look_: int, best: bool
+    study: ExperimentResults,
+    main: Measure,
+    row: Row,
+    names: Choice,
+    phase: str,
+    look_: int,
+    best: bool,
 ) -> Bar:
     followers = [other for name in names for other in study.followers.get(name, [])]
     label = ", ".join(text_of(row[name]) for name in (*names, *followers))
@@ -204,7 +214,7 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
         ax.set_title(shorten(title, 46), fontsize=8.5)
 
 
-def _compared(study: Study, main: Measure, names: Choice, phase: str) -> list[Row]:
+def _compared(study: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
     """Rows of the table of comparisons, where one value stands against another at several points
     of the rest; else none."""
     name = ", ".join(names)
@@ -217,7 +227,9 @@ def _compared(study: Study, main: Measure, names: Choice, phase: str) -> list[Ro
     return rows if len({row["value"] for row in rows}) == 1 and rest else []
 
 
-def _ratios(study: Study, main: Measure, names: Choice, phase: str, rows: Sequence[Row]) -> Drawing:
+def _ratios(
+    study: ExperimentResults, main: Measure, names: Choice, phase: str, rows: Sequence[Row]
+) -> Drawing:
     """Ratio of one value over another with its interval, a line per point of the rest."""
     name = ", ".join(names)
     rest = [other for other in study.leaders if other not in names]
@@ -258,7 +270,7 @@ def _ratios(study: Study, main: Measure, names: Choice, phase: str, rows: Sequen
     return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure)
 
 
-def size_figures(study: Study) -> list[Sketch]:
+def size_figures(study: ExperimentResults) -> list[Sketch]:
     """Efficiency at the largest scale against the number of trained parameters of each model."""
     main = study.main
     size = column(SIZE, "mean", "run")
@@ -279,7 +291,9 @@ def size_figures(study: Study) -> list[Sketch]:
     return found
 
 
-def _sizes(study: Study, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]) -> Drawing:
+def _sizes(
+    study: ExperimentResults, main: Measure, phase: str, points: Sequence[tuple[Any, ...]]
+) -> Drawing:
     head = f"{study.name}: efficiency by size of the model{_phase_words(main, phase)}{study.mark}"
     figure = Figure(figsize=(WIDE, 3.8))
     heading(figure, head)
@@ -329,7 +343,7 @@ def _power(value: float, _position: object = None) -> str:
     return f"{value:g}"
 
 
-def site_figures(study: Study) -> list[Drawing]:
+def site_figures(study: ExperimentResults) -> list[Drawing]:
     """The same points on every site that has measured them."""
     main = study.main
     rows = study.rows("sites")

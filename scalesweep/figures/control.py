@@ -9,7 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scalesweep.drift import Trend, clearer_jump, trend
+from scalesweep.analysis.drift import Trend, clearer_jump, trend
+from scalesweep.core.formatting import PHASES, counted, number, shorten
+from scalesweep.experiment.results import ExperimentResults, Measure
+from scalesweep.experiment.timeline import Timeline, moment, timeline
 from scalesweep.figures.style import (
     COLOURS,
     FAINT,
@@ -23,21 +26,18 @@ from scalesweep.figures.style import (
     heading,
     tick,
 )
-from scalesweep.presentation import PHASES, counted, number, shorten
-from scalesweep.study import Measure, Study
-from scalesweep.timeline import Timeline, moment, timeline
 
 MAX_HOSTS = len(COLOURS) - 1  # each with a colour; orange is the drift's
 TIME_WIDTH = 0.2  # of the axis, that a session's time takes
 
 
-def control_figures(study: Study) -> list[Drawing]:
+def control_figures(study: ExperimentResults) -> list[Drawing]:
     """One figure of the control point's main metric; none for other experiments."""
     main, line = study.main, timeline(study)
     return [_drawn(study, main, line)] if study.control and main and line.times else []
 
 
-def _drawn(study: Study, main: Measure, line: Timeline) -> Drawing:
+def _drawn(study: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
     phase = main.steady_phase
     head = f"{study.title}: {main.label[:1].lower()}{main.label[1:]}, {PHASES[phase]}"
     figure = Figure(figsize=(WIDE, 3.6))
@@ -89,7 +89,7 @@ def _runs(ax: Axes, line: Timeline, values: Sequence[float]) -> list[Any]:
     return handles
 
 
-def _mean(ax: Axes, study: Study, main: Measure, phase: str) -> list[Any]:
+def _mean(ax: Axes, study: ExperimentResults, main: Measure, phase: str) -> list[Any]:
     """Mean of the measured runs and its interval; legend entries."""
     row = next((row for row in study.points if row["source"] == "measured"), {})
     mean, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))

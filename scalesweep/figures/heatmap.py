@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.core.formatting import PHASES, counted, number, shorten, text_of
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.figures.style import (
     HOLE,
     INK,
@@ -25,15 +27,15 @@ from scalesweep.figures.style import (
     sketch,
     tick,
 )
-from scalesweep.presentation import PHASES, counted, number, shorten, text_of
-from scalesweep.study import Key, Measure, Row, Study
 
 MAX_COMBINATIONS = 3
 MAX_SIDE = 24
 MAX_BESIDE = 10
 
 
-def combinations(study: Study) -> Iterator[tuple[int, str, list[str], dict[Key, Row], int]]:
+def combinations(
+    study: ExperimentResults,
+) -> Iterator[tuple[int, str, list[str], dict[Key, Row], int]]:
     """The planes of the first two grid parameters, one per combination of everything else.
 
     Yields (number, description, names of the rest, rows by the values of the two, left out).
@@ -52,7 +54,7 @@ def combinations(study: Study) -> Iterator[tuple[int, str, list[str], dict[Key, 
         yield index, ", ".join(words), rest, {study.key(row, pair): row for row in rows}, left_out
 
 
-def heatmap_figures(study: Study) -> list[Sketch]:
+def heatmap_figures(study: ExperimentResults) -> list[Sketch]:
     """One figure per combination of the parameters beyond the first two; phases side by side."""
     main = study.main
     if main is None:
@@ -66,7 +68,9 @@ def heatmap_figures(study: Study) -> list[Sketch]:
     ]  # fmt: skip
 
 
-def _axis_values(study: Study, name: str, cells: dict[Key, Row], place: int) -> list[Any]:
+def _axis_values(
+    study: ExperimentResults, name: str, cells: dict[Key, Row], place: int
+) -> list[Any]:
     values = study.values(name)
     if len(values) <= MAX_SIDE:
         return values
@@ -75,7 +79,7 @@ def _axis_values(study: Study, name: str, cells: dict[Key, Row], place: int) -> 
 
 
 def _heatmap(
-    study: Study,
+    study: ExperimentResults,
     main: Measure,
     index: int,
     words: str,
@@ -128,7 +132,7 @@ def _heatmap(
     return Drawing(f"heatmap{f'-{index + 1}' if index else ''}", head, text, alt, figure)
 
 
-def _states(study: Study, some: Row, rest: Sequence[str]) -> dict[Key, str]:
+def _states(study: ExperimentResults, some: Row, rest: Sequence[str]) -> dict[Key, str]:
     """What became of the cells of the plane that ``some`` lies in: done, a cause, pending..."""
     pair = study.grid[:2]
     place = {name: i for i, name in enumerate(study.leaders)}

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations
 from scalesweep.figures.style import (
     BLUE,
@@ -31,13 +33,11 @@ from scalesweep.figures.style import (
     sketch,
     tick,
 )
-from scalesweep.presentation import PHASES, counted, finite, number, shorten, text_of
-from scalesweep.study import Key, Measure, Row, Study
 
 MAX_BARS = 40
 
 
-def group_figures(study: Study) -> list[Sketch]:
+def group_figures(study: ExperimentResults) -> list[Sketch]:
     """One figure per phase and plane: over A by B, and over B by A."""
     main = study.main
     if main is None:
@@ -54,7 +54,7 @@ def group_figures(study: Study) -> list[Sketch]:
 
 
 def _grouped(
-    study: Study,
+    study: ExperimentResults,
     main: Measure,
     phase: str,
     index: int,
@@ -95,7 +95,9 @@ def _grouped(
     return Drawing(f"groups{f'-{index + 1}' if index else ''}-{phase}", head, text, alt, figure)
 
 
-def _group_panel(ax: Axes, study: Study, names: tuple[str, str], values: dict[Key, float]) -> bool:
+def _group_panel(
+    ax: Axes, study: ExperimentResults, names: tuple[str, str], values: dict[Key, float]
+) -> bool:
     """Lines over ``names[0]``, one per value of ``names[1]``; whether some were left out."""
     over, by = names
     xs = [x for x in study.values(over) if any(key[0] == x for key in values)]
@@ -130,7 +132,7 @@ def _group_panel(ax: Axes, study: Study, names: tuple[str, str], values: dict[Ke
     return len(groups) > MAX_LINES
 
 
-def single_figures(study: Study) -> list[Drawing]:
+def single_figures(study: ExperimentResults) -> list[Drawing]:
     """One figure for one varying parameter, its phases in panels."""
     main = study.main
     if main is None or not study.grid:
@@ -142,11 +144,13 @@ def single_figures(study: Study) -> list[Drawing]:
     return [_single_bars(study, main, name, study.points)]
 
 
-def _title(study: Study, main: Measure, name: str) -> str:
+def _title(study: ExperimentResults, main: Measure, name: str) -> str:
     return f"{study.name}: {main.label.lower()} by {name}{study.mark}"
 
 
-def _single_caption(study: Study, main: Measure, rows: Sequence[Row], note: str = "") -> str:
+def _single_caption(
+    study: ExperimentResults, main: Measure, rows: Sequence[Row], note: str = ""
+) -> str:
     band = band_words(main, rows, main.phases[-1])
     holes = [study.describe(dict(zip(study.leaders, key, strict=True))) + f": {state.word}"
              for key, state in study.states.items() if not state.done]  # fmt: skip
@@ -169,7 +173,7 @@ def _alt(main: Measure, head: str, rows: Sequence[Row]) -> str:
     return f"{head}: {'; '.join(parts)}."
 
 
-def _single_lines(study: Study, main: Measure, name: str, rows: list[Row]) -> Drawing:
+def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
     head = _title(study, main, name)
     phases = main.phases
     figure = Figure(figsize=(NARROW, 1.3 + 2.1 * len(phases)))
@@ -212,7 +216,7 @@ def _beside(ax: Axes, x: float, y: float, text: str) -> None:
     ax.annotate(text, (x, y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
 
 
-def _single_bars(study: Study, main: Measure, name: str, rows: list[Row]) -> Drawing:
+def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
     head = _title(study, main, name)
     phases = main.phases
     left_out = max(0, len(rows) - MAX_BARS)

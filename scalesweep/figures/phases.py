@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.core.formatting import counted, finite, number, percent, scaled_unit, shorten
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.style import (
     FAINT,
     INK,
@@ -22,9 +24,7 @@ from scalesweep.figures.style import (
     legend_columns,
     tick,
 )
-from scalesweep.presentation import counted, finite, number, percent, scaled_unit, shorten
-from scalesweep.study import Row, Study
-from scalesweep.trainingtables import in_order
+from scalesweep.tables.training import in_order
 
 MAX_BARS = 24
 LABELLED = 0.07  # a part of the longest bar that has room for its number
@@ -61,17 +61,17 @@ def phase_names(rows: Sequence[Row]) -> list[str]:
     return in_order(dict.fromkeys(str(row["phase"]) for row in rows))
 
 
-def phase_figures(study: Study) -> list[Drawing]:
+def phase_figures(study: ExperimentResults) -> list[Drawing]:
     """Seconds by phase; joules by phase are in ``phase_energy_figures``."""
     return _bars(study, "seconds")
 
 
-def phase_energy_figures(study: Study) -> list[Drawing]:
+def phase_energy_figures(study: ExperimentResults) -> list[Drawing]:
     """Joules by phase, where energy was measured."""
     return _bars(study, "energy")
 
 
-def _bars(study: Study, what: str) -> list[Drawing]:
+def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in study.rows("phases"):
         if finite(row.get(what)) and row[what] > 0:
@@ -156,7 +156,7 @@ def _ink(colour: str) -> str:
     return "#000000" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "#ffffff"
 
 
-def _largest(study: Study, rows: Sequence[Row], what: str) -> str:
+def _largest(study: ExperimentResults, rows: Sequence[Row], what: str) -> str:
     sums: dict[tuple[Any, ...], float] = {}
     for row in rows:
         key = (*study.key(row, study.axes), row["source"])

@@ -10,6 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.phases import looks_of, phase_names
 from scalesweep.figures.style import (
     COLOURS,
@@ -22,15 +24,13 @@ from scalesweep.figures.style import (
     legend_columns,
     tick,
 )
-from scalesweep.powertables import ALL, TOTAL
-from scalesweep.presentation import counted, finite, number, scaled_unit, shorten
-from scalesweep.study import Row, Study
+from scalesweep.tables.power import ALL, TOTAL
 
 SLOTS = 200  # a phase narrower than one of these is not drawn apart
 Span = tuple[str, float, float]
 
 
-def power_figures(study: Study) -> list[Drawing]:
+def power_figures(study: ExperimentResults) -> list[Drawing]:
     """A panel per run of the table `power`: the total and, below it, domains or hosts."""
     runs: dict[str, list[Row]] = {}
     for row in study.rows("power"):
@@ -194,7 +194,7 @@ def _step_words(runs: dict[str, list[Row]]) -> str:
     return f"Each step of the total is the mean over {span} s."
 
 
-def _alt(study: Study, runs: dict[str, list[Row]], factor: float, unit: str) -> str:
+def _alt(study: ExperimentResults, runs: dict[str, list[Row]], factor: float, unit: str) -> str:
     told = []
     for rows in list(runs.values())[:4]:
         watts = [row["watts"] for row in rows if (row["host"], row["domain"]) == (ALL, TOTAL)]

@@ -9,6 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK, Floats
+from scalesweep.core.formatting import counted, listed, number, shorten
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.figures.style import (
     BLUE,
     FAINT,
@@ -22,10 +26,6 @@ from scalesweep.figures.style import (
     log_axis,
     tick,
 )
-from scalesweep.presentation import counted, listed, number, shorten
-from scalesweep.ranktimes import EPOCH, INPUT, STEP, WORK, Floats
-from scalesweep.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
-from scalesweep.study import Study
 
 MAX_FIGURES = 2
 MAX_BOXES = 64  # more ranks are drawn as bands
@@ -40,7 +40,7 @@ TITLES = {
 }
 
 
-def rank_figures(study: Study) -> list[Drawing]:
+def rank_figures(study: ExperimentResults) -> list[Drawing]:
     """A figure for each kind of time, of the point with most ranks (one with stragglers first)."""
     best: dict[str, tuple[Times, list[Straggler]]] = {}
     for times in rank_times(study):
@@ -57,7 +57,7 @@ def rank_figures(study: Study) -> list[Drawing]:
     return [_drawn(study, *found) for found in shown[:MAX_FIGURES]]
 
 
-def _drawn(study: Study, times: Times, slow: Sequence[Straggler]) -> Drawing:
+def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) -> Drawing:
     what = TITLES[times.kind]
     where = study.describe(times.row) if study.axes else counted(times.ranks, "rank")
     head = f"{study.name}: {what} by rank, {where}{study.mark}"

@@ -8,6 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
+from scalesweep.experiment.results import ExperimentResults, Measure, Row, Series
 from scalesweep.figures.style import (
     BLUE,
     FAINT,
@@ -29,9 +32,6 @@ from scalesweep.figures.style import (
     scale_axis,
     sketch,
 )
-from scalesweep.presentation import PHASES, counted, finite, number, percent, shorten
-from scalesweep.quantities import column
-from scalesweep.study import Measure, Row, Series, Study
 
 MAX_SERIES_FIGURES = 4
 GOOD = 0.8
@@ -54,7 +54,7 @@ def efficiency(row: Row, stem: str, phase: str) -> tuple[float | None, float | N
     )
 
 
-def scaling_figures(study: Study) -> list[Sketch]:
+def scaling_figures(study: ExperimentResults) -> list[Sketch]:
     """One figure per series and phase, after an overview where there are several series."""
     main = study.main
     if main is None:
@@ -106,7 +106,7 @@ def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
 
 def _draw_efficiency(
     ax: Axes,
-    study: Study,
+    study: ExperimentResults,
     rows: Sequence[Row],
     xs: list[int],
     stem: str,
@@ -126,9 +126,9 @@ def _draw_efficiency(
 
 
 def _one_series(
-    study: Study, main: Measure, series: Series, phase: str, name: str, note: str
+    study: ExperimentResults, main: Measure, series: Series, phase: str, name: str, note: str
 ) -> Drawing:
-    scaling = f"{study.plan['scaling']} scaling" if study.plan["scaling"] != "none" else "scaling"
+    scaling = f"{study.entry['scaling']} scaling" if study.entry["scaling"] != "none" else "scaling"
     head = f"{study.name}: {scaling}, {PHASES[phase]}{study.mark}"
     figure, upper, lower = _panels(head, series.label)
     xs = sorted({*map(study.scale_of, series.rows), *series.holes})
@@ -192,7 +192,9 @@ def _one_series(
     return Drawing(name, head, text, alt, figure)
 
 
-def _overview(study: Study, main: Measure, series: Sequence[Series], phase: str) -> Drawing:
+def _overview(
+    study: ExperimentResults, main: Measure, series: Sequence[Series], phase: str
+) -> Drawing:
     head = f"{study.name}: all series, {PHASES[phase]}{study.mark}"
     figure, upper, lower = _panels(head)
     stem = stem_of(main.metric)

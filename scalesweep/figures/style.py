@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from scalesweep.presentation import counted, finite, number, shorten, text_of
-from scalesweep.study import Measure, Row, Study
+from scalesweep.core.formatting import counted, finite, number, shorten, text_of
+from scalesweep.experiment.results import ExperimentResults, Measure, Row
 
 # Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
 # is left out, because it is too faint on white, and its black is for means.
@@ -168,7 +168,9 @@ def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
     return "95 % interval, or ± std where one repeat" if kinds else ""
 
 
-def caption(study: Study, rows: Sequence[Row], phases: Sequence[str], *more: str) -> str:
+def caption(
+    study: ExperimentResults, rows: Sequence[Row], phases: Sequence[str], *more: str
+) -> str:
     """Source, repeats, phases and whatever a figure adds, as sentences."""
     sources = sorted({str(row["source"]) for row in rows if row.get("source")})
     repeats = [int(row["repeats"]) for row in rows if row.get("repeats")]
@@ -186,9 +188,9 @@ def caption(study: Study, rows: Sequence[Row], phases: Sequence[str], *more: str
     # Steps left out of the times. Those counted in epochs are the learning rate's.
     parts += [
         f"{name} = {text_of(value)}."
-        for name, value in study.plan.get("fixed", {}).items()
+        for name, value in study.entry.get("fixed", {}).items()
         if name.lower().startswith(("warmup", "warm_up"))
-        and (study.plan["parameters"].get(name) or {}).get("unit") != "epochs"
+        and (study.entry["parameters"].get(name) or {}).get("unit") != "epochs"
     ]
     return " ".join([*parts, *(text for text in more if text)])
 
@@ -219,14 +221,14 @@ def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
     return max(1, min(6, int(figure.get_figwidth() / inches)))
 
 
-def values_of(study: Study, point: Row) -> str:
+def values_of(study: ExperimentResults, point: Row) -> str:
     """A point's values without the parameters' names, which stand in a title."""
     values = [text_of(point.get(name)) for name in study.leaders]
     values += [str(point["source"])] if len(study.sources) > 1 else []
     return shorten(", ".join(values) or "the only point", 44)
 
 
-def labels_of(study: Study, points: Sequence[Row], room: int) -> tuple[list[str], str]:
+def labels_of(study: ExperimentResults, points: Sequence[Row], room: int) -> tuple[list[str], str]:
     """Labels of points, and the parameters' names where the labels have no room for them."""
     several = len(study.sources) > 1
     whole = [

@@ -6,6 +6,7 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 
 from collections.abc import Callable
 
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.accuracy import (
     accuracy_over_scale,
     energy_against_time,
@@ -28,14 +29,13 @@ from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
-from scalesweep.study import Study
 
 __all__ = ["Finding", "find"]
 
 
-def find(study: Study) -> list[Finding]:
+def find(study: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, the most asked for first."""
-    rules: list[Callable[[Study], list[Finding]]] = [
+    rules: list[Callable[[ExperimentResults], list[Finding]]] = [
         best_configuration,
         best_threads,
         best_value,

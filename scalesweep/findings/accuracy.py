@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
+from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import Interval, ratio_interval
+from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
-from scalesweep.learning import DUMMY, final_measure, learns
-from scalesweep.presentation import PHASES, counted, finite, listed, with_interval
-from scalesweep.quantities import column
-from scalesweep.stats import Interval, ratio_interval
-from scalesweep.study import Key, Measure, Row, Study
 
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")
 
 
-def target_time(study: Study) -> list[Finding]:
+def target_time(study: ExperimentResults) -> list[Finding]:
     """The point that meets its target first, named only where its interval is clear of all others.
 
     Points of which a run missed the target have no mean time to it, and do not compete; neither do
@@ -31,9 +31,11 @@ def target_time(study: Study) -> list[Finding]:
     return found[:MAX_SENTENCES]
 
 
-def _alike(study: Study, rows: Sequence[Row], same_work: bool = False) -> list[list[Row]]:
+def _alike(
+    study: ExperimentResults, rows: Sequence[Row], same_work: bool = False
+) -> list[list[Row]]:
     """Rows of one source that compute the same with the same target (and do as much work)."""
-    parameters = study.plan["parameters"]
+    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.axes
@@ -47,7 +49,9 @@ def _alike(study: Study, rows: Sequence[Row], same_work: bool = False) -> list[l
     return list(groups.values())
 
 
-def _fastest(study: Study, measure: Measure, rows: Sequence[Row], missed: Sequence[Row]) -> Finding:
+def _fastest(
+    study: ExperimentResults, measure: Measure, rows: Sequence[Row], missed: Sequence[Row]
+) -> Finding:
     best, others, clear = _lowest(measure, rows)
     value = _value(measure, best)
     where = study.describe(best)
@@ -96,7 +100,7 @@ def _columns(measure: Measure) -> list[str]:
     return [column(measure.metric, stat, "run") for stat in _STATS]
 
 
-def accuracy_over_scale(study: Study) -> list[Finding]:
+def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
     """Whether final accuracy (or error) changes from a series' smallest scale to its largest."""
     measure = final_measure(study)
     if measure is None:
@@ -146,7 +150,7 @@ def _lower(label: str) -> str:
     return label[:1].lower() + label[1:]
 
 
-def _repeats(study: Study, metric: str, phase: str) -> dict[Key, list[float]]:
+def _repeats(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
     """Values of a metric over the finished runs of every point, by point and source."""
     name = column(metric, "mean", phase)
     found: dict[Key, list[float]] = {}
@@ -157,7 +161,7 @@ def _repeats(study: Study, metric: str, phase: str) -> dict[Key, list[float]]:
     return found
 
 
-def _of(study: Study, repeats: Mapping[Key, list[float]], row: Row) -> list[float]:
+def _of(study: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row) -> list[float]:
     return repeats.get((*study.key(row, study.axes), row["source"]), [])
 
 
@@ -169,7 +173,7 @@ def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval
     return value, ratio_interval(top, base)
 
 
-def input_cost(study: Study) -> list[Finding]:
+def input_cost(study: ExperimentResults) -> list[Finding]:
     """What reading costs: epochs with real input over those with dummy input, else alike."""
     if "input" not in study.axes:
         return []
@@ -203,7 +207,7 @@ def input_cost(study: Study) -> list[Finding]:
 
 
 def _cost(
-    study: Study, phase: str, row: Row, twin: Row, value: float, interval: Interval
+    study: ExperimentResults, phase: str, row: Row, twin: Row, value: float, interval: Interval
 ) -> Finding:
     name = column("total_time", "mean", phase)
     rest = [leader for leader in study.leaders if leader != "input"]
@@ -241,7 +245,7 @@ def _epoch(row: Row, phase: str) -> str:
     return with_interval(mean, low, high, "s")
 
 
-def energy_against_time(study: Study) -> list[Finding]:
+def energy_against_time(study: ExperimentResults) -> list[Finding]:
     """Whether the fastest point is also the one that needs least energy, where both are clear.
 
     Points compare that were to do the same work, and of which energy is known in every run.

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalesweep.quantities import column
-from scalesweep.study import Measure, Row, Study
+from scalesweep.analysis.metrics import column
+from scalesweep.experiment.results import ExperimentResults, Measure, Row
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
@@ -42,7 +42,9 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)
 
 
-def evidence_of(study: Study, table: str, row: Row, columns: Sequence[str]) -> dict[str, Any]:
+def evidence_of(
+    study: ExperimentResults, table: str, row: Row, columns: Sequence[str]
+) -> dict[str, Any]:
     """The row of a table and the numbers in it that a sentence rests on."""
     return {
         "experiment": study.name,

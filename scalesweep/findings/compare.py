@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from scalesweep.comparisons import Choice, compared_parameters
+from scalesweep.core.formatting import counted, finite, listed, with_interval
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
-from scalesweep.presentation import counted, finite, listed, with_interval
-from scalesweep.study import Row, Study
+from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
 
 
-def best_value(study: Study) -> list[Finding]:
+def best_value(study: ExperimentResults) -> list[Finding]:
     """The best of three values or more, named only where its interval is clear of all others'."""
     found: list[Finding] = []
     for names in _parameters(study):
@@ -36,7 +36,7 @@ def best_value(study: Study) -> list[Finding]:
     return found
 
 
-def value_ratio(study: Study) -> list[Finding]:
+def value_ratio(study: ExperimentResults) -> list[Finding]:
     """How one of two values compares with the other; where the interval holds 1 it is said so."""
     found: list[Finding] = []
     for names in _parameters(study):
@@ -64,7 +64,7 @@ def value_ratio(study: Study) -> list[Finding]:
     return found
 
 
-def site_ratio(study: Study) -> list[Finding]:
+def site_ratio(study: ExperimentResults) -> list[Finding]:
     """How other sites compare with this one on the same runs."""
     main = study.main
     if main is None:
@@ -97,11 +97,11 @@ def _ratio_of(row: Row) -> str:
     return with_interval(row["ratio"], row["ratio_low"], row["ratio_high"])
 
 
-def _parameters(study: Study) -> list[Choice]:
-    return compared_parameters(study.plan) if study.main else []
+def _parameters(study: ExperimentResults) -> list[Choice]:
+    return compared_parameters(study.entry) if study.main else []
 
 
-def _rows(study: Study, table: str, name: str) -> list[Row]:
+def _rows(study: ExperimentResults, table: str, name: str) -> list[Row]:
     """Rows on a parameter in the main metric's steady phase, of measured runs where there are."""
     main = study.main
     if main is None:
@@ -117,19 +117,21 @@ def _rows(study: Study, table: str, name: str) -> list[Row]:
     return measured or rows
 
 
-def _where(study: Study, row: Row, names: Choice) -> str:
+def _where(study: ExperimentResults, row: Row, names: Choice) -> str:
     rest = [other for other in study.leaders if other not in names]
     return f" at {study.describe(row, rest)}" if rest else ""
 
 
-def _value(study: Study, row: Row, *names: str) -> str:
+def _value(study: ExperimentResults, row: Row, *names: str) -> str:
     main = study.main
     factor, unit = (main.factor, main.unit) if main else (1.0, "")
     mean, low, high = (row[n] * factor if finite(row[n]) else None for n in names)
     return with_interval(mean, low, high, unit)
 
 
-def _finding(study: Study, rule: str, level: str, row: Row, text: str, table: str) -> Finding:
+def _finding(
+    study: ExperimentResults, rule: str, level: str, row: Row, text: str, table: str
+) -> Finding:
     columns: Sequence[str] = {
         "best": ("mean", "low", "high", "next_mean", "next_low", "next_high"),
         "comparisons": ("ratio", "low", "high"),

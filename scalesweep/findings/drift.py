@@ -2,11 +2,11 @@
 
 import math
 
-from scalesweep.drift import LEAST_RUNS, Trend, clearer_jump, trend
+from scalesweep.analysis.drift import LEAST_RUNS, Trend, clearer_jump, trend
+from scalesweep.core.formatting import PHASES, counted, percent, seconds_text
+from scalesweep.experiment.results import ExperimentResults, Key, Measure
+from scalesweep.experiment.timeline import Timeline, moment, timeline
 from scalesweep.findings.base import NOTE, OPEN, WARNING, Finding
-from scalesweep.presentation import PHASES, counted, percent, seconds_text
-from scalesweep.study import Key, Measure, Study
-from scalesweep.timeline import Timeline, moment, timeline
 
 RULE = "drift"
 # Without a control: repeats that a point needs, and runs that there must be beyond the points.
@@ -14,7 +14,7 @@ LEAST_REPEATS, LEAST_MORE = 3, 10
 _DOUBT = "differences between points smaller than that may be drift"
 
 
-def drift(study: Study) -> list[Finding]:
+def drift(study: ExperimentResults) -> list[Finding]:
     """Of the control point always something; of other experiments only drift that is there."""
     main = study.main
     if main is None:
@@ -23,7 +23,7 @@ def drift(study: Study) -> list[Finding]:
     return _of_control(study, main, line) if study.control else _of_repeats(study, main, line)
 
 
-def _of_control(study: Study, main: Measure, line: Timeline) -> list[Finding]:
+def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
     """The control point's trend or jump, whichever its runs lie closer to."""
     runs = len(line.times)
     if runs == 0:
@@ -32,7 +32,7 @@ def _of_control(study: Study, main: Measure, line: Timeline) -> list[Finding]:
     if steady is None:
         text = (
             f"Whether the control point drifts cannot be told: {runs} of "
-            f"{counted(len(study.plan['runs']), 'run')} measured, {LEAST_RUNS} are needed."
+            f"{counted(len(study.entry['runs']), 'run')} measured, {LEAST_RUNS} are needed."
         )
         return [_finding(study, OPEN, text, {"runs": runs})]
     label = _label(main)
@@ -63,7 +63,7 @@ def _of_control(study: Study, main: Measure, line: Timeline) -> list[Finding]:
     return [_finding(study, level, text, _numbers(steady) | more)]
 
 
-def _of_repeats(study: Study, main: Measure, line: Timeline) -> list[Finding]:
+def _of_repeats(study: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
     """Drift of all runs of an experiment, each against the others of its point."""
     points: dict[Key, list[int]] = {}
     for place, row in enumerate(line.rows):
@@ -116,6 +116,6 @@ def _judged(change: float, main: Measure) -> str:
     return "(better)" if (change > 0) == main.higher else "(worse)"
 
 
-def _finding(study: Study, level: str, text: str, numbers: dict[str, float]) -> Finding:
+def _finding(study: ExperimentResults, level: str, text: str, numbers: dict[str, float]) -> Finding:
     evidence = {"experiment": study.name, "table": "runs", "key": {}, "numbers": numbers}
     return Finding(study.name, RULE, level, text, evidence)

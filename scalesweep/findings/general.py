@@ -2,6 +2,18 @@
 
 from collections.abc import Sequence
 
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import (
+    PHASES,
+    counted,
+    finite,
+    listed,
+    number,
+    percent,
+    with_interval,
+)
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
@@ -12,23 +24,19 @@ from scalesweep.findings.base import (
     evidence_of,
     marked,
 )
-from scalesweep.learning import learns
-from scalesweep.presentation import PHASES, counted, finite, listed, number, percent, with_interval
-from scalesweep.quantities import column
-from scalesweep.study import Key, Measure, Row, Study
 
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
 MAX_WORKLOADS = 8
 
 
-def _one_source(study: Study) -> list[Row]:
+def _one_source(study: ExperimentResults) -> list[Row]:
     """Points of one source, measured where there are any: sources do not compete."""
     chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
     return [row for row in study.points if row.get("source") == chosen]
 
 
-def best_configuration(study: Study) -> list[Finding]:
+def best_configuration(study: ExperimentResults) -> list[Finding]:
     """Which point has the best total throughput, claimed only if clear of every other one.
 
     Points that compute different things (models, sample shapes) do not compete.
@@ -37,7 +45,7 @@ def best_configuration(study: Study) -> list[Finding]:
     if main is None:
         return []
     phase = main.steady_phase
-    parameters = study.plan["parameters"]
+    parameters = study.entry["parameters"]
     workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
     groups: dict[Key, list[Row]] = {}
     rows = _one_source(study)
@@ -55,7 +63,7 @@ def best_configuration(study: Study) -> list[Finding]:
 
 
 def _best_of(
-    study: Study, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
+    study: ExperimentResults, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
 ) -> Finding:
     """The best of some points that compute the same."""
 
@@ -115,11 +123,11 @@ def _best_of(
     return Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)
 
 
-def _named(study: Study, rows: Sequence[Row]) -> str:
+def _named(study: ExperimentResults, rows: Sequence[Row]) -> str:
     return listed([study.describe(row) for row in rows], 3)
 
 
-def cache_effect(study: Study) -> list[Finding]:
+def cache_effect(study: ExperimentResults) -> list[Finding]:
     """How later epochs compare with the first one, where their intervals are clear."""
     main = study.main
     if main is None or not {"init", "later"} <= set(main.phases):
@@ -167,7 +175,7 @@ def _positive(main: Measure, row: Row, phase: str) -> tuple[float, float, float]
     return mean, low, high
 
 
-def waiting(study: Study) -> list[Finding]:
+def waiting(study: ExperimentResults) -> list[Finding]:
     """Where ranks wait a notable share of the epoch for the slowest one and the barrier."""
     found = []
     for phase in ("init", "later"):
@@ -197,12 +205,12 @@ def waiting(study: Study) -> list[Finding]:
     return found
 
 
-def _told_runs(study: Study, name: str) -> list[Row]:
+def _told_runs(study: ExperimentResults, name: str) -> list[Row]:
     names = ["run_id", *study.axes, "outlier", "warnings"]
     return [row for row in study.rows("runs", names) if row.get(name)]
 
 
-def outlier_runs(study: Study) -> list[Finding]:
+def outlier_runs(study: ExperimentResults) -> list[Finding]:
     """Repeats that stand apart from those of their point, named; they stay in the means."""
     rows = _told_runs(study, "outlier")
     if not rows:
@@ -218,7 +226,7 @@ def outlier_runs(study: Study) -> list[Finding]:
     return [Finding(study.name, "outliers", WARNING, text, evidence)]
 
 
-def warnings(study: Study) -> list[Finding]:
+def warnings(study: ExperimentResults) -> list[Finding]:
     """Runs whose cross-check (steady state) disagrees with the declared warm-up."""
     rows = _told_runs(study, "warnings")
     if not rows:
@@ -236,9 +244,9 @@ def warnings(study: Study) -> list[Finding]:
     return [Finding(study.name, "warnings", WARNING, text, evidence)]
 
 
-def coverage(study: Study) -> list[Finding]:
+def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
-    runs = study.plan["runs"]
+    runs = study.entry["runs"]
     words = ("done", "failed", "unsupported", "new")
     counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
@@ -254,8 +262,8 @@ def coverage(study: Study) -> list[Finding]:
         parts.append(f"{counts['unsupported']:,} unsupported on this machine")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
-    if study.plan["excluded"]:
-        parts.append(f"{counted(len(study.plan['excluded']), 'point')} excluded on purpose")
+    if study.entry["excluded"]:
+        parts.append(f"{counted(len(study.entry['excluded']), 'point')} excluded on purpose")
     level = NOTE if counts["done"] + counts["unsupported"] == len(runs) else WARNING
     evidence = {
         "experiment": study.name,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK
+from scalesweep.core.formatting import counted, number, percent, with_interval
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
-from scalesweep.presentation import counted, number, percent, with_interval
-from scalesweep.ranktimes import EPOCH, INPUT, STEP, WORK
-from scalesweep.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
-from scalesweep.study import Study
 
 RULE = "stragglers"
 MAX_SENTENCES = 6
@@ -19,7 +19,7 @@ WORDS = {
 }
 
 
-def slow_ranks(study: Study) -> list[Finding]:
+def slow_ranks(study: ExperimentResults) -> list[Finding]:
     """Ranks and hosts that are slower than the others at the largest scales; else that none is.
 
     One that is slow at several points is told once, at that where it is slowest.
@@ -42,7 +42,9 @@ def _firmness(found: tuple[Straggler, Times]) -> tuple[bool, float]:
     return not found[0].sure, -found[0].excess
 
 
-def _evidence(study: Study, times: Times | None, numbers: dict[str, Any], **key: Any) -> Any:
+def _evidence(
+    study: ExperimentResults, times: Times | None, numbers: dict[str, Any], **key: Any
+) -> Any:
     where: dict[str, Any] = {}
     if times is not None:
         where = {name: times.row.get(name) for name in study.axes}
@@ -51,7 +53,7 @@ def _evidence(study: Study, times: Times | None, numbers: dict[str, Any], **key:
     return found if times is None else found | {"figure": f"ranks-{times.kind}"}
 
 
-def _told(study: Study, one: Straggler, times: Times, more: int) -> Finding:
+def _told(study: ExperimentResults, one: Straggler, times: Times, more: int) -> Finding:
     """The sentence on a rank or host at a point; ``more`` points at which it is slow too."""
     what = WORDS[times.kind]
     ratio = f"{with_interval(one.ratio, one.low, one.high)} times as long as"
@@ -77,7 +79,7 @@ def _told(study: Study, one: Straggler, times: Times, more: int) -> Finding:
     return Finding(study.name, RULE, level, marked(times.row["source"], f"{text}."), evidence)
 
 
-def _none(study: Study, times: Times) -> Finding:
+def _none(study: ExperimentResults, times: Times) -> Finding:
     """That nothing stands out, and how far the slowest rank is from the others."""
     highest = float(times.middle("slow").max())
     rest = [name for name in study.leaders if name != study.scale]

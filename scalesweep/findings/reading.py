@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.core.formatting import counted, finite, percent, with_interval
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding, evidence_of, marked
-from scalesweep.learning import learns
-from scalesweep.presentation import counted, finite, percent, with_interval
-from scalesweep.stats import mean_interval
-from scalesweep.study import Key, Row, Study
-from scalesweep.trainingtables import curve_column
+from scalesweep.tables.training import curve_column
 
 # A share of the run spent loading data below this is not worth a sentence.
 NOTABLE_LOADING = 0.1
 
 
-def input_share(study: Study) -> list[Finding]:
+def input_share(study: ExperimentResults) -> list[Finding]:
     """The share of training that ranks wait for input, at the point where it is largest.
 
     Of each run the seconds that a rank waits for batches over those of its training, both means
@@ -53,7 +53,7 @@ def input_share(study: Study) -> list[Finding]:
     return [Finding(study.name, "input share", level, marked(row["source"], text), evidence)]
 
 
-def data_loading(study: Study) -> list[Finding]:
+def data_loading(study: ExperimentResults) -> list[Finding]:
     """Where loading data before training takes a notable share of the run."""
     told = [
         row

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import PHASES, counted, finite, listed, percent
+from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
-from scalesweep.presentation import PHASES, counted, finite, listed, percent
-from scalesweep.quantities import column
-from scalesweep.study import Row, Series, Study
 
 GOOD = 0.8
 MAX_SERIES_SENTENCES, MAX_THRESHOLD_SENTENCES = 4, 6
@@ -40,7 +40,7 @@ class _Efficiency:
         return f"{percent(self.value, self.low, self.high)}{unsure}"
 
 
-def _efficiencies(study: Study, series: Series, phase: str) -> list[_Efficiency]:
+def _efficiencies(study: ExperimentResults, series: Series, phase: str) -> list[_Efficiency]:
     """Efficiencies of a series without its base, by scale."""
     stem = _stem(study)
     found = []
@@ -63,16 +63,16 @@ def _efficiencies(study: Study, series: Series, phase: str) -> list[_Efficiency]
     return found
 
 
-def _stem(study: Study) -> str:
+def _stem(study: ExperimentResults) -> str:
     metric = study.main.metric if study.main else ""
     return "total" if metric == "total_throughput" else metric
 
 
-def _eff_columns(study: Study, phase: str) -> list[str]:
+def _eff_columns(study: ExperimentResults, phase: str) -> list[str]:
     return [column(f"{_stem(study)}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
 
 
-def efficiency_at_largest(study: Study) -> list[Finding]:
+def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
     """Efficiency at the largest finished rank count of each series, in each phase.
 
     Many series are told by the one that comes out lowest and the one that comes out highest.
@@ -119,7 +119,7 @@ def efficiency_at_largest(study: Study) -> list[Finding]:
     return found
 
 
-def _efficiency_range(study: Study, phase: str) -> list[Finding]:
+def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
     """The lowest and the highest efficiency among the series at their largest rank counts."""
     last = [
         (points[-1], series)
@@ -144,7 +144,7 @@ def _prefix(series: Series) -> str:
     return f"{series.label}: " if series.label else ""
 
 
-def efficiency_threshold(study: Study) -> list[Finding]:
+def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
     """The largest rank count with efficiency over 80 %, and where it first falls under that.
 
     Series and phases of which the same can be said share a sentence.
@@ -186,7 +186,7 @@ def efficiency_threshold(study: Study) -> list[Finding]:
 
 
 def _threshold(
-    study: Study, points: Sequence[_Efficiency], holes: Mapping[int, str]
+    study: ExperimentResults, points: Sequence[_Efficiency], holes: Mapping[int, str]
 ) -> tuple[str, str, _Efficiency]:
     """Sentence, level and decisive point for efficiencies sorted by scale."""
     last = points[-1]
@@ -214,7 +214,7 @@ def _threshold(
     return f"{text}; not clearly under 80 % at any {study.scale_words}", OPEN, first
 
 
-def _over(study: Study, points: Sequence[_Efficiency]) -> str:
+def _over(study: ExperimentResults, points: Sequence[_Efficiency]) -> str:
     """The largest scale whose interval lies over 80 %, as the beginning of a sentence."""
     best = next((p for p in reversed(points) if p.side == "above"), None)
     if best is None:

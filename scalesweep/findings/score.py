@@ -1,16 +1,16 @@
 """Findings on MLPerf's score: the time to the target without the best and the worst run."""
 
+from scalesweep.core.formatting import counted, finite, number
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding, evidence_of, marked
-from scalesweep.presentation import counted, finite, number
-from scalesweep.scores import STANDARD_RUNS
-from scalesweep.study import Row, Study
+from scalesweep.tables.mlperf_score import STANDARD_RUNS
 
 MAX_POINTS = 4
 LEAST_RUNS = 3
 _COLUMNS = ("runs", "reached", "best", "worst", "score")
 
 
-def score(study: Study) -> list[Finding]:
+def score(study: ExperimentResults) -> list[Finding]:
     """The score of every point, or why it has none; of many points the first are told."""
     rows = [row for row in study.rows("score") if row["runs"]]
     enough = [row for row in rows if row["runs"] >= LEAST_RUNS]
@@ -27,7 +27,7 @@ def score(study: Study) -> list[Finding]:
     return found
 
 
-def _told(study: Study, row: Row) -> Finding:
+def _told(study: ExperimentResults, row: Row) -> Finding:
     """The score of a point with enough runs."""
     runs, missed = int(row["runs"]), int(row["runs"] - row["reached"])
     where = f" at {study.describe(row)}" if study.axes else ""

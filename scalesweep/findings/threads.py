@@ -5,6 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import Floats, log_ratio_error, t_quantile
+from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
@@ -14,18 +19,13 @@ from scalesweep.findings.base import (
     evidence_of,
     marked,
 )
-from scalesweep.learning import learns
-from scalesweep.presentation import PHASES, counted, finite, plain, with_interval
-from scalesweep.quantities import column
-from scalesweep.stats import Floats, log_ratio_error, t_quantile
-from scalesweep.study import Key, Measure, Row, Study
 
 RULE = "threads"
 UNIT = "threads"  # of the parameters that this is about
 MAX_SENTENCES = 6
 
 
-def best_threads(study: Study) -> list[Finding]:
+def best_threads(study: ExperimentResults) -> list[Finding]:
     """The best number of threads where all else is equal, and its ratio to the default.
 
     Parameters of threads that vary independently are one setting. The ratio is to the default, or
@@ -34,7 +34,7 @@ def best_threads(study: Study) -> list[Finding]:
     together (Bonferroni); where it holds 1, nothing is called best.
     """
     main = study.main
-    parameters = study.plan["parameters"]
+    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.leaders
@@ -61,11 +61,11 @@ def best_threads(study: Study) -> list[Finding]:
     return found
 
 
-def _key(study: Study, row: Row) -> Key:
+def _key(study: ExperimentResults, row: Row) -> Key:
     return (*study.key(row, study.axes), row["source"])
 
 
-def _repeats(study: Study, main: Measure, phase: str) -> dict[Key, Floats]:
+def _repeats(study: ExperimentResults, main: Measure, phase: str) -> dict[Key, Floats]:
     """Values of the main metric over the finished runs of every point."""
     name = column(main.metric, "mean", phase)
     found: dict[Key, list[float]] = {}
@@ -76,7 +76,7 @@ def _repeats(study: Study, main: Measure, phase: str) -> dict[Key, Floats]:
 
 
 def _told(
-    study: Study,
+    study: ExperimentResults,
     main: Measure,
     rows: Sequence[Row],
     names: Sequence[str],
@@ -124,9 +124,9 @@ def _told(
     return Finding(study.name, RULE, level, marked(source, f"{text}."), evidence)
 
 
-def _default(study: Study, rows: Sequence[Row], names: Sequence[str]) -> int | None:
+def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
     """Which of the points has the defaults; None if it was not measured."""
-    known = study.plan["parameters"]
+    known = study.entry["parameters"]
     default = tuple(plain((known.get(name) or {}).get("default")) for name in names)
     keys = [study.key(row, names) for row in rows]
     return keys.index(default) if default in keys else None

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.errors import UserError
-from scalesweep.importers.campaigns import Comparison, Rules
-from scalesweep.importers.plainpickle import MAX_BYTES, load_plain
-from scalesweep.importers.runs import ImportedRun, Refusal
-from scalesweep.record import file_digest
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import file_digest
+from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.safe_pickle import MAX_BYTES, load_plain
+from scalesweep.importers.write_campaign import Comparison, Rules
 
 CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"

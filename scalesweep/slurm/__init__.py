@@ -1,1 +1,4 @@
-"""Slurm: what jobs ask for, what the cluster says of them, and why a job failed."""
+"""Slurm: its commands, what a job asks for, what its accounting says, why a job failed.
+
+Knows sites (config), nothing of campaigns and of Snakemake.
+"""

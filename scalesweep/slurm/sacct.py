@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from signal import SIGKILL
 
-from scalesweep.errors import UserError
-from scalesweep.presentation import number
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import number
 
 FIELDS = (
     *("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.launch import launch
+from scalesweep.compute.launcher import launch
 from tests.benchmarks.programs import GLOO, WORKFLOW
 
 ROOT = WORKFLOW.parent

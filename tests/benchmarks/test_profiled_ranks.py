@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.profiling import TIMELINE, environment
+from scalesweep.core.profilers import TIMELINE, environment
 from tests.benchmarks.programs import Program, read
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from scalesweep.campaign import Campaign
-from scalesweep.comparing.command import compare
-from scalesweep.comparing.sides import read_sides
+from scalesweep.compare.inputs import read_sides
+from scalesweep.compare.run import compare
+from scalesweep.config.campaign import Campaign
 from tests.report.visits import CONTRAST, NEEDED, Visit
 from tests.unit.fake_results import Fake, make_results
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.campaign import load_campaign
-from scalesweep.slurm.shapes import run_shape
+from scalesweep.config.campaign import load_campaign
+from scalesweep.slurm.job_shape import run_shape
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from scalesweep.errors import UserError
+from scalesweep.core.errors import UserError
 from scalesweep.slurm.sacct import Job, cause_of, query, settled
 from tests.slurm.cluster import Cluster, missing_packages, wait_until
 

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from scalesweep.record import SAMPLES, checksums, read_record, verify_files
-from scalesweep.store import DONE, FAILED, NEW, scan
+from scalesweep.core.record import SAMPLES, checksums, read_record, verify_files
+from scalesweep.planning.run_state import DONE, FAILED, NEW, scan
 from tests.conftest import Project, make_project
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from scalesweep.orders import write_order
+from scalesweep.compute.job_spec import write_order
 from tests.conftest import ROOT
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from scalesweep.record import read_failure
+from scalesweep.core.record import read_failure
 from tests.soak.campaign import RANKS, number_of, wait_until
 
 # What belonged to something that was killed is gone so soon.

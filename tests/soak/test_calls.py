@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep import claims, lock
-from scalesweep.claims import Claims
-from scalesweep.errors import UserError
-from scalesweep.leftovers import MARK, mark
+from scalesweep.core import locks
+from scalesweep.core.errors import UserError
+from scalesweep.core.orphans import MARK, mark
+from scalesweep.smk import results_lock
+from scalesweep.smk.results_lock import Claims
 from tests.conftest import Project
 from tests.soak.campaign import WORDS, make_soaked, wait_until
 
@@ -130,13 +131,13 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
     program = subprocess.Popen(["sleep", "600"], env=environment)
     refused, slurm, one = (make_claims(tmp_path) for _ in range(3))
     try:
-        monkeypatch.setattr(claims, "LEFTOVERS_S", 0.2)
+        monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
         with pytest.raises(UserError, match=told):
             refused.begin({"run"}, {"b"}, here=True)
         refused.end()
         slurm.begin({"run"}, {"b"}, here=False)  # of its jobs Slurm tells
         slurm.end()
-        monkeypatch.setattr(claims, "LEFTOVERS_S", 30.0)
+        monkeypatch.setattr(results_lock, "LEFTOVERS_S", 30.0)
         threading.Timer(0.3, program.kill).start()
         one.begin({"run"}, {"b"}, here=True)
     finally:
@@ -152,17 +153,17 @@ def test_claims_on_a_file_system_without_locks(
     def flock(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(lock.fcntl, "flock", flock)
-    held = lock.claim(tmp_path)
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    held = locks.claim(tmp_path)
     with pytest.raises(UserError, match=f"process {os.getpid()} on .* is running a campaign"):
-        lock.claim(tmp_path)
-    lock.release(held)
-    lock.release(lock.claim(tmp_path))
+        locks.claim(tmp_path)
+    locks.release(held)
+    locks.release(locks.claim(tmp_path))
     # Of a process that was killed, and of one that cannot be seen from here.
-    file = tmp_path / lock.RUNS
+    file = tmp_path / locks.RUNS
     with subprocess.Popen([sys.executable, "-S", "-c", ""]) as gone:
         file.write_text(f"process {gone.pid} on {os.uname().nodename}\n12\n")
-    lock.release(lock.claim(tmp_path))
+    locks.release(locks.claim(tmp_path))
     file.write_text("process 7 on elsewhere\n12\n")
     with pytest.raises(UserError, match=rf"process 7 on elsewhere \(delete {file} if it has end"):
-        lock.claim(tmp_path)
+        locks.claim(tmp_path)

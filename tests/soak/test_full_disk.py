@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.launch import launch
-from scalesweep.record import read_failure, read_record
+from scalesweep.compute.launcher import launch
+from scalesweep.core.record import read_failure, read_record
 from tests.conftest import ROOT
 from tests.soak.campaign import WORDS, make_soaked, wait_until
 from tests.soak.launching import order, start

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalesweep.launch import launch
-from scalesweep.leftovers import MARK, end_orphans, mark, marked
-from scalesweep.record import read_failure
+from scalesweep.compute.launcher import launch
+from scalesweep.core.orphans import MARK, end_orphans, mark, marked
+from scalesweep.core.record import read_failure
 from tests.conftest import ROOT
 from tests.soak.campaign import wait_until
 from tests.soak.launching import alive, order, start

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-import scalesweep.benchmark
-import scalesweep.site
-from scalesweep.benchmark import Benchmark, load_benchmark
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.importers.logfiles import read_source
-from scalesweep.importers.runs import ImportedRun, Refusal
+import scalesweep.config.benchmark
+import scalesweep.config.site
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun, Refusal
 from tests.unit.fake_foreign import FOREIGN
 from tests.unit.fake_foreign import SITE as FOREIGN_SITE
 from tests.unit.fake_logs import Read
@@ -30,8 +30,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(TOY, tmp_path / "benchmarks" / "toy")
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites" / "toy.yaml").write_text(SITE)
-    monkeypatch.setattr(scalesweep.benchmark, "BENCHMARKS", tmp_path / "benchmarks")
-    monkeypatch.setattr(scalesweep.site, "SITES", tmp_path / "sites")
+    monkeypatch.setattr(scalesweep.config.benchmark, "BENCHMARKS", tmp_path / "benchmarks")
+    monkeypatch.setattr(scalesweep.config.site, "SITES", tmp_path / "sites")
     return tmp_path
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from scalesweep.benchmark import Benchmark
-from scalesweep.patterns import Extract
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.log_patterns import Extract
 
 FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
 SITE = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scalesweep.importers.runs import ImportedRun, Refusal
+from scalesweep.importers.imported_run import ImportedRun, Refusal
 
 PROGRAM = "benchmarks/tf_cnn_benchmarks.py"
 RULE = "-" * 64

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalesweep.importers.logfiles import read_source
-from scalesweep.importers.runs import ImportedRun, Refusal
+from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.imported_run import ImportedRun, Refusal
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.study import Study
+from scalesweep.experiment.results import ExperimentResults
 from tests.unit.fake_training import Point, Training, make_training
 
 Draw = np.random.Generator
@@ -61,6 +61,6 @@ def ranked(
     return Training(**{**words, **changes})
 
 
-def study_of(root: Path, fake: Training) -> Study:
+def study_of(root: Path, fake: Training) -> ExperimentResults:
     """The study of one experiment."""
     return make_training(root, fake)[fake.name]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.record import digest_of, file_digest
-from scalesweep.slurm.accounting import COLUMNS
-from scalesweep.summaries import build_summary, write_summary
-from scalesweep.tablefiles import write_tables
-from scalesweep.tables import make_tables
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.core.files import digest_of, file_digest
+from scalesweep.slurm.job_table import COLUMNS
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary, write_summary
 
 Point = dict[str, Any]
 SITE = "daint-like"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.comparing.sides import Side
-from scalesweep.provenance import FACTS, facts_text
-from scalesweep.record import canonical_json
-from scalesweep.summaries import typed_values
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.compare.inputs import Side
+from scalesweep.core.files import canonical_json
+from scalesweep.tables.provenance import FACTS, facts_text
 
 RATE = "total_throughput"
 CPU = {"cpu_model": "CPU A", "cpus": 24, "governor": "performance", "memory_bytes": 64 * 2**30}

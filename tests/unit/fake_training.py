@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.record import digest_of, write_record
-from scalesweep.study import Study, load_study, read_plan
-from scalesweep.summaries import build_summary, write_summary
-from scalesweep.tablefiles import write_tables
-from scalesweep.tables import make_tables
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.core.files import digest_of
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary, write_summary
 
 Point = dict[str, Any]
 SITE = "here"
@@ -60,7 +61,7 @@ class Training:
     energy: Callable[[Point, int], Mapping[str, Any] | None] = lambda point, repeat: None
 
 
-def make_training(root: Path, *experiments: Training) -> dict[str, Study]:
+def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentResults]:
     """Write records, plan, summary and tables below ``root``; returns the studies by name."""
     folder = root / "runs" / SITE
     records: list[Path] = []
@@ -76,7 +77,7 @@ def make_training(root: Path, *experiments: Training) -> dict[str, Study]:
     summary = pd.read_parquet(root / "summary.parquet")
     write_tables(make_tables(summary, plan, runs=folder), root / "tables")
     plan = read_plan(root / "plan.json")
-    return {entry["name"]: load_study(entry, root / "tables") for entry in plan["experiments"]}
+    return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
 
 
 def _experiment(fake: Training, folder: Path, records: list[Path]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from scalesweep.errors import UserError
-from scalesweep.slurm import accounting
-from scalesweep.slurm.accounting import (
+from scalesweep.core.errors import UserError
+from scalesweep.slurm import job_table
+from scalesweep.slurm.failure import settle
+from scalesweep.slurm.job_table import (
     COLUMNS,
     collect,
     job_ids,
@@ -24,7 +25,6 @@ from scalesweep.slurm.accounting import (
     shapes_used,
 )
 from scalesweep.slurm.sacct import Job
-from scalesweep.slurm.settle import settle
 from tests.unit.test_settle import ASKED, JOB, TIMEOUT, by_launcher
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ class Books:
 def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Books:
     books = Books(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(accounting, "query", books.query)
+    monkeypatch.setattr(job_table, "query", books.query)
     return books
 
 

@@ -8,27 +8,27 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.phases import LOOKS, looks_of
 from scalesweep.figures.power import SLOTS, merge_spans
 from scalesweep.figures.style import INK, MAX_LINES, Drawing
-from scalesweep.study import Study
 from tests.unit.fake_training import Training, make_training, nt3
 
 NAMES = ["accuracy-time", "accuracy-energy", "accuracy-loss", "phases-time", "energy-phases",
          "power-time"]  # fmt: skip
 
 
-def one(root: Path, fake: Training) -> Study:
+def one(root: Path, fake: Training) -> ExperimentResults:
     return make_training(root, fake)[fake.name]
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
     return one(tmp_path_factory.mktemp("figures"), nt3())
 
 
-def named(study: Study, name: str) -> Drawing:
+def named(study: ExperimentResults, name: str) -> Drawing:
     return next(drawing for drawing in draw(study) if drawing.name == name)
 
 
@@ -51,14 +51,14 @@ def mae(**changes: Any) -> Training:
     return Training({"ranks": [1, 2]}, **{**words, **changes})
 
 
-def test_figures_and_their_order(study: Study) -> None:
+def test_figures_and_their_order(study: ExperimentResults) -> None:
     names = [drawing.name for drawing in draw(study)]
     assert names == ["scaling-run", *NAMES]
     for drawing in draw(study):
         assert drawing.alt and drawing.caption.startswith("Source: measured.")
 
 
-def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: Study) -> None:
+def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResults) -> None:
     drawing = named(study, "accuracy-time")
     ax = drawing.figure.axes[0]
     assert [len(x) for x, _ in thick(ax)] == [16, 4, 1]
@@ -75,7 +75,7 @@ def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: Study) -> None:
     assert {"1", "4", "16", "ranks"} <= set(texts(drawing.figure))
 
 
-def test_energy_axis_has_a_readable_unit(study: Study) -> None:
+def test_energy_axis_has_a_readable_unit(study: ExperimentResults) -> None:
     drawing = named(study, "accuracy-energy")
     assert drawing.figure.axes[0].get_xlabel() == "Energy since training began [kJ]"
     x, _ = thick(drawing.figure.axes[0])[0]
@@ -118,7 +118,7 @@ def test_dummy_input_is_not_drawn_as_learned(tmp_path: Path) -> None:
     assert "accuracy-time" not in {drawing.name for drawing in draw(only)}
 
 
-def test_losses_are_side_by_side(study: Study) -> None:
+def test_losses_are_side_by_side(study: ExperimentResults) -> None:
     left, right = named(study, "accuracy-loss").figure.axes
     assert (left.get_title(loc="left"), right.get_title(loc="left")) == (
         "Training loss", "Validation loss",
@@ -157,7 +157,7 @@ def test_many_points_are_capped_and_the_rest_is_told(tmp_path: Path) -> None:
     assert "6 more points only in the tables." in named(study, "phases-time").caption
 
 
-def test_phases_add_up_and_look_the_same_everywhere(study: Study) -> None:
+def test_phases_add_up_and_look_the_same_everywhere(study: ExperimentResults) -> None:
     drawing = named(study, "phases-time")
     ax = drawing.figure.axes[0]
     widths: dict[float, float] = {}
@@ -175,7 +175,7 @@ def test_phases_add_up_and_look_the_same_everywhere(study: Study) -> None:
     assert "training at 1 rank: 7" in drawing.alt
 
 
-def test_power_has_a_panel_a_run_with_phases_behind(study: Study) -> None:
+def test_power_has_a_panel_a_run_with_phases_behind(study: ExperimentResults) -> None:
     drawing = named(study, "power-time")
     panels = [ax for ax in drawing.figure.axes if ax.get_title(loc="left")]
     assert [ax.get_title(loc="left") for ax in panels] == ["1 rank", "4 ranks", "16 ranks"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
 from scalesweep.findings.accuracy import (
     accuracy_over_scale,
@@ -16,13 +17,12 @@ from scalesweep.findings.accuracy import (
 )
 from scalesweep.findings.general import best_configuration
 from scalesweep.findings.reading import data_loading, input_share
-from scalesweep.study import Study
 from tests.unit.fake_training import Training, make_training, nt3
 
-Rule = Callable[[Study], list[Finding]]
+Rule = Callable[[ExperimentResults], list[Finding]]
 
 
-def one(root: Path, fake: Training) -> Study:
+def one(root: Path, fake: Training) -> ExperimentResults:
     return make_training(root, fake)[fake.name]
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.experiment.results import ExperimentResults, read_plan
 from scalesweep.figures import write_figures
-from scalesweep.provenance import RunFacts, run_facts
-from scalesweep.report import render_report
-from scalesweep.reportaccuracy import (
+from scalesweep.report.page import render_report
+from scalesweep.report.training_sections import (
     accuracy_table,
     energy_lines,
     phase_table,
     section_of,
     training_sections,
 )
-from scalesweep.study import Study, read_plan
+from scalesweep.tables.provenance import RunFacts, run_facts
 from tests.unit.fake_training import SITE, Training, make_training, nt3
 
 HOSTILE = "<script>alert(1)</script>&"
@@ -33,7 +33,7 @@ def render(root: Path, *fakes: Training) -> str:
     )  # fmt: skip
 
 
-def one(root: Path, fake: Training) -> tuple[Study, dict[str, RunFacts]]:
+def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFacts]]:
     study = make_training(root, fake)[fake.name]
     facts = {
         path.parent.name: run_facts(json.loads(path.read_text()))

@@ -9,27 +9,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.curves import curves_of
-from scalesweep.errors import UserError
-from scalesweep.power.domains import Domain
-from scalesweep.power.energy import Host, energy_of, power_rows
-from scalesweep.power.run import _table
-from scalesweep.power.series import series_of
-from scalesweep.powerdata import energy_between, mean_power, read_power
-from scalesweep.powertables import ALL, MAX_ROWS, MAX_RUNS, TOTAL
-from scalesweep.presentation import scaled_unit
-from scalesweep.quantities import plain_quantity
-from scalesweep.record import BadRecord
-from scalesweep.study import Study
+from scalesweep.analysis.metrics import plain_quantity
+from scalesweep.compute.power.domains import Domain
+from scalesweep.compute.power.energy import Host, energy_of, power_rows
+from scalesweep.compute.power.series import series_of
+from scalesweep.compute.power_sampling import _table
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import scaled_unit
+from scalesweep.core.record import BadRecord
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.epoch_curves import curves_of
+from scalesweep.tables.power import ALL, MAX_ROWS, MAX_RUNS, TOTAL
+from scalesweep.tables.power_series import energy_between, mean_power, read_power
 from tests.unit.fake_results import Fake, make_results
 from tests.unit.fake_training import BEGAN, SITE, Training, make_training, nt3
 
 
-def one(root: Path, fake: Training) -> Study:
+def one(root: Path, fake: Training) -> ExperimentResults:
     return make_training(root, fake)[fake.name]
 
 
-def frame(study: Study, name: str) -> pd.DataFrame:
+def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
     found = study.tables[name]
     assert found is not None
     return found
@@ -375,18 +375,18 @@ def test_imported_runs_with_one_column(tmp_path: Path) -> None:
 
 
 def test_curves_are_kept_with_the_summary(tmp_path: Path, monkeypatch: Any) -> None:
-    from scalesweep import summaries
-    from scalesweep.keptsummary import keep_summary
+    from scalesweep.tables import summary
+    from scalesweep.tables.summary_cache import keep_summary
 
     one(tmp_path, nt3(axes={"ranks": [1]}))
     kept = tmp_path / "kept"
     keep_summary(tmp_path / "summary.parquet", kept)
     records = sorted((tmp_path / "runs" / SITE).glob("*/record.json"))
-    fresh = summaries.build_summary(records)
+    fresh = summary.build_summary(records)
     for path in records:
         (path.parent / "power.csv").unlink()
-    monkeypatch.setattr(summaries, "_read_run", lambda path: pytest.fail("read again"))
-    pd.testing.assert_frame_equal(summaries.build_summary(records, kept), fresh)
+    monkeypatch.setattr(summary, "_read_run", lambda path: pytest.fail("read again"))
+    pd.testing.assert_frame_equal(summary.build_summary(records, kept), fresh)
     assert fresh["_epochs"].notna().all()
 
 

@@ -15,9 +15,9 @@ import projects
 import table
 from pairs import figure, within
 
-import scalesweep.store
-from scalesweep.campaign import load_campaign
-from scalesweep.prepare import prepare
+import scalesweep.planning.run_state
+from scalesweep.config.campaign import load_campaign
+from scalesweep.smk.startup import prepare
 
 # In the place of a benchmark.
 SCRIPT = """
@@ -96,8 +96,8 @@ def test_a_finished_campaign_is_planned_without_reading_a_record(
     monkeypatch.chdir(folder)
     runs = folder / "results" / "runs" / "toy"
     index = (runs / ".index.json").stat().st_mtime_ns
-    monkeypatch.setattr(scalesweep.store, "read_record", _refuse)
-    monkeypatch.setattr(scalesweep.store, "verify_files", _refuse)
+    monkeypatch.setattr(scalesweep.planning.run_state, "read_record", _refuse)
+    monkeypatch.setattr(scalesweep.planning.run_state, "verify_files", _refuse)
 
     def nothing_to_do() -> tuple[str, ...]:
         return prepare([Path(name)], {}, Path(name), cluster=False, dry=lambda: False).awaited

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.errors import UserError
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
 
 Load = Callable[..., Campaign]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.comparing.joining import join
-from scalesweep.comparing.sides import Side
-from scalesweep.comparing.surroundings import surroundings
-from scalesweep.comparing.tables import make_tables
-from scalesweep.comparing.verdicts import (
+from scalesweep.analysis.stats import ratio_interval
+from scalesweep.compare.environment_diff import surroundings
+from scalesweep.compare.inputs import Side
+from scalesweep.compare.matching import join
+from scalesweep.compare.significance import (
     IMPROVED,
     ONLY_BASE,
     ONLY_NEW,
@@ -22,7 +22,7 @@ from scalesweep.comparing.verdicts import (
     counts,
     geometric_mean,
 )
-from scalesweep.stats import ratio_interval
+from scalesweep.compare.tables import make_tables
 from tests.unit.fake_sides import CPU, RATE, VERSIONS, FakePoint, FakeSide, make_side, rates
 
 BASE = [100.0, 101.0, 99.0]

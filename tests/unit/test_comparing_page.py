@@ -12,11 +12,11 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from scalesweep.campaign import Campaign
-from scalesweep.comparing.command import compare
-from scalesweep.comparing.forest import MAX_DOTS
-from scalesweep.comparing.sides import Side, read_sides
-from scalesweep.errors import UserError
+from scalesweep.compare.forest_plot import MAX_DOTS
+from scalesweep.compare.inputs import Side, read_sides
+from scalesweep.compare.run import compare
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
 from tests.unit.fake_results import SITE, Fake, make_results
 from tests.unit.fake_sides import CPU, FakePoint, FakeSide, make_side, rates
 from tests.unit.test_report import bare

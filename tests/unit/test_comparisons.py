@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.axes import fold_axes, series_parameters
-from scalesweep.comparisons import compared_parameters
+from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import draw
 from scalesweep.findings import find
-from scalesweep.record import write_record
-from scalesweep.sites import summaries_elsewhere
-from scalesweep.study import Study
-from scalesweep.summaries import build_summary
-from scalesweep.tables import make_tables
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.pairwise import compared_parameters
+from scalesweep.tables.summary import build_summary
 
 MAIN = "images_rate"
 Point = dict[str, Any]
@@ -91,10 +91,10 @@ class Campaign:
         return {"site": self.site, "experiments": [self.experiment]}
 
     def tables(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> dict[str, Any]:
-        return make_tables(build_summary(self.records), self.plan, elsewhere)["e"]
+        return make_tables(build_summary(self.records), self.entry, elsewhere)["e"]
 
-    def study(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> Study:
-        return Study(self.experiment, self.tables(elsewhere))
+    def study(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> ExperimentResults:
+        return ExperimentResults(self.experiment, self.tables(elsewhere))
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def around(mean: float, spread: float = 0.01) -> list[float]:
     return [mean * (1 - spread), mean, mean * (1 + spread)]
 
 
-def texts(study: Study, rule: str) -> list[tuple[str, str]]:
+def texts(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
     return [(f.level, f.text) for f in find(study) if f.rule == rule]
 
 

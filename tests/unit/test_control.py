@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.campaign import Campaign
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.record import RECORD, write_record
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.figures import draw, write_figures
 from scalesweep.findings import Finding, find
-from scalesweep.plan import build_plan
-from scalesweep.plantext import plan_text
-from scalesweep.record import RECORD, write_record
-from scalesweep.report import render_report
-from scalesweep.store import scan
-from scalesweep.study import Study, load_study
-from scalesweep.summaries import build_summary
-from scalesweep.tablefiles import write_tables
-from scalesweep.tables import make_tables
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_state import scan
+from scalesweep.report.page import render_report
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
 
 Load = Callable[..., Campaign]
 HEAD = (
@@ -40,8 +40,8 @@ class Made:
     summary: Any
 
     @property
-    def studies(self) -> list[Study]:
-        return [load_study(entry, self.root / "tables") for entry in self.plan["experiments"]]
+    def studies(self) -> list[ExperimentResults]:
+        return [load_results(entry, self.root / "tables") for entry in self.entry["experiments"]]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def made(campaign_of: Load, tmp_path: Path) -> Callable[..., Made]:
     return make
 
 
-def drifts(study: Study) -> list[Finding]:
+def drifts(study: ExperimentResults) -> list[Finding]:
     return [finding for finding in find(study) if finding.rule == "drift"]
 
 

@@ -11,26 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.errors import UserError
-from scalesweep.lock import only_one
-from scalesweep.made import forget_made, is_whole, note_made, sealed, was_changed
-from scalesweep.orders import read_order, write_order
-from scalesweep.power.domains import POWER
-from scalesweep.record import (
+from scalesweep.compute.job_spec import read_order, write_order
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of, is_whole, sealed
+from scalesweep.core.locks import only_one
+from scalesweep.core.record import (
+    POWER,
     RECORD,
     SAMPLES,
     BadRecord,
     checksums,
     described,
-    digest_of,
     read_record,
     verify_files,
     write_record,
 )
-from scalesweep.sites import summaries_elsewhere
-from scalesweep.store import BROKEN, INDEX, RunState, scan, tell_set_aside, untrusted
-from scalesweep.study import read_plan
-from scalesweep.summaries import build_summary
+from scalesweep.experiment.results import read_plan
+from scalesweep.planning.artifacts import forget_made, note_made, was_changed
+from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_set_aside, untrusted
+from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.summary import build_summary
 from tests.unit.test_summaries import make_record, times, write_run
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
@@ -198,7 +198,7 @@ def test_samples_are_read_once_and_not_while_parsing(
     read: list[str] = []
     original = verify_files
     monkeypatch.setattr(
-        "scalesweep.store.verify_files",
+        "scalesweep.planning.run_state.verify_files",
         lambda folder, expected: read.append(folder.name) or original(folder, expected),
     )
     for words, expected in (
@@ -238,7 +238,7 @@ def test_a_file_that_cannot_be_read_is_no_damage(
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("scalesweep.store.read_record", refused)
+    monkeypatch.setattr("scalesweep.planning.run_state.read_record", refused)
     with pytest.raises(UserError, match=rf"Permission denied: .*{RECORD}"):
         scan(runs, IDS, quarantine=True)
     assert all((runs / run_id / RECORD).exists() for run_id in IDS)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalesweep.errors import UserError
-from scalesweep.importers.runs import ImportedRun
+from scalesweep.core.errors import UserError
+from scalesweep.importers.imported_run import ImportedRun
 from tests.unit import fake_logs as fake
 from tests.unit.fake_logs import LINES, TEXT, Read, command, gpus, labelled, one, rate, run
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scalesweep.drift import Jump, clearer_jump, jump, trend
+from scalesweep.analysis.drift import Jump, clearer_jump, jump, trend
 
 Floats = NDArray[np.float64]
 NOISE = 0.03

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.estimates import Estimates
-from scalesweep.store import RunState
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.planning.run_state import RunState
+from scalesweep.planning.runtime_estimates import Estimates
 
 READER = """
 name: reader
@@ -248,7 +248,8 @@ def test_the_cost_grows_with_the_runs_not_with_their_square(toy: Path, study: St
 
 def test_it_imports_nothing_heavy() -> None:
     heavy = "{'numpy', 'pandas', 'pyarrow', 'scipy', 'jsonschema', 'snakemake'}"
-    code = f"import sys, scalesweep.estimates, scalesweep.plan; print({heavy} & set(sys.modules))"
+    modules = "scalesweep.planning.runtime_estimates, scalesweep.planning.plan"
+    code = f"import sys, {modules}; print({heavy} & set(sys.modules))"
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True

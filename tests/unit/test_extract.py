@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.extract import LogsGone, Metric, Reading, Unreadable, read_metrics
-from scalesweep.logs import Line, read_lines
-from scalesweep.npz import Array, write_npz
-from scalesweep.patterns import RESERVED
-from scalesweep.quantities import QUANTITIES
+from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.compute.log_lines import Line, read_lines
+from scalesweep.compute.log_metrics import LogsGone, Metric, Reading, Unreadable, read_metrics
+from scalesweep.config.log_patterns import RESERVED
+from scalesweep.core.npy import Array, write_npz
 
 ROOT = Path(__file__).resolve().parents[2]
 RATE = Metric("rate", r"^rate: (\S+)", "images/s", "higher", "rank")
@@ -329,7 +329,7 @@ def test_characters_are_not_cut_at_the_end_of_a_chunk(tmp_path: Path) -> None:
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from scalesweep.extract import Metric, read_metrics
+from scalesweep.compute.log_metrics import Metric, read_metrics
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = read_metrics([Metric("rate", r"^rate: (.*)", "1", "higher", "rank")], Path(sys.argv[1]), 1)
 print(found.metrics["rate"]["value"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -14,30 +14,30 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scalesweep.axes import fold_axes
+from scalesweep.analysis.factors import fold_axes
+from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.study import Study, load_study, read_plan
 from tests.unit.fake_results import Fake, demo, make_results
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Study]:
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentResults]:
     root = make_results(tmp_path_factory.mktemp("figures"))
     return studies_of(root)
 
 
-def studies_of(root: Path) -> dict[str, Study]:
+def studies_of(root: Path) -> dict[str, ExperimentResults]:
     plan = read_plan(root / "plan.json")
-    return {entry["name"]: load_study(entry, root / "tables") for entry in plan["experiments"]}
+    return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
 
 
-def one(root: Path, fake: Fake) -> Study:
+def one(root: Path, fake: Fake) -> ExperimentResults:
     return studies_of(make_results(root, [fake]))[fake.name]
 
 
@@ -55,7 +55,7 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
     return [(line.get_xdata(), line.get_ydata()) for line in ax.get_lines()]
 
 
-def test_kinds_follow_what_varies(studies: dict[str, Study]) -> None:
+def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
     assert names["io_weak_scaling"] == ["scaling-init", "scaling-later"]
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
@@ -65,7 +65,7 @@ def test_kinds_follow_what_varies(studies: dict[str, Study]) -> None:
     assert names["not_started"] == []
 
 
-def test_scaling_panels_axes_and_ideal(studies: dict[str, Study]) -> None:
+def test_scaling_panels_axes_and_ideal(studies: dict[str, ExperimentResults]) -> None:
     drawing = named(draw(studies["io_weak_scaling"]), "scaling-init")
     upper, lower = drawing.figure.axes[:2]
     assert upper.get_yscale() == "log" and lower.get_xscale() == "log"
@@ -79,7 +79,7 @@ def test_scaling_panels_axes_and_ideal(studies: dict[str, Study]) -> None:
     assert {0.8, 1.0} <= horizontals
 
 
-def test_hole_breaks_the_line_and_is_named(studies: dict[str, Study]) -> None:
+def test_hole_breaks_the_line_and_is_named(studies: dict[str, ExperimentResults]) -> None:
     figure = named(draw(studies["io_weak_scaling"]), "scaling-later").figure
     upper = figure.axes[0]
     x, y = next((x, y) for x, y in lines(upper) if len(x) == 11)
@@ -87,7 +87,9 @@ def test_hole_breaks_the_line_and_is_named(studies: dict[str, Study]) -> None:
     assert "NODE_FAIL" in texts(figure)
 
 
-def test_titles_and_captions_say_source_repeats_and_band(studies: dict[str, Study]) -> None:
+def test_titles_and_captions_say_source_repeats_and_band(
+    studies: dict[str, ExperimentResults],
+) -> None:
     for study in studies.values():
         for drawing in draw(study):
             assert "(simulated)" in drawing.title
@@ -108,7 +110,7 @@ def test_measured_is_not_marked(tmp_path: Path) -> None:
     assert "Source: measured." in drawing.caption
 
 
-def test_heat_map_labels_real_cells_and_marks_holes(studies: dict[str, Study]) -> None:
+def test_heat_map_labels_real_cells_and_marks_holes(studies: dict[str, ExperimentResults]) -> None:
     study = studies["thread_pools"]
     figure = named(draw(study), "heatmap").figure
     for ax, phase in zip(figure.axes[:2], ("init", "later"), strict=True):
@@ -154,7 +156,7 @@ def test_cell_text_contrasts() -> None:
     assert _contrast((0.1, 0.0, 0.3)) == "#ffffff"
 
 
-def test_group_lines_have_mean_and_std_band(studies: dict[str, Study]) -> None:
+def test_group_lines_have_mean_and_std_band(studies: dict[str, ExperimentResults]) -> None:
     study = studies["thread_pools"]
     left, right = named(draw(study), "groups-later").figure.axes[:2]
     assert left.get_xlabel() == "intra_threads [threads]"
@@ -188,7 +190,7 @@ def test_many_series_stay_readable(tmp_path: Path) -> None:
     assert len(set(looks)) == 18
 
 
-def test_linked_parameters_are_one_direction(studies: dict[str, Study]) -> None:
+def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResults]) -> None:
     assert studies["models"].leaders == ["model"]
     assert studies["models"].followers == {"model": ["image_size"]}
     points = [{"ranks": r, "batch": 512 // r, "a": a} for r in (1, 2, 4) for a in (1, 2)]

@@ -9,21 +9,21 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
 from scalesweep.figures import choice, draw, plan_figures, write_figures
 from scalesweep.figures.choice import MANY_POINTS, most_telling
 from scalesweep.figures.fonts import COMMON, WHOLE, families
 from scalesweep.figures.style import Sketch
-from scalesweep.study import Study, load_study, read_plan
 from tests.unit.fake_results import Fake, demo, make_results
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGE = Fake("e", {"ranks": [1, 2], "a": [0, 1], "b": [0, 1]}, "weak", repeats=1, epochs=2)
 
 
-def studies_of(root: Path, fakes: list[Fake]) -> list[Study]:
+def studies_of(root: Path, fakes: list[Fake]) -> list[ExperimentResults]:
     root = make_results(root, fakes)
     plan = read_plan(root / "plan.json")
-    return [load_study(entry, root / "tables") for entry in plan["experiments"]]
+    return [load_results(entry, root / "tables") for entry in plan["experiments"]]
 
 
 def sketches(*names: str) -> list[Sketch]:

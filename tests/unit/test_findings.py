@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
 from scalesweep.findings.general import (
     best_configuration,
@@ -14,7 +15,6 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
-from scalesweep.study import Study
 
 Triple = tuple[float, float | None, float | None]
 T = "total_throughput"
@@ -25,7 +25,7 @@ def study(
     axes: list[str] | None = None,
     runs: list[dict[str, Any]] | None = None,
     **plan: Any,
-) -> Study:
+) -> ExperimentResults:
     axes = axes or ["a"]
     rows = [{"source": "measured", "repeats": 3, "planned": 3, **row} for row in rows]
     plan_runs = [
@@ -43,7 +43,7 @@ def study(
     frame = pd.DataFrame(rows)
     tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
     tables["runs"] = pd.DataFrame(runs) if runs else None
-    return Study(entry, tables)
+    return ExperimentResults(entry, tables)
 
 
 def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_lower_is_better_is_followed() -> None:
 # --- efficiency ---
 
 
-def scaling(*effs: Triple, **more: Any) -> Study:
+def scaling(*effs: Triple, **more: Any) -> ExperimentResults:
     rows = []
     for i, triple in enumerate(((1.0, None, None), *effs)):
         rows.append(
@@ -279,7 +279,7 @@ def test_no_cache_effect_when_not_clear() -> None:
 # --- waiting, outliers, warnings, coverage ---
 
 
-def waits(own: Triple, total: Triple, ranks: int = 4) -> Study:
+def waits(own: Triple, total: Triple, ranks: int = 4) -> ExperimentResults:
     times = {**value("later", own, "local_time"), **value("later", total, "total_time")}
     return study([{"ranks": 1, **times}, {"ranks": ranks, **times}], ["ranks"])
 
@@ -328,7 +328,7 @@ def test_coverage_counts_everything() -> None:
 def test_nothing_finished_gives_coverage_only() -> None:
     s = study([{"ranks": 1, "source": None, "repeats": 0}, {"ranks": 2, "repeats": 0}], ["ranks"])
     assert [finding.rule for finding in find(s)] == ["coverage"]
-    assert [finding.rule for finding in find(Study(s.plan, {}))] == ["coverage"]
+    assert [finding.rule for finding in find(ExperimentResults(s.plan, {}))] == ["coverage"]
 
 
 def test_every_finding_carries_evidence() -> None:

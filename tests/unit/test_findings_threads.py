@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, figure_of
 from scalesweep.findings.threads import best_threads
-from scalesweep.stats import mean_interval, ratio_interval
-from scalesweep.study import Study
 
 RATE = "total_throughput"
 Setting = tuple[int | None, int]
@@ -23,7 +23,7 @@ def threads(
     unit: str = "threads",
     ranks: Sequence[int] = (1,),
     **more: Any,
-) -> Study:
+) -> ExperimentResults:
     """Points that vary two numbers of threads (and ranks), with a rate of each repeat."""
     names = ("inter", "intra")
     axes = [*(["ranks"] if len(ranks) > 1 else []), *names]
@@ -55,7 +55,7 @@ def threads(
     frame = pd.DataFrame(points)
     meaning = {"label": "Rate", "unit": "samples/s", "better": better, "scope": "total"}
     frame.attrs["units"] = {f"{RATE}_mean_later": meaning}
-    return Study(entry, {"points": frame, "runs": pd.DataFrame(runs)})
+    return ExperimentResults(entry, {"points": frame, "runs": pd.DataFrame(runs)})
 
 
 def only(findings: list[Finding]) -> Finding:

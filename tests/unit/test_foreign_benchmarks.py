@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from scalesweep.benchmark import Benchmark, load_benchmark
-from scalesweep.errors import UserError
-from scalesweep.patterns import load_extract
-from scalesweep.site import load_site
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.log_patterns import load_extract
+from scalesweep.config.site import load_site
+from scalesweep.core.errors import UserError
 from tests.unit.fake_foreign import SITE, patterns
 
 ROOT = Path(__file__).resolve().parents[2]

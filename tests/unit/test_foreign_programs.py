@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import yaml
 
-from scalesweep.benchmark import Benchmark
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.command import as_text
-from scalesweep.errors import UserError
-from scalesweep.launch import launch
-from scalesweep.record import read_failure, read_record
-from scalesweep.reread import reread, stale_runs
-from scalesweep.runs import run_spec
-from scalesweep.store import RunState, scan
-from scalesweep.yamlfile import check_schema
+from scalesweep.compute.launcher import launch
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.command_template import as_text
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_failure, read_record
+from scalesweep.planning.reextract import reread, stale_runs
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_state import RunState, scan
 from tests.unit.fake_foreign import SITE, patterns
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,14 +17,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import scalesweep.benchmark
-import scalesweep.site
-from scalesweep.campaign import load_campaign
-from scalesweep.errors import UserError
-from scalesweep.plan import build_plan, plan_csv
-from scalesweep.plantext import plan_text
-from scalesweep.runs import run_spec
-from scalesweep.store import NEW, RunState
+import scalesweep.config.benchmark
+import scalesweep.config.site
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.planning.plan import build_plan, plan_csv
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_state import NEW, RunState
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
 CAMPAIGN = """
@@ -191,8 +191,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
             (folder / "sites").mkdir()
             (folder / "sites" / "toy.yaml").write_text(site)
             (folder / "c.yaml").write_text(campaign)
-            monkeypatch.setattr(scalesweep.benchmark, "BENCHMARKS", folder / "benchmarks")
-            monkeypatch.setattr(scalesweep.site, "SITES", folder / "sites")
+            monkeypatch.setattr(scalesweep.config.benchmark, "BENCHMARKS", folder / "benchmarks")
+            monkeypatch.setattr(scalesweep.config.site, "SITES", folder / "sites")
             monkeypatch.chdir(folder)
             before = sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
             try:

@@ -19,18 +19,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalesweep.errors import UserError
-from scalesweep.extract import Metric, read_metrics
-from scalesweep.foreign import read_attempt
-from scalesweep.nativeresult import Refused, read_native
-from scalesweep.power.run import Sampling
-from scalesweep.powerdata import read_power
-from scalesweep.record import BadRecord, read_failure, read_record, write_record
-from scalesweep.slurm.accounting import read_jobs
-from scalesweep.slurm.queue import parse_partitions, parse_queue
+from scalesweep.compute.external_program import read_attempt
+from scalesweep.compute.log_metrics import Metric, read_metrics
+from scalesweep.compute.power_sampling import Sampling
+from scalesweep.compute.program_output import Refused, read_native
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import BadRecord, read_failure, read_record, write_record
+from scalesweep.planning.run_state import scan
+from scalesweep.slurm.commands import parse_partitions, parse_queue
+from scalesweep.slurm.job_table import read_jobs
 from scalesweep.slurm.sacct import FIELDS, cause_of, parse
-from scalesweep.store import scan
-from scalesweep.summaries import build_summary
+from scalesweep.tables.power_series import read_power
+from scalesweep.tables.summary import build_summary
 from tests.unit import fake_logs
 from tests.unit.fake_logs import Read
 from tests.unit.test_hostile_files import LEAVES, places
@@ -342,7 +342,7 @@ def test_output_of_foreign_programs(
 def test_a_pattern_that_would_take_for_ever(
     tmp_path: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalesweep.cpulimit._FLOOR_S", 0.1)
+    monkeypatch.setattr("scalesweep.core.cpu_limit._FLOOR_S", 0.1)
     (tmp_path / "stdout.log").write_text("speed: 1\n" + "a" * 5000 + "!\n")
     metrics = [PATTERNS[0], Metric("bad", pattern, "s", "lower", "total")]
     with pytest.raises(UserError, match=r"metric bad: .*takes too long.*behind line 1; make it"):
@@ -365,7 +365,7 @@ def test_lines_without_an_end_take_no_longer_than_others(
 def test_a_log_that_would_take_for_ever_is_refused(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalesweep.importers.logfiles.reading_limit", lambda size: 1e-3)
+    monkeypatch.setattr("scalesweep.importers.detect_logs.reading_limit", lambda size: 1e-3)
     runs, (refusal,) = read(fake_logs.one(1000.0) * 50)
     assert runs == [] and "takes too long to read" in refusal.message
 

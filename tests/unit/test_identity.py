@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalesweep.benchmark import BENCHMARKS, Benchmark, Parameter, load_benchmark
+from scalesweep.config.benchmark import BENCHMARKS, Benchmark, Parameter, load_benchmark
 
 TOY = load_benchmark("toy", folder=Path(__file__).resolve().parents[1] / "toy")
 

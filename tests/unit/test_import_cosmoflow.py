@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalesweep.errors import UserError
+from scalesweep.core.errors import UserError
 from scalesweep.importers.cosmoflow import Refusal, read_folder, read_tree
 
 DATA = {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False,

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.benchmark import load_benchmark
-from scalesweep.campaign import load_campaign
-from scalesweep.errors import UserError
-from scalesweep.importers.campaigns import campaign_of, write_campaign
-from scalesweep.importers.logfiles import RULES, read_source
-from scalesweep.importers.records import import_runs
-from scalesweep.record import read_record
+from scalesweep.config.benchmark import load_benchmark
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_record
+from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_records import import_runs
 from tests.unit import fake_logs as fake
 from tests.unit.fake_logs import LINES, TEXT, Read, one, rate
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.latex import MAX_ROWS, NAMES, ONE_PAGE, latex_table, latex_text, write_latex
-from scalesweep.reporttables import point_table
-from scalesweep.study import Study, load_study, read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.report.latex import MAX_ROWS, NAMES, ONE_PAGE, latex_table, latex_text, write_latex
+from scalesweep.report.points_table import point_table
 from tests.unit.fake_results import Fake, demo, make_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,9 +17,9 @@ HOSTILE = "\\input{x}%$a_b^c~#&{}\n[x]<y>|\"`'--\x07\u202e–±"
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[%$#&_]|\^|~")
 
 
-def one(root: Path, fake: Fake) -> Study:
+def one(root: Path, fake: Fake) -> ExperimentResults:
     root = make_results(root, [fake])
-    return load_study(read_plan(root / "plan.json")["experiments"][0], root / "tables")
+    return load_results(read_plan(root / "plan.json")["experiments"][0], root / "tables")
 
 
 def parse(text: str) -> list[list[str]]:
@@ -69,7 +69,7 @@ def test_only_tables_that_are_there(tmp_path: Path) -> None:
     study = one(tmp_path, Fake("e", {"parallel_reads": [1, 2]}))
     assert latex_table(study, "scaling", "c") is None
     assert latex_table(study, "points", "c") is not None
-    bare = Study(study.plan, {})
+    bare = ExperimentResults(study.entry, {})
     assert latex_table(bare, "points", "c") is None
 
 
@@ -136,11 +136,11 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     assert not (out / "gone").exists()
     before = {path: path.read_bytes() for path in out.rglob("*.tex")}
     for entry in plan["experiments"]:  # from tables that were read back: the same
-        write_latex(load_study(entry, out), plan["campaign"], out)
+        write_latex(load_results(entry, out), plan["campaign"], out)
     subprocess.run([*command, "--out", str(out), "--processes", "2"], check=True)
     assert {path: path.read_bytes() for path in out.rglob("*.tex")} == before
 
 
 def test_it_needs_no_matplotlib() -> None:
-    code = "import sys, scalesweep.latex; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, scalesweep.report.latex; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

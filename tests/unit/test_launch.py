@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.host import cpu_set, host_facts
-from scalesweep.launch import launch
-from scalesweep.nativeresult import Refused, check_finite
-from scalesweep.orders import write_order
-from scalesweep.record import read_record
-from scalesweep.yamlfile import check_schema
+from scalesweep.compute.job_spec import write_order
+from scalesweep.compute.launcher import launch
+from scalesweep.compute.program_output import Refused, check_finite
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.host import cpu_set, host_facts
+from scalesweep.core.record import read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "tests" / "toy" / "main.py"
@@ -182,14 +182,20 @@ def test_cpu_sets_are_written_as_the_kernel_does() -> None:
 
 
 def test_the_launcher_imports_only_the_standard_library() -> None:
-    code = "import sys, scalesweep.launch; print(*sys.modules)"
+    code = "import sys, scalesweep.compute.launcher; print(*sys.modules)"
     found = subprocess.run(
         [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     outside = {name.split(".")[0] for name in found} - set(sys.stdlib_module_names)
     assert outside <= {"scalesweep", "__main__", "sitecustomize", "__mp_main__"}
     # Each costs milliseconds before every run, and few runs or none have need of it.
-    assert not {"scalesweep.foreign", "dataclasses", "inspect", "socket", "platform"} & set(found)
+    assert not {
+        "scalesweep.compute.external_program",
+        "dataclasses",
+        "inspect",
+        "socket",
+        "platform",
+    } & set(found)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

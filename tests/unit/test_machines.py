@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scalesweep.hardware import hosts_of, machines, mismatches
+from scalesweep.tables.hardware import hosts_of, machines, mismatches
 
 
 def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) -> dict[str, Any]:

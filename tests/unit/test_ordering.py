@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.errors import UserError
-from scalesweep.ordering import arranged, control_repeats
-from scalesweep.scheduling import WINDOW, in_turn, look_again, next_jobs
-from scalesweep.workflow import Workflow
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.run_order import arranged, control_repeats
+from scalesweep.core.errors import UserError
+from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.scheduler import WINDOW, in_turn, look_again, next_jobs
 
 Load = Callable[..., Campaign]
 
@@ -155,7 +155,7 @@ def test_no_more_runs_at_once_than_the_site_allows(
 ) -> None:
     site = toy / "sites" / "toy.yaml"
     site.write_text(f"{site.read_text()}concurrent_runs: {allowed}\n")
-    workflow = Workflow(campaign_of(BODY), {}, {})
+    workflow = SnakemakeContext(campaign_of(BODY), {}, {})
     at_once = [cores // workflow.threads_per_run(cores) for cores in range(1, 40)]
     assert max(at_once) == allowed and min(at_once) == 1
 

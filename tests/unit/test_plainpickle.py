@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalesweep.errors import UserError
-from scalesweep.importers.plainpickle import MAX_BYTES, load_plain
+from scalesweep.core.errors import UserError
+from scalesweep.importers.safe_pickle import MAX_BYTES, load_plain
 
 CONFIG = {"data": {"n_train": 256, "shard": False, "x": [1, (2.5, None)]}, "n": np.int64(3)}
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.errors import UserError
-from scalesweep.plan import build_plan, check_budget, hours, plan_csv, state_digest
-from scalesweep.plantext import duration, plan_text
-from scalesweep.slurm.shapes import Shape
-from scalesweep.store import RunState
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import duration
+from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv, state_digest
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_state import RunState
+from scalesweep.slurm.job_shape import Shape
 
 BODY = (
     "axes: {ranks: [1, 2], size: [4, 8]}\nexclude: [{when: 'ranks == 2 and size == 8', "

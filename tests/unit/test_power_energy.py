@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from scalesweep.power.counting import counted
-from scalesweep.power.domains import Domain
-from scalesweep.power.energy import energy_of, power_rows, read_host
-from scalesweep.power.outcome import metrics_of, nothing
-from scalesweep.power.series import series_of
+from scalesweep.compute.power.counting import counted
+from scalesweep.compute.power.domains import Domain
+from scalesweep.compute.power.energy import energy_of, power_rows, read_host
+from scalesweep.compute.power.outcome import metrics_of, nothing
+from scalesweep.compute.power.series import series_of
 from tests.unit.fake_sysfs import RANGE
 
 PACKAGE = Domain("rapl:package-0", "rapl", "package", "counter", 1e-6, RANGE)

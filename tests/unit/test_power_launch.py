@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from scalesweep.errors import UserError
-from scalesweep.launch import launch
-from scalesweep.orders import write_order
-from scalesweep.patterns import Extract, load_extract
-from scalesweep.power.domains import SOURCES
-from scalesweep.record import read_record
-from scalesweep.reread import reread
-from scalesweep.site import PowerSampling, load_site
-from scalesweep.yamlfile import check_schema
+from scalesweep.compute.job_spec import write_order
+from scalesweep.compute.launcher import launch
+from scalesweep.compute.power.domains import SOURCES
+from scalesweep.config.log_patterns import Extract, load_extract
+from scalesweep.config.site import PowerSampling, load_site
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_record
+from scalesweep.planning.reextract import reread
 from tests.unit.fake_sysfs import Rising, deny, write, zone
 
 ROOT = Path(__file__).resolve().parents[2]

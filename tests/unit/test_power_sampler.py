@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from scalesweep.power.energy import read_host
+from scalesweep.compute.power.energy import read_host
 from tests.unit.fake_sysfs import RANGE, Rising, deny, described, write, zone
 
-SAMPLER = Path(__file__).resolve().parents[2] / "scalesweep" / "power" / "sampler.py"
+SAMPLER = Path(__file__).resolve().parents[2] / "scalesweep" / "compute" / "power" / "sampler.py"
 INTERVAL_S = 0.05
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from scalesweep.power import gpu, ipmi
-from scalesweep.power.domains import SOURCES, Domain, Found, Meter
-from scalesweep.power.sources import find, in_sysfs, nothing_here
-from scalesweep.power.sysfs import find_hwmon, find_pm_counters, find_rapl
+from scalesweep.compute.power import gpu, ipmi
+from scalesweep.compute.power.domains import SOURCES, Domain, Found, Meter
+from scalesweep.compute.power.sources import find, in_sysfs, nothing_here
+from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 from tests.unit.fake_sysfs import RANGE, deny, write, zone
 
 
@@ -378,7 +378,7 @@ def test_ipmi_without_a_sensor(program: Callable[[str, str], None], script: str,
 
 def test_no_source_needs_more_than_the_standard_library() -> None:
     folder = Path(gpu.__file__).parent
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import scalesweep.power.run"
-    root = str(folder.parents[1])
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import scalesweep.compute.power_sampling"
+    root = str(folder.parents[2])
     subprocess.run(["python3", "-I", "-S", "-c", code, root], check=True, cwd="/")
     assert not any(path.stat().st_mode & stat.S_IXUSR for path in folder.glob("*.py"))

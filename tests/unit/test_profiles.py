@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.errors import UserError
-from scalesweep.options import read_options
-from scalesweep.plan import build_plan, kept_profiles
-from scalesweep.plantext import plan_text
-from scalesweep.profiletables import functions_table
-from scalesweep.profiling import KINDS, environment, folder_name, split_name
-from scalesweep.readprofile import MAX_FUNCTIONS
-from scalesweep.record import BadRecord, read_record, write_record
-from scalesweep.runs import run_spec
-from scalesweep.store import NEW, RunState, scan
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.overrides import read_options
+from scalesweep.core.errors import UserError
+from scalesweep.core.profilers import KINDS, environment, folder_name, split_name
+from scalesweep.core.record import BadRecord, read_record, write_record
+from scalesweep.planning.plan import build_plan, kept_profiles
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_state import NEW, RunState, scan
+from scalesweep.tables._cprofile_reader import MAX_FUNCTIONS
+from scalesweep.tables.cprofile import functions_table
 
 Load = Callable[[str], Campaign]
 BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\n"
@@ -206,7 +206,7 @@ def test_profiles_that_are_not_whole_are_passed_over(campaign_of: Load) -> None:
     assert not Path("pwned").exists()
     # One that ends the reader takes the table with it, and nothing else.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.profiletables._TIMEOUT_S", 1e-6)
+        patch.setattr("scalesweep.tables.cprofile._TIMEOUT_S", 1e-6)
         assert functions_table(entry, campaign.runs_folder) is None
 
 

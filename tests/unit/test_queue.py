@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from scalesweep.errors import UserError
-from scalesweep.slurm import queue
-from scalesweep.slurm.queue import LiveJob, Partition, job_comment, parse_partitions, parse_queue
+from scalesweep.core.errors import UserError
+from scalesweep.slurm import commands
+from scalesweep.slurm.commands import LiveJob, Partition, job_comment, parse_partitions, parse_queue
 
 
 def test_jobs_of_this_folder_only() -> None:
@@ -59,22 +59,22 @@ def test_names_that_the_cluster_does_not_know(
     def known() -> Mapping[str, Partition]:
         return parse_partitions(SINFO)
 
-    monkeypatch.setattr(queue, "partitions", known)
+    monkeypatch.setattr(commands, "partitions", known)
     if error is None:
-        queue.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm")
         return
     with pytest.raises(UserError) as caught:
-        queue.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm")
     assert str(caught.value) == error
 
 
 def test_a_limit_that_the_partition_would_let_wait_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queue, "partitions", lambda: parse_partitions(SINFO))
-    queue.check_names("main", [], 10**6, "s.yaml: slurm")
+    monkeypatch.setattr(commands, "partitions", lambda: parse_partitions(SINFO))
+    commands.check_names("main", [], 10**6, "s.yaml: slurm")
     with pytest.raises(UserError) as caught:
-        queue.check_names("short", [], 1564, "s.yaml: slurm")
+        commands.check_names("short", [], 1564, "s.yaml: slurm")
     assert str(caught.value) == (
         "s.yaml: slurm: a job asks for 1564 min, partition short allows 1563.5; "
         "lower time_limit_minutes or name another partition"
@@ -86,12 +86,12 @@ def test_a_limit_that_the_partition_would_let_wait_for_ever(
     [("5:00", 5), ("1:30:00", 90), ("2-00:00:00", 2880), ("infinite", None), ("n/a", None)],
 )
 def test_limits(limit: str, minutes: float | None) -> None:
-    assert queue.minutes_of(limit) == minutes
+    assert commands.minutes_of(limit) == minutes
 
 
 def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError, match="sbatch is not on this machine: call Snakemake where"):
-        queue.check_commands()
+        commands.check_commands()
     with pytest.raises(UserError, match="squeue is not on this machine"):
-        queue.ask("squeue")
+        commands.ask("squeue")

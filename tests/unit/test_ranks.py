@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep import ranktables
+from scalesweep.analysis.rank_stats import chances, own_times, spread_of
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.stragglers import rank_times
 from scalesweep.figures import draw
 from scalesweep.figures.ranks import rank_figures
 from scalesweep.findings import Finding, find
 from scalesweep.findings.ranks import slow_ranks
-from scalesweep.ranktimes import chances, own_times, spread_of
-from scalesweep.stragglers import rank_times
-from scalesweep.study import Study
+from scalesweep.tables import ranks
 from tests.unit.fake_ranks import Draw, ranked, steady, study_of
 from tests.unit.fake_training import make_training, nt3
 
@@ -27,7 +27,7 @@ def only(findings: list[Finding]) -> Finding:
     return findings[0]
 
 
-def named(study: Study) -> list[Finding]:
+def named(study: ExperimentResults) -> list[Finding]:
     return [finding for finding in slow_ranks(study) if finding.level in ("confirmed", "open")]
 
 
@@ -148,12 +148,12 @@ def test_one_rank_and_one_clock_give_no_table(tmp_path: Path) -> None:
 def test_as_many_series_as_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranktables, "MAX_RUNS", 10)
+    monkeypatch.setattr(ranks, "MAX_RUNS", 10)
     fake = ranked(steady(5, 0.05), axes={"ranks": [2], "mode": list("abcdef")})
     table = study_of(tmp_path, fake).tables["ranks"]
     assert table is not None and table["run_id"].nunique() == 9
     assert set(table["mode"]) >= {"a", "f"} and table.attrs["left_out"] == 3
-    monkeypatch.setattr(ranktables, "MAX_ROWS", 9)
+    monkeypatch.setattr(ranks, "MAX_ROWS", 9)
     table = study_of(tmp_path / "b", fake).tables["ranks"]
     assert table is not None and table["run_id"].nunique() == 2 and table.attrs["left_out"] == 5
 
@@ -163,14 +163,14 @@ def test_a_damaged_run_is_left_out_with_a_line(
 ) -> None:
     fake = ranked(steady(5, 0.05))
     study = study_of(tmp_path, fake)
-    run_id = study.plan["runs"][0]["run_id"]
+    run_id = study.entry["runs"][0]["run_id"]
     path = tmp_path / "runs" / "here" / run_id / "samples.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    from scalesweep.pointdata import Data
-    from scalesweep.tablefiles import read_table
+    from scalesweep.analysis.table_io import read_table
+    from scalesweep.tables.points import ExperimentData
 
-    data = Data(read_table(tmp_path / "summary.parquet"), study.plan)
-    table = ranktables.rank_table(data, [data.points()], tmp_path / "runs" / "here")
+    data = ExperimentData(read_table(tmp_path / "summary.parquet"), study.entry)
+    table = ranks.rank_table(data, [data.points()], tmp_path / "runs" / "here")
     assert table is not None and run_id not in set(table["run_id"])
     assert f"warning: {run_id}: samples.npz was changed" in capsys.readouterr().out
 
@@ -305,7 +305,7 @@ def test_noise_seldom_makes_a_straggler(
 # --- figures ---
 
 
-def only_drawing(study: Study) -> Any:
+def only_drawing(study: ExperimentResults) -> Any:
     drawings = [drawing for drawing in draw(study) if drawing.name.startswith("ranks-")]
     assert len(drawings) == 1
     return drawings[0]

@@ -9,8 +9,8 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
-from scalesweep.record import BadRecord, checksums, read_record, verify_files, write_record
-from scalesweep.store import _seal, forget_unsupported, scan
+from scalesweep.core.record import BadRecord, checksums, read_record, verify_files, write_record
+from scalesweep.planning.run_state import _seal, forget_unsupported, scan
 
 RUN = "toy-r1-0123456789ab"
 
@@ -111,7 +111,9 @@ def test_unchanged_records_are_not_read_again(tmp_path: Path, monkeypatch: Any) 
     runs = tmp_path / "runs"
     write(runs)
     before = scan(runs, [RUN])
-    monkeypatch.setattr("scalesweep.store.read_record", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr(
+        "scalesweep.planning.run_state.read_record", lambda path: pytest.fail("read again")
+    )
     assert scan(runs, [RUN]) == before
     assert before[RUN].wall_s == 1.0
 

@@ -16,13 +16,13 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 
-from scalesweep import report
+from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
+from scalesweep.experiment.results import load_results, read_plan
 from scalesweep.figures import write_figures
-from scalesweep.presentation import listed, number, percent, seconds_text, with_interval
-from scalesweep.provenance import differences, group, run_facts
-from scalesweep.report import render_report
-from scalesweep.study import load_study, read_plan
-from scalesweep.summaries import write_summary
+from scalesweep.report import page as page_module
+from scalesweep.report.page import render_report
+from scalesweep.tables.provenance import differences, group, run_facts
+from scalesweep.tables.summary import write_summary
 from tests.unit.fake_results import SITE, Fake, demo, make_results, write_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 def render(root: Path, figures: bool = True) -> str:
     plan = read_plan(root / "plan.json")
-    studies = [load_study(entry, root / "tables") for entry in plan["experiments"]]
+    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
     if figures:
         write_figures(studies, root / "figures", ("svg",))
     else:
@@ -301,9 +301,9 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     fake = Fake("e", {"a": list(range(30)), "b": list(range(10))}, repeats=1,
                 fate=lambda p, r: "TIMEOUT" if p["a"] > 19 else "done")  # fmt: skip
     root = make_results(tmp_path, [fake], lines=["x" * 5000] * 100)
-    monkeypatch.setattr(report, "MAX_ROWS", 20)
-    monkeypatch.setattr(report, "MAX_FAILURES", 5)
-    monkeypatch.setattr(report, "MAX_SVG_BYTES", 10)
+    monkeypatch.setattr(page_module, "MAX_ROWS", 20)
+    monkeypatch.setattr(page_module, "MAX_FAILURES", 5)
+    monkeypatch.setattr(page_module, "MAX_SVG_BYTES", 10)
     page = render(root)
     text = visible(page)
     assert "280 rows more: in the CSV files" in text

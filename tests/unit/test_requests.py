@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from scalesweep.campaign import Campaign, load_campaign
-from scalesweep.estimates import Estimates
-from scalesweep.site import load_site
-from scalesweep.slurm.requests import Request, may_mend, request_for
-from scalesweep.store import DONE, NEW, RunState
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.site import load_site
+from scalesweep.planning.job_requests import Request, may_mend, request_for
+from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.runtime_estimates import Estimates
 from tests.conftest import make_project
 
 SITE = """\
@@ -32,7 +32,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         "    axes: {ranks: [1, 2, 4]}\n    memory_gb_per_rank: 1.5\n    repeats: 2\n",
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.site.SITES", project.path / "config" / "sites")
+        patch.setattr("scalesweep.config.site.SITES", project.path / "config" / "sites")
         assert load_site("toy").slurm is not None
         return load_campaign(path)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.errors import UserError
+from scalesweep.core.errors import UserError
 from scalesweep.slurm import sacct
 from scalesweep.slurm.sacct import Job, cause_of, finished, parse, query, settled
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from scalesweep.campaign import load_campaign
+from scalesweep.analysis.stats import olympic_mean
+from scalesweep.config.campaign import load_campaign
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.score import score
-from scalesweep.importers.campaigns import campaign_of, write_campaign
-from scalesweep.importers.logfiles import RULES, read_source
-from scalesweep.importers.records import import_runs
-from scalesweep.plan import build_plan
-from scalesweep.stats import olympic_mean
-from scalesweep.store import scan
-from scalesweep.study import Study
-from scalesweep.summaries import build_summary
-from scalesweep.tables import make_tables
+from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_records import import_runs
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.run_state import scan
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
 from tests.unit.fake_mllog import T0, run_time, training
 
 
@@ -38,7 +38,7 @@ def test_olympic_mean(values: list[float], unfinished: int, mean: float) -> None
     assert olympic_mean(values, unfinished) == pytest.approx(mean, nan_ok=True)
 
 
-def study(folder: Path, logs: list[list[str]]) -> Study:
+def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
     """The experiment that the logs become."""
     folder.mkdir()
     for number, lines in enumerate(logs):
@@ -55,7 +55,7 @@ def study(folder: Path, logs: list[list[str]]) -> Study:
     plan = build_plan(campaign, states)
     summary = build_summary(sorted(results.glob("runs/imported/*/record.json")))
     (tables,) = make_tables(summary, plan).values()
-    return Study(plan["experiments"][0], tables)
+    return ExperimentResults(plan["experiments"][0], tables)
 
 
 def log(number: int, epochs: int, **told: Any) -> list[str]:

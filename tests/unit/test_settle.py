@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from scalesweep.planning.run_state import FAILED, scan
+from scalesweep.slurm.failure import settle
 from scalesweep.slurm.sacct import Job
-from scalesweep.slurm.settle import settle
-from scalesweep.store import FAILED, scan
 
 ASKED = {"minutes": 5, "mem_mb": 1024, "nodes": 2}
 JOB = Job(

@@ -11,9 +11,9 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from scalesweep.errors import UserError
-from scalesweep.site import Site, load_site
-from scalesweep.slurm.shapes import RESOURCES, Shape, run_shape, staging_shape
+from scalesweep.config.site import Site, load_site
+from scalesweep.core.errors import UserError
+from scalesweep.slurm.job_shape import RESOURCES, Shape, run_shape, staging_shape
 
 SITE = """\
 site: big

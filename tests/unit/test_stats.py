@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalesweep import stats
-from scalesweep.errors import UserError
+from scalesweep.analysis import stats
+from scalesweep.core.errors import UserError
 
 positive = st.floats(1e-3, 1e6)
 

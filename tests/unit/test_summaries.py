@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep import summaries
-from scalesweep.errors import UserError
-from scalesweep.keptsummary import keep_summary
-from scalesweep.quantities import QUANTITIES, column, quantities_of, split_column
-from scalesweep.record import write_record
+from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import write_record
+from scalesweep.tables import summary
+from scalesweep.tables.summary_cache import keep_summary
 
 # Times in seconds of five epochs on 2 ranks of Piz Daint, printed by cosmoflow-benchmark,
 # notebooks/DataBenchmark.ipynb at b93a54a.
@@ -48,7 +48,7 @@ def write_run(root: Path, run_id: str, arrays: dict[str, Any], **changes: Any) -
 
 
 def test_published_numbers_of_two_ranks() -> None:
-    row = summaries.summarise_run(make_record(), times())
+    row = summary.summarise_run(make_record(), times())
     expected = {
         "total_time_{}_init": (156.493430, 0.021490),
         "local_throughput_{}_init": (2.086113, 0.040744),
@@ -73,7 +73,7 @@ def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
     total = local + generator.uniform(0, 1, (5, 1024))
     work = {"samples_per_epoch": 327_680, "bytes_per_epoch": 5_497_558_138_880}
     record = make_record(point={"ranks": 1024}, work=work)
-    row = summaries.summarise_run(record, times(local, total))
+    row = summary.summarise_run(record, times(local, total))
     rates = []
     for epoch in range(1, 5):
         for rank in range(1024):
@@ -87,7 +87,7 @@ def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
 
 
 def test_a_single_epoch_has_no_later() -> None:
-    row = summaries.summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
+    row = summary.summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
     assert row["total_time_mean_init"] == pytest.approx(156.49343)
     assert all(math.isnan(row[name]) for name in row if name.endswith("_later"))
 
@@ -95,7 +95,7 @@ def test_a_single_epoch_has_no_later() -> None:
 def test_slow_second_epoch_is_a_warning() -> None:
     total = np.full((12, 2), 6.0)
     total[0], total[1] = 150.0, 60.0
-    row = summaries.summarise_run(make_record(), times(total, total))
+    row = summary.summarise_run(make_record(), times(total, total))
     assert row["warnings"] == "warm-up declared: 1, but epochs are steady only from 2 on"
 
 
@@ -121,7 +121,7 @@ def _broken(epoch: int, rank: int, value: float) -> list[list[float]]:
 )
 def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> None:
     with pytest.raises(UserError, match=match) as caught:
-        summaries.summarise_run(make_record(), times(local, total))
+        summary.summarise_run(make_record(), times(local, total))
     assert "data_loading-r2-0" in str(caught.value)
 
 
@@ -144,7 +144,7 @@ def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> No
 )  # fmt: skip
 def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
     with pytest.raises(UserError, match=match):
-        summaries.summarise_run(make_record(**changes), times())
+        summary.summarise_run(make_record(**changes), times())
 
 
 def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
 
 
 def test_plain_metrics_need_no_times() -> None:
-    row = summaries.summarise_run(
+    row = summary.summarise_run(
         make_record(metrics={"images": _metric(52.5), "lost": _metric(None)}), {}
     )
     assert row["images_mean_run"] == 52.5
@@ -162,7 +162,7 @@ def test_plain_metrics_need_no_times() -> None:
 
 def test_slurm_nodes_count_before_host_names() -> None:
     resources = {"hosts": ["m", "m"], "slurm_nodes": ["node1", "node2"]}
-    assert summaries.summarise_run(make_record(resources=resources), {})["hosts"] == 2
+    assert summary.summarise_run(make_record(resources=resources), {})["hosts"] == 2
 
 
 def test_column_names_split_as_they_were_composed() -> None:
@@ -179,7 +179,7 @@ def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
     first = write_run(tmp_path, "a", times(), metrics={"images": _metric(1.5)})
     point = {"ranks": 2, "batch_size": 4, "layers": [1, 2], "mode": "x"}
     second = write_run(tmp_path, "b", times(), point=point, benchmark="other")
-    frame = summaries.build_summary([first, second])
+    frame = summary.build_summary([first, second])
     assert frame["run_id"].tolist() == ["a", "b"]
     assert frame["batch_size"].dtype == np.int64
     assert frame["layers"].tolist() == [None, "[1,2]"]
@@ -188,7 +188,7 @@ def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
     assert quantities_of(frame, "data_loading")["images"].unit == "images/s"
     assert "images" not in quantities_of(frame, "other")
     out = tmp_path / "summary.parquet"
-    summaries.write_summary(frame, out)
+    summary.write_summary(frame, out)
     again = pd.read_parquet(out)
     assert again.attrs == frame.attrs
     pd.testing.assert_frame_equal(again, frame, check_dtype=False)
@@ -203,23 +203,23 @@ def test_unchanged_records_are_not_read_again(
     paths = [write_run(tmp_path, "a", times(), metrics=metrics, point=point, wall_s=None)]
     paths.append(write_run(tmp_path, "b", times(), point={**point, "mixed": 3}))
     out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
-    frame = summaries.build_summary(paths)
-    summaries.write_summary(frame, out)
+    frame = summary.build_summary(paths)
+    summary.write_summary(frame, out)
     keep_summary(out, kept)
     paths.append(write_run(tmp_path, "c", times(), point=point))
     read: list[str] = []
-    original = summaries._read_run
+    original = summary._read_run
     monkeypatch.setattr(
-        summaries, "_read_run", lambda path: read.append(path.parent.name) or original(path)
+        summary, "_read_run", lambda path: read.append(path.parent.name) or original(path)
     )
-    warm = summaries.build_summary(paths, kept)
+    warm = summary.build_summary(paths, kept)
     assert read == ["c"]
-    pd.testing.assert_frame_equal(warm, summaries.build_summary(paths))
+    pd.testing.assert_frame_equal(warm, summary.build_summary(paths))
     assert warm.attrs["metrics"]["data_loading"]["images"]["unit"] == "images/s"
     read.clear()
     os.utime(paths[0], ns=(1, 1))
     os.utime(paths[1].parent / "samples.npz", ns=(1, 1))
-    summaries.build_summary(paths[::-1], kept)
+    summary.build_summary(paths[::-1], kept)
     assert read == ["c", "b", "a"]
 
 
@@ -228,27 +228,27 @@ def test_a_damaged_kept_summary_only_costs_time(
 ) -> None:
     path = write_run(tmp_path, "a", times())
     out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
-    frame = summaries.build_summary([path], kept)
-    summaries.write_summary(frame, out)
+    frame = summary.build_summary([path], kept)
+    summary.write_summary(frame, out)
     keep_summary(out, kept)
     content = kept.read_bytes()
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 1
     read: list[Path] = []
-    original = summaries._read_run
-    monkeypatch.setattr(summaries, "_read_run", lambda path: read.append(path) or original(path))
+    original = summary._read_run
+    monkeypatch.setattr(summary, "_read_run", lambda path: read.append(path) or original(path))
     for damaged in (b"", b"PAR1 no", content[:-1], content[1:], bytes(flipped)):
         kept.write_bytes(damaged)
-        pd.testing.assert_frame_equal(summaries.build_summary([path], kept), frame)
+        pd.testing.assert_frame_equal(summary.build_summary([path], kept), frame)
         assert read.pop() == path
     pd.DataFrame({"x": [1]}).to_parquet(out)
     keep_summary(out, kept)
-    assert len(summaries.build_summary([path], kept)) == len(read) == 1
+    assert len(summary.build_summary([path], kept)) == len(read) == 1
 
 
 def test_summary_of_nothing(tmp_path: Path) -> None:
-    frame = summaries.build_summary([])
-    summaries.write_summary(frame, tmp_path / "summary.parquet")
+    frame = summary.build_summary([])
+    summary.write_summary(frame, tmp_path / "summary.parquet")
     again = pd.read_parquet(tmp_path / "summary.parquet")
     assert len(again) == 0
     assert list(again.columns) == list(frame.columns)
@@ -269,10 +269,10 @@ def test_bad_records_are_all_named(tmp_path: Path) -> None:
     alien = write_run(tmp_path, "alien", times())
     alien.write_text(json.dumps(make_record("somebody")))
     with pytest.raises(UserError) as caught:
-        summaries.build_summary([good, cut, changed, zero, gone, alien])
+        summary.build_summary([good, cut, changed, zero, gone, alien])
     message = str(caught.value)
     broken: dict[str, str] = {}
-    frame = summaries.build_summary([good, cut, changed, gone, alien], broken=broken)
+    frame = summary.build_summary([good, cut, changed, gone, alien], broken=broken)
     assert frame["run_id"].tolist() == ["good"]
     assert sorted(broken) == ["alien", "changed", "cut", "gone"]
     assert broken["changed"] == "samples.npz was changed: checksum differs"
@@ -286,7 +286,7 @@ def test_bad_records_are_all_named(tmp_path: Path) -> None:
 def test_pickled_samples_are_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path, "a", {"local_times": np.array([[None, {}]])})
     with pytest.raises(UserError, match=r"a: samples\.npz cannot be read"):
-        summaries.build_summary([path])
+        summary.build_summary([path])
 
 
 def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
         for name, unit in (("a", "MB/s"), ("b", "GB/s"))
     ]
     with pytest.raises(UserError, match="b: metric 'speed' means something else than in a"):
-        summaries.build_summary(paths)
+        summary.build_summary(paths)
 
 
 def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
@@ -304,5 +304,5 @@ def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
     record = make_record(work={})
     for timed, warnings in ((steady, None), (slow, "steps are steady only from 10 on")):
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
-        told = summaries.summarise_run(record, samples)["warnings"]
+        told = summary.summarise_run(record, samples)["warnings"]
         assert told is None if warnings is None else warnings in told

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.errors import UserError
-from scalesweep.keptsummary import keep_summary
-from scalesweep.record import RECORD, SAMPLES
-from scalesweep.summaries import MANY, build_summary, write_summary
-from scalesweep.workers import shared_map
+from scalesweep.core.errors import UserError
+from scalesweep.core.parallel import shared_map
+from scalesweep.core.record import RECORD, SAMPLES
+from scalesweep.tables.summary import MANY, build_summary, write_summary
+from scalesweep.tables.summary_cache import keep_summary
 from tests.unit.test_summaries import times, write_run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))

@@ -13,13 +13,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from scalesweep import stats
-from scalesweep.axes import series_parameters
-from scalesweep.errors import UserError
-from scalesweep.record import write_record
-from scalesweep.summaries import build_summary
-from scalesweep.tablefiles import remove_stale, write_tables
-from scalesweep.tables import make_tables
+from scalesweep.analysis import stats
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.table_io import remove_stale, write_tables
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import write_record
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
 
 ROOT = Path(__file__).resolve().parents[2]
 

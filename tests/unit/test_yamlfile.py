@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scalesweep.errors import UserError
-from scalesweep.expressions import Expression
-from scalesweep.yamlfile import load_yaml
+from scalesweep.config.expressions import Expression
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError
 
 Write = Callable[[str], Path]
 

@@ -17,12 +17,12 @@ import pytest
 import yaml
 from snakemake.cli import parse_config
 
-import scalesweep.benchmark
-import scalesweep.site
-from scalesweep.campaign import load_campaign
-from scalesweep.errors import UserError
-from scalesweep.prepare import _check_names, prepare
-from scalesweep.workflow import report_command
+import scalesweep.config.benchmark
+import scalesweep.config.site
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.smk.report_command import report_command
+from scalesweep.smk.startup import _check_names, prepare
 from tests.conftest import ROOT, Project, make_project
 from tests.unit.test_report import bare
 
@@ -222,8 +222,9 @@ def test_what_is_refused_is_refused_by_name(
     (tmp_path / "config" / "sites").mkdir(parents=True)
     (tmp_path / "workflow" / "benchmarks").mkdir(parents=True)
     write_hostile(Project(tmp_path), {**CAMPAIGN, **campaign}, {**SITE, **site})
-    monkeypatch.setattr(scalesweep.benchmark, "BENCHMARKS", tmp_path / "workflow" / "benchmarks")
-    monkeypatch.setattr(scalesweep.site, "SITES", tmp_path / "config" / "sites")
+    benchmarks = tmp_path / "workflow" / "benchmarks"
+    monkeypatch.setattr(scalesweep.config.benchmark, "BENCHMARKS", benchmarks)
+    monkeypatch.setattr(scalesweep.config.site, "SITES", tmp_path / "config" / "sites")
     monkeypatch.chdir(tmp_path)
     before = set(files(tmp_path))
     with pytest.raises(UserError) as caught:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.yamlfile import check_schema
+from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.report.visits import NEEDED, check_report, chromium
 

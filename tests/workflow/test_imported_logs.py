@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.yamlfile import check_schema
+from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.unit import fake_logs as fake
 from tests.unit import fake_mllog as mllog

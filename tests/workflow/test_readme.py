@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.yamlfile import check_schema
+from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import ROOT
 from tests.report.visits import NEEDED, check_report, chromium
 from tests.slurm.cluster import missing_packages

@@ -9,7 +9,7 @@ import pytest
 from docutils.core import publish_parts
 from snakemake.io import apply_wildcards
 
-from scalesweep.snakereport import FigureTexts
+from scalesweep.smk.report_labels import FigureTexts
 from tests.conftest import Project
 
 CAMPAIGN = """

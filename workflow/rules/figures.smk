@@ -1,5 +1,5 @@
 # Figures of every experiment: SVG for the report, PDF and PNG for papers and slides.
-from scalesweep.snakereport import FigureTexts
+from scalesweep.smk.report_labels import FigureTexts
 
 
 localrules:

@@ -1,5 +1,5 @@
 # One job per pending run. The launcher writes record.json last, or failure.json with the cause.
-from scalesweep.scheduling import but_records, in_turn, look_again, next_jobs
+from scalesweep.smk.scheduler import but_records, in_turn, look_again, next_jobs
 from snakemake.jobs import Job as SnakemakeJob
 
 SnakemakeJob.cleanup = but_records(SnakemakeJob.cleanup)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
-from scalesweep.presentation import counted
-from scalesweep.slurm.accounting import collect
-from scalesweep.study import read_plan
+from scalesweep.core.formatting import counted
+from scalesweep.experiment.results import read_plan
+from scalesweep.slurm.job_table import collect
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaignargs import add_campaign, campaign_of
-from scalesweep.cli import run_main
-from scalesweep.errors import UserError
-from scalesweep.record import RECORD, read_failure
-from scalesweep.slurm.submission import Submission
-from scalesweep.store import scan
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import RECORD, read_failure
+from scalesweep.planning.run_state import scan
+from scalesweep.planning.submission import Submission
+from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.cli import run_main
 
 SHORTEST_S, LONGEST_S = 2.0, 30.0
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaignargs import add_campaign, campaign_of
-from scalesweep.cli import run_main
-from scalesweep.comparing.command import compare
-from scalesweep.comparing.sides import read_sides
+from scalesweep.compare.inputs import read_sides
+from scalesweep.compare.run import compare
+from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
+from scalesweep.experiment.results import load_results, read_plan
 from scalesweep.figures import write_figures
-from scalesweep.study import load_study, read_plan
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
     args = parser.parse_args()
     plan = read_plan(args.plan)
-    studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
+    studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)

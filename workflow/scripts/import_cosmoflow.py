@@ -5,10 +5,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
-from scalesweep.errors import UserError
-from scalesweep.importers.command import arguments, deliver
+from scalesweep.core.errors import UserError
+from scalesweep.importers.cli import arguments, deliver
 from scalesweep.importers.cosmoflow import RULES, read_tree
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
-from scalesweep.importers.command import arguments, deliver
-from scalesweep.importers.logfiles import RULES, read_source
+from scalesweep.importers.cli import arguments, deliver
+from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scalesweep.cli import run_main
-from scalesweep.launch import launch
-from scalesweep.orders import read_order
+from scalesweep.compute.job_spec import read_order
+from scalesweep.compute.launcher import launch
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

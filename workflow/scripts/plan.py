@@ -8,17 +8,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaignargs import add_campaign, campaign_of
-from scalesweep.cli import run_main
-from scalesweep.errors import UserError
-from scalesweep.estimates import Estimates
-from scalesweep.made import forget_made
-from scalesweep.plan import build_plan, kept_profiles, stamp_state, write_plan
-from scalesweep.plantext import plan_text
-from scalesweep.reread import leave_stale, stale_runs
-from scalesweep.slurm.accounting import read_jobs
-from scalesweep.slurm.requests import shapes_for
-from scalesweep.store import scan
+from scalesweep.core.errors import UserError
+from scalesweep.planning.artifacts import forget_made
+from scalesweep.planning.job_requests import shapes_for
+from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.reextract import leave_stale, stale_runs
+from scalesweep.planning.run_state import scan
+from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.slurm.job_table import read_jobs
+from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
-from scalesweep.made import note_made
-from scalesweep.report import render_report, write_report
-from scalesweep.study import load_study, read_plan
-from scalesweep.tablefiles import read_table
+from scalesweep.analysis.table_io import read_table
+from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.planning.artifacts import note_made
+from scalesweep.report.page import render_report, write_report
+from scalesweep.smk.cli import run_main
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     args = parser.parse_args()
     plan = read_plan(args.plan)
     summary = read_table(args.summary)
-    studies = [load_study(entry, args.tables) for entry in plan["experiments"]]
+    studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)
     html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
     write_report(html, args.out)

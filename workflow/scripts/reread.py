@@ -6,11 +6,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.campaignargs import add_campaign, campaign_of
-from scalesweep.cli import run_main
-from scalesweep.errors import UserError
-from scalesweep.reread import MARKERS, reread, stale_runs
-from scalesweep.store import scan
+from scalesweep.core.errors import UserError
+from scalesweep.planning.reextract import MARKERS, reread, stale_runs
+from scalesweep.planning.run_state import scan
+from scalesweep.smk.campaign_args import add_campaign, campaign_of
+from scalesweep.smk.cli import run_main
 
 SHOWN = 10
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.cli import run_main
-from scalesweep.errors import UserError
-from scalesweep.keptsummary import keep_summary
-from scalesweep.record import RECORD
-from scalesweep.store import set_aside, tell_set_aside
-from scalesweep.study import read_plan
-from scalesweep.summaries import build_summary, write_summary
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import RECORD
+from scalesweep.experiment.results import read_plan
+from scalesweep.planning.run_state import set_aside, tell_set_aside
+from scalesweep.smk.cli import run_main
+from scalesweep.tables.summary import build_summary, write_summary
+from scalesweep.tables.summary_cache import keep_summary
 
 
 def main() -> None:

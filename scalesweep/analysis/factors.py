@@ -1,0 +1,94 @@
+"""Which varying parameters are directions of a study, and which only follow others."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scalesweep.core.files import canonical_json
+
+Points = Sequence[Mapping[str, Any]]
+
+
+def planned_points(experiment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Every planned point of an experiment once."""
+    return [run["point"] for run in experiment["runs"] if not run.get("repeat")]
+
+
+def most_values(points: Points, given: Sequence[str], name: str) -> int:
+    """The most values that ``name`` takes among points that agree in ``given``."""
+    values: dict[str, set[str]] = {}
+    for point in points:
+        key = canonical_json([point.get(other) for other in given])
+        values.setdefault(key, set()).add(canonical_json(point.get(name)))
+    return max(map(len, values.values()), default=0)
+
+
+def determined(leader: str, follower: str, points: Points) -> bool:
+    """Whether every value of ``leader`` comes with one value of ``follower`` in all points."""
+    return most_values(points, [leader], follower) <= 1
+
+
+def series_parameters(experiment: Mapping[str, Any]) -> list[str]:
+    """Varying parameters whose values tell one scaling series from another.
+
+    ``experiment`` is an entry of the plan. All but what the runs scale over (``scale``: the
+    ranks, or the devices) and those that follow it: a parameter with one value per rank count (a
+    batch size or a share of the samples linked to the ranks) changes along a series. In strong
+    scaling neither do the parameters that set the amount of work (``work`` in the plan) tell
+    series apart; the samples in all do. Those that make up the scale (ranks and devices per rank)
+    do so only where one series would else hold two ways to the same number of devices.
+    """
+    scale, parts = experiment["scale"], set(experiment["scale_parameters"])
+    points = planned_points(experiment)
+    work = experiment["work"] if experiment["scaling"] == "strong" else ()
+    names = [
+        name
+        for name in experiment["axes"]
+        if name not in {scale, *work, *parts} and most_values(points, [scale], name) > 1
+    ]
+    return names + _splits(experiment, points, names)
+
+
+def _splits(experiment: Mapping[str, Any], points: Points, names: Sequence[str]) -> list[str]:
+    """Parts of the scale, other than ranks, that ``scale`` and ``names`` leave open."""
+    scale = experiment["scale"]
+    return [
+        part
+        for part in experiment["scale_parameters"]
+        if part not in ("ranks", scale)
+        and part in experiment["axes"]
+        and most_values(points, [scale, *names], part) > 1
+    ]
+
+
+def fold_axes(experiment: Mapping[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
+    """Split the varying parameters into independent ones and those that only follow them.
+
+    Linked parameters (a model with its image size; a batch size set per rank count) are one
+    direction of a study, not two: drawn apart they would give a grid that is nearly empty.
+    Of two that determine each other the first leads, and the scale always leads. The parts of the
+    scale (ranks and devices per rank) follow it, but for what it leaves open.
+    """
+    scale = experiment["scale"]
+    points = planned_points(experiment)
+    parts = set(experiment["scale_parameters"]) - {scale}
+    axes = [name for name in experiment["axes"] if name not in parts]
+    order = sorted(axes, key=lambda name: name != scale)
+    follows: dict[str, str] = {}
+    for i, name in enumerate(order):
+        if name == scale:
+            continue
+        for j, other in enumerate(order):
+            if other == name or other in follows or not determined(other, name, points):
+                continue
+            if j < i or not determined(name, other, points):
+                follows[name] = other
+                break
+    leaders = [name for name in order if name not in follows]
+    leaders += _splits(experiment, points, [name for name in leaders if name != scale])
+    followers: dict[str, list[str]] = {name: [] for name in leaders}
+    for name, first in follows.items():
+        leader = first
+        while leader in follows:
+            leader = follows[leader]
+        followers[leader].append(name)
+    return leaders, followers

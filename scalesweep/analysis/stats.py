@@ -1,0 +1,337 @@
+"""Statistics of repeated timings: moments, intervals, outliers and steady state.
+
+Pure functions on NumPy arrays. Values must be finite: a caller drops what is missing first, so
+that missing never turns into a number here. Results that do not exist (the spread of one
+repeat, a ratio of values that are not positive) are NaN, never 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scalesweep.core.errors import UserError
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+SEED = 20_200_806
+
+# A percentile bootstrap of few values is too short: simulated on normal data it covers 85 % at
+# n = 6, 90 % at n = 10 and 93 % at n = 20 (and never more than 1 - 2^(1 - n)), where Student's t
+# covers 95 %. tests/unit/test_stats.py measures both.
+BOOTSTRAP_FROM = 20
+
+# Median absolute deviation of a normal distribution times this is its standard deviation.
+MAD_TO_STD = 1.4826
+# The same for the mean absolute deviation, sqrt(pi / 2).
+MEAN_AD_TO_STD = 1.253314
+OUTLIER_SCORE = 3.5
+OUTLIER_FROM = 5
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval in the unit of its data; NaN bounds with method ``none``."""
+
+    low: float
+    high: float
+    method: str  # none | t-log | t | bootstrap
+
+
+@dataclass(frozen=True, slots=True)
+class LogError:
+    """Standard error of a logarithm, and its degrees of freedom."""
+
+    error: float
+    degrees: float
+
+
+MISSING = Interval(np.nan, np.nan, "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """A value far from the median of its peers, with the reason in words."""
+
+    name: str
+    value: float
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """Where a series becomes steady, beside the warm-up that was declared.
+
+    ``detected`` is the index of the first steady value, or None if the series is too short to
+    tell; ``agrees`` is False if warm-up seems to reach beyond the declared count or the values
+    still drift at the end; ``message`` says so in words and is empty otherwise.
+    """
+
+    declared: int
+    detected: int | None
+    drifting: bool
+    agrees: bool
+    message: str
+
+
+def _finite(values: ArrayLike, what: str = "values") -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite; drop missing ones first")
+    return array
+
+
+def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
+    """Mean and standard deviation (ddof 0) over all entries of ``values[..., epoch, rank]``.
+
+    NaN for both if there are none. ddof 0 because the epochs and ranks of a run are all there
+    are, as in the published study (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb).
+    """
+    array = _finite(values)
+    if array.size == 0:
+        return np.nan, np.nan
+    flat = array.reshape(*array.shape[:-2], -1)
+    return flat.mean(axis=-1), flat.std(axis=-1)
+
+
+def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = None) -> Any:
+    """Standard deviation (ddof 0) of the union of groups, from their means and deviations.
+
+    The groups' own variance plus the variance of their means, weighted with ``counts`` (equal
+    if None). With one group it is that group's own. NaN without groups. The groups lie along the
+    last axis, which goes.
+    """
+    mean, std = _finite(means, "means"), _finite(stds, "stds")
+    if mean.shape[-1] == 0:
+        return np.full(mean.shape[:-1], np.nan)[()]
+    if mean.shape[-1] == 1:
+        return std[..., 0]
+    weight = np.ones_like(mean) if counts is None else _finite(counts, "counts")
+    centre = np.average(mean, axis=-1, weights=weight, keepdims=True)
+    return np.sqrt(np.average(std**2 + (mean - centre) ** 2, axis=-1, weights=weight))
+
+
+def coefficient_of_variation(values: ArrayLike) -> Any:
+    """Sample standard deviation (ddof 1) over the absolute mean; NaN for one value or mean 0.
+
+    Of the values along the last axis, which goes.
+    """
+    array = _finite(values)
+    if array.shape[-1] < 2:
+        return np.full(array.shape[:-1], np.nan)[()]
+    mean = array.mean(axis=-1)
+    return array.std(axis=-1, ddof=1) / np.abs(np.where(mean == 0, np.nan, mean))
+
+
+@lru_cache(maxsize=16)
+def _weights(n: int, stream: int) -> Floats:
+    """Share of each of ``n`` values in each resample: [resample, value], the same every time.
+
+    Drawing n of n with replacement is a multinomial count, and a mean of a resample is then a
+    product with this matrix, which serves every quantity of every point with n repeats.
+    """
+    generator = np.random.default_rng((SEED, n, stream))
+    counts = generator.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    return np.asarray(counts / n, dtype=np.float64)
+
+
+def _percentiles(resampled: Floats) -> Interval:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return Interval(float(low), float(high), "bootstrap")
+
+
+def t_quantile(degrees: float, among: int = 1) -> float:
+    """Half width of a 95 % interval in standard errors, by Student's t.
+
+    Of the one chosen ``among`` several: so wide that all of them hold in 95 % (Bonferroni).
+    """
+    # The quantile function behind scipy.stats.t.ppf. scipy.stats takes most of a second to import,
+    # and this a fifth, which a summary has no use for.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 1 - (1 - CONFIDENCE) / 2 / among))
+
+
+def mean_interval(values: ArrayLike) -> Interval:
+    """95 % confidence interval of the mean of ``values[repeat]``.
+
+    One value: missing. Fewer than 20: Student's t, on the logarithm for positive data, centred
+    on the logarithm of the arithmetic mean, so that the interval is positive and holds the
+    mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
+    """
+    array = _finite(values).reshape(1, -1)
+    if array.size < 2:
+        return MISSING
+    ((low, high),) = mean_bounds(array).tolist()
+    method = "t-log" if (array > 0).all() else "t"
+    return Interval(low, high, "bootstrap" if array.size >= BOOTSTRAP_FROM else method)
+
+
+def mean_bounds(values: ArrayLike) -> Floats:
+    """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
+    array = _finite(values)
+    rows, n = array.shape
+    if n < 2:
+        return np.full((rows, 2), np.nan)
+    if n >= BOOTSTRAP_FROM:
+        resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
+        return np.array([(one.low, one.high) for one in resampled]).reshape(rows, 2)
+    bounds = np.empty((rows, 2))
+    means = array.mean(axis=1)
+    quantile, root = t_quantile(n - 1), np.sqrt(n)
+    positive = (array > 0).all(axis=1)
+    factor = np.exp(quantile * np.log(array[positive]).std(axis=1, ddof=1) / root)
+    bounds[positive] = np.stack([means[positive] / factor, means[positive] * factor], axis=1)
+    half = quantile * array[~positive].std(axis=1, ddof=1) / root
+    bounds[~positive] = np.stack([means[~positive] - half, means[~positive] + half], axis=1)
+    return bounds
+
+
+def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 1.0) -> Interval:
+    """95 % confidence interval of ``scale * mean(numerator) / mean(denominator)``.
+
+    For speedup and efficiency; the two samples are independent repeats. With 20 values or more
+    on both sides both are resampled; otherwise Welch's t on the logarithms (degrees of freedom
+    after Welch and Satterthwaite). Missing if a side has one value only, because its spread is
+    unknown, or if a value is not positive.
+    """
+    top, bottom = _finite(numerator).reshape(-1), _finite(denominator).reshape(-1)
+    if min(top.size, bottom.size) < 2 or (top <= 0).any() or (bottom <= 0).any():
+        return MISSING
+    if min(top.size, bottom.size) >= BOOTSTRAP_FROM:
+        # Two streams: the same draws on both sides would cancel where the sizes are equal.
+        return _percentiles(
+            scale * (_weights(top.size, 0) @ top) / (_weights(bottom.size, 1) @ bottom)
+        )
+    ratio = scale * float(top.mean()) / float(bottom.mean())
+    error = log_ratio_error(top, bottom)
+    factor = float(np.exp(t_quantile(error.degrees) * error.error)) if error.error else 1.0
+    return Interval(ratio / factor, ratio * factor, "t-log")
+
+
+def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
+    """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
+
+    Of two samples of two positive values or more. Degrees of freedom after Welch and Satterthwaite;
+    infinite where neither side has any spread.
+    """
+    var_top = float(np.log(top).var(ddof=1)) / top.size
+    var_bottom = float(np.log(bottom).var(ddof=1)) / bottom.size
+    total = var_top + var_bottom
+    if total == 0:
+        return LogError(0.0, np.inf)
+    # Divided before squaring: squares of tiny variances would vanish.
+    share_top, share_bottom = var_top / total, var_bottom / total
+    degrees = 1 / (share_top**2 / (top.size - 1) + share_bottom**2 / (bottom.size - 1))
+    return LogError(float(np.sqrt(total)), degrees)
+
+
+def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:
+    """MLPerf's result of several runs: the mean of ``values`` without the best and the worst.
+
+    One run that was not finished counts as the worst. NaN if more were not finished, or if there
+    are fewer than three runs (MLPerf training rules, "Benchmark Results").
+    """
+    array = np.sort(_finite(values).reshape(-1))
+    if unfinished > 1 or array.size + unfinished < 3:
+        return np.nan
+    return float(array[1 : array.size - 1 + unfinished].mean())
+
+
+def outliers(values: ArrayLike, names: Sequence[str]) -> list[Outlier]:
+    """Values whose modified z-score exceeds 3.5, named; nothing is dropped.
+
+    Score = |x - median| / (1.4826 MAD) (Iglewicz and Hoaglin, 1993, with their threshold), or
+    over 1.2533 times the mean absolute deviation where more than half of the values are equal.
+    Fewer than 5 values say nothing about what is far, so none is named.
+    """
+    array = _finite(values).reshape(-1)
+    if len(names) != array.size:
+        raise ValueError(f"{array.size} values but {len(names)} names")
+    if array.size < OUTLIER_FROM:
+        return []
+    centre = float(np.median(array))
+    distance = np.abs(array - centre)
+    spread = MAD_TO_STD * float(np.median(distance))
+    if spread == 0:
+        spread = MEAN_AD_TO_STD * float(distance.mean())
+    if spread == 0:
+        return []
+    found = []
+    for name, value, score in zip(names, array.tolist(), (distance / spread).tolist(), strict=True):
+        if score > OUTLIER_SCORE:
+            side = "above" if value > centre else "below"
+            reason = (
+                f"{value:.6g} lies {score:.1f} robust standard deviations {side} "
+                f"the median {centre:.6g} of {array.size}"
+            )
+            found.append(Outlier(name, value, score, reason))
+    return found
+
+
+def _drifts(series: Floats, tolerance: float) -> bool:
+    """Whether a series still rises or falls: Mann and Kendall's trend test at 1 %, and the
+    medians of its first and last third differ by more than ``tolerance`` of the median.
+    """
+    if series.size < 10:
+        return False
+    third = series.size // 3
+    change = abs(float(np.median(series[-third:]) - np.median(series[:third])))
+    if change <= tolerance * abs(float(np.median(series))):
+        return False
+    # Blocks keep the pairwise comparison small and average the noise of single steps.
+    blocks = np.array([block.mean() for block in np.array_split(series, min(series.size, 100))])
+    n = blocks.size
+    score = float(np.sign(blocks[None, :] - blocks[:, None])[np.triu_indices(n, 1)].sum())
+    deviation = np.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return bool(abs(score) / deviation > 2.576)
+
+
+def steady_state(
+    series: ArrayLike, declared: int, tolerance: float = 0.05, width: float = 5.0
+) -> SteadyState:
+    """Compare a declared warm-up count with where ``series`` becomes steady.
+
+    ``series`` holds times per step or epoch, [step] or [step, rank] (then the median over the
+    ranks counts), the warm-up included; ``declared`` leading values are dropped by declaration.
+    Steady is what lies within ``width`` robust standard deviations, or ``tolerance`` of the
+    value if that is more, around the median of the second half, together with the median of the
+    five values that follow. Dropping more than needed is no disagreement.
+    Raises UserError if the declared warm-up leaves nothing.
+    """
+    array: NDArray[Any] = _finite(series)
+    if array.ndim == 2:
+        array = np.median(array, axis=1)
+    n = array.size
+    if declared < 0:
+        raise ValueError("declared must not be negative")
+    if declared >= n:
+        raise UserError(f"a warm-up of {declared} leaves nothing of {n} values")
+    if n < 4:
+        return SteadyState(declared, None, False, True, "")
+    tail = array[n - max(3, n // 2) :]
+    centre = float(np.median(tail))
+    band = max(
+        width * MAD_TO_STD * float(np.median(np.abs(tail - centre))), tolerance * abs(centre)
+    )
+    detected = n
+    for index in range(n):
+        here, ahead = array[index], sorted(array[index : index + 5].tolist())
+        middle = (ahead[len(ahead) // 2] + ahead[(len(ahead) - 1) // 2]) / 2
+        if abs(here - centre) <= band and abs(middle - centre) <= band:
+            detected = index
+            break
+    drifting = detected == n or _drifts(array[detected:], tolerance)
+    message = ""
+    if detected > declared:
+        message = f"warm-up declared: {declared}, but values are steady only from {detected} on"
+    if drifting:
+        message = f"values still drift after the declared warm-up of {declared}"
+    return SteadyState(declared, detected, drifting, not message, message)

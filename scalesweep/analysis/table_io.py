@@ -1,0 +1,145 @@
+"""Writing summaries and tables: Parquet with units in its schema, CSV in full precision."""
+
+import json
+import math
+import os
+import re
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
+
+TABLES = (
+    "runs",
+    "points",
+    "scaling",
+    "threads",
+    "comparisons",
+    "best",
+    "sites",
+    "epochs",
+    "accuracy",
+    "phases",
+    "power",
+    "functions",
+    "score",
+    "ranks",
+)
+SUFFIXES = (".csv", ".parquet", ".tex")
+
+
+def _write_by_rename(path: Path, write: Callable[[Path], object]) -> None:
+    """Readers see the old file or the new, never a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # of a full disk the system names no file
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same columns without ``attrs``, of which pandas makes a copy for each column taken."""
+    bare = frame.copy(deep=False)
+    bare.attrs = {}
+    return bare
+
+
+def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[str, str]]) -> None:
+    """Write ``frame`` as Parquet, by rename, keeping its ``attrs`` (pandas reads them back).
+
+    ``fields`` maps columns to text kept as metadata of that column in the file's schema.
+    """
+    table = pa.Table.from_pandas(without_attrs(frame), preserve_index=False)
+    schema = pa.schema(
+        [field.with_metadata(dict(fields.get(field.name, {}))) for field in table.schema]
+    )
+    attrs = json.dumps(frame.attrs).encode()
+    metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
+    table = table.cast(schema.with_metadata(metadata))
+    _write_by_rename(path, lambda target: pq.write_table(table, target, compression="zstd"))
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a summary or table; raises UserError if it is not there or not whole."""
+    try:
+        return pd.read_parquet(path)
+    except Exception as error:  # of Thrift, JSON, pandas and the file system, by what is damaged
+        raise UserError(f"{path}: not a readable table ({error})") from None
+
+
+def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> list[Path]:
+    """Write ``{experiment: {table: frame}}`` to ``out/<experiment>/<table>.csv`` and ``.parquet``.
+
+    CSV numbers have all their digits; Parquet columns carry label, unit, better and scope as
+    metadata. Returns the files. Raises UserError for a name that no folder can have.
+    """
+    written = []
+    for experiment, frames in tables.items():
+        if not re.fullmatch(r"[\w.-]+", experiment) or experiment.startswith("."):
+            raise UserError(f"experiment {experiment!r} cannot name a folder")
+        for name, frame in frames.items():
+            stem = out / experiment / name
+            parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
+            write_parquet(frame, parquet, frame.attrs.get("units", {}))
+            _write_csv(frame, csv)
+            written += [parquet, csv]
+    return written
+
+
+def remove_stale(out: Path, kept: Iterable[Path]) -> None:
+    """Remove tables that are not ``kept``, and folders that are empty then; nothing else."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = set(kept)
+    for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
+        for path in [folder / f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]:
+            if path not in kept:
+                path.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+    _write_by_rename(path, lambda target: frame.to_csv(target, index=False))
+
+
+# What NumPy and zipfile raise for files that are not of arrays.
+NOT_ARRAYS = (
+    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def typed_values(values: Sequence[Any], empty: type = str) -> Any:
+    """A column of one type: bool, int, float or text, with None as missing.
+
+    Lists, and values of several types, become compact JSON text, each of them. ``empty`` is
+    the type where all are missing.
+    """
+    kinds = {type(value) for value in values if value is not None} or {empty}
+    complete = None not in values
+    if kinds == {bool}:
+        return np.array(values, bool) if complete else pd.array(list(values), dtype="boolean")
+    if kinds == {int} and all(v is None or -(2**63) <= v < 2**63 for v in values):
+        return np.array(values, np.int64) if complete else pd.array(list(values), dtype="Int64")
+    if kinds <= {int, float}:
+        return np.array([math.nan if v is None else v for v in values], np.float64)
+    if kinds - {str}:
+        values = [None if v is None else canonical_json(v) for v in values]
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result

@@ -1,0 +1,143 @@
+"""Whether two sides ran on the same machine with the same software, and where they did not."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scalesweep.compare.inputs import Side
+from scalesweep.compare.matching import Pair
+from scalesweep.core.formatting import counted, listed
+from scalesweep.tables.provenance import RunFacts
+
+MACHINE, SOFTWARE, CODE, SETTINGS, HOSTS = "machine", "software", "code", "variables", "hosts"
+NOT_RECORDED = "not recorded"
+MAX_VALUES = 4
+
+# Of the host of the launcher; the hardware of all hosts says the same with more detail.
+_NODE = ("CPU", "cores", "governor", "memory", "GPUs")
+_MACHINE = (*_NODE, "kernel", "GPU")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+
+# Fact -> value -> number of runs.
+_Values = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact that is not the same on both sides; ``known``: both sides have recorded it."""
+
+    kind: str
+    fact: str
+    base: str
+    new: str
+    known: bool
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What differs around the runs that are compared."""
+
+    differences: list[Difference]
+    alike: int  # facts that are the same
+    shared: int  # runs that both sides have, which are one and the same
+    sources: dict[str, list[str]]  # base, new -> sources of its compared runs
+
+    def of(self, *kinds: str, known: bool = True) -> list[Difference]:
+        """The differences of some kinds."""
+        return [one for one in self.differences if one.kind in kinds and one.known == known]
+
+
+def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
+    """Compare where and with what the runs of joined points ran."""
+    joined = list(pairs)
+    rows = {
+        "base": [row for pair in joined if pair.base for row in pair.base.rows],
+        "new": [row for pair in joined if pair.new for row in pair.new.rows],
+    }
+    sides = {"base": base, "new": new}
+    told = {role: side.facts(rows[role]) for role, side in sides.items()}
+    total = {role: len(set(rows[role])) for role in rows}
+    kinds: dict[str, str] = {}
+    values = {role: _values(told[role], total[role], kinds) for role in told}
+    differences, alike = [], 0
+    for fact, kind in kinds.items():
+        mine, theirs = (
+            values[role].get(fact, {NOT_RECORDED: total[role]}) for role in ("base", "new")
+        )
+        if mine.keys() == theirs.keys():
+            alike += 1
+            continue
+        known = {NOT_RECORDED} not in (mine.keys(), theirs.keys())
+        differences.append(Difference(kind, fact, _words(mine), _words(theirs), known))
+    differences += _hosts(told["base"], told["new"])
+    order = (MACHINE, HOSTS, SOFTWARE, CODE, SETTINGS)
+    differences.sort(key=lambda one: (order.index(one.kind), not one.known))
+    sources = {
+        role: sorted({side.runs[row].source for row in rows[role]}) for role, side in sides.items()
+    }
+    return Surroundings(differences, alike, _shared(sides, rows), sources)
+
+
+def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Values:
+    """Every fact of these runs with its values; notes the kind of each fact in ``kinds``."""
+    found: _Values = {}
+    for run in runs:
+        told: dict[str, dict[str, None]] = {}
+        for facts, _ in run.hardware:
+            for name, value in facts:
+                kinds.setdefault(name, MACHINE)
+                told.setdefault(name, {})[value] = None
+        for name, value in run.environment:
+            if run.hardware and name in _NODE:
+                continue
+            kinds.setdefault(name, _kind(name))
+            told.setdefault(name, {})[value] = None
+        for name, several in told.items():
+            for value in several:
+                values = found.setdefault(name, {})
+                values[value] = values.get(value, 0) + 1
+    for values in found.values():
+        # A run on unlike hosts counts for each of their values.
+        if (lacking := total - sum(values.values())) > 0:
+            values[NOT_RECORDED] = lacking
+    return found
+
+
+def _kind(name: str) -> str:
+    if name in _MACHINE:
+        return MACHINE
+    if name == "git commit":
+        return CODE
+    return SETTINGS if _VARIABLE.fullmatch(name) else SOFTWARE
+
+
+def _hosts(base: Iterable[RunFacts], new: Iterable[RunFacts]) -> list[Difference]:
+    """Other hosts matter where none is common: jobs of a cluster are never on the same ones."""
+    mine, theirs = ({host: None for run in runs for host in run.hosts} for runs in (base, new))
+    if mine.keys() & theirs.keys() or not (mine or theirs):
+        return []
+    known = bool(mine and theirs)
+    return [Difference(HOSTS, "hosts", _host_words(mine), _host_words(theirs), known)]
+
+
+def _host_words(names: Iterable[str]) -> str:
+    named = sorted(names)
+    if not named:
+        return NOT_RECORDED
+    return f"{counted(len(named), 'host')}: {listed(named, MAX_VALUES)}"
+
+
+def _words(values: dict[str, int]) -> str:
+    if len(values) == 1:
+        return next(iter(values))
+    ranked = sorted(values.items(), key=lambda item: -item[1])
+    return listed([f"{value} ({counted(n, 'run')})" for value, n in ranked], MAX_VALUES)
+
+
+def _shared(sides: dict[str, Side], rows: dict[str, list[int]]) -> int:
+    """Runs that stand on both sides: the same id, begun at the same moment."""
+    names = [
+        {(sides[role].runs[row].run_id, sides[role].runs[row].started) for row in rows[role]}
+        for role in ("base", "new")
+    ]
+    return len({name for name in names[0] & names[1] if name[1] not in ("", "None")})

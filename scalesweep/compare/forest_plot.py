@@ -1,0 +1,137 @@
+"""Figure of the ratios: a dot and its interval for each point, on a logarithmic axis."""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from scalesweep.compare.significance import IMPROVED, UNCLEAR, WORSE, Change
+from scalesweep.core.formatting import PHASES, counted, number, shorten
+from scalesweep.figures.files import svg_text
+from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, RC, WIDE, Drawing, heading
+from scalesweep.figures.svg import tidy_svg
+
+MAX_DOTS = 40
+# A few repeats may have intervals of a hundredfold, which must not hide all others: beside the
+# ratios the axis shows so many times their spread, or so many times the usual half of an interval.
+_ROOM, _USUAL = 2.5, 1.5
+_LABEL = 58
+_LOOKS = {IMPROVED: (BLUE, "^"), WORSE: (ORANGE, "v"), UNCLEAR: (FAINT, "o")}
+_STEPS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+
+
+def forest(found: Sequence[Change], labels: Sequence[str], name: str) -> tuple[Drawing, str] | None:
+    """The drawing of the ratios of one metric and phase, and its SVG; None without a ratio.
+
+    ``labels`` name the points, in the order of ``found``. Of more than 40 points those whose
+    intervals lie farthest from 1 are drawn, in their order.
+    """
+    there = [(one, label) for one, label in zip(found, labels, strict=True) if one.ratio > 0]
+    if not there:
+        return None
+    ranked = sorted(range(len(there)), key=lambda i: _clearance(there[i][0]), reverse=True)
+    shown = [there[i] for i in sorted(ranked[:MAX_DOTS])]
+    with mpl.rc_context(cast(Any, RC)):
+        drawing = _draw(shown, len(there), name)
+        svg = svg_text(drawing.figure)
+    return drawing, tidy_svg(svg, f"{name}-", drawing.alt)
+
+
+def _clearance(one: Change) -> float:
+    """How far the nearer end of an interval lies from 1, on the logarithm; less where it holds 1,
+    and least without one."""
+    if math.isnan(one.low):
+        return -math.inf
+    return max(math.log(one.low), -math.log(one.high))
+
+
+def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
+    first = shown[0][0]
+    sources = {one.pair.source for one, _ in shown}
+    mark = f" ({first.pair.source})" if len(sources) == 1 and sources != {"measured"} else ""
+    head = f"{first.quantity.label}, {PHASES[first.phase]}: new over base{mark}"
+    figure = Figure(figsize=(WIDE, 1.35 + 0.24 * len(shown)))
+    heading(figure, head)
+    ax = figure.subplots()
+    low, high = _range([one for one, _ in shown])
+    for place, (one, _) in enumerate(shown):
+        _dot(ax, place, one, (low, high))
+    ax.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (1, 2)))
+    _ratio_axis(ax, low, high)
+    better = "right" if first.quantity.better == "higher" else "left"
+    ax.set_xlabel(f"Ratio of the means, new / base ({first.quantity.better} is better: {better})")
+    ax.set_yticks(range(len(shown)), [shorten(label, _LABEL) for _, label in shown])
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.grid(axis="y", visible=False)
+    kinds = [verdict for verdict in _LOOKS if any(one.verdict == verdict for one, _ in shown)]
+    handles = [
+        Line2D([], [], linestyle="none", color=_LOOKS[v][0], marker=_LOOKS[v][1], label=v)
+        for v in kinds
+    ]
+    figure.legend(handles=handles, loc="outside lower right", ncols=len(handles))
+    told = ", ".join(f"{sum(o.verdict == v for o, _ in shown)} {v}" for v in kinds)
+    text = (
+        "Lines: 95 % interval of the ratio of the means; none where a side has one repeat; an "
+        "arrow: it goes on. Dotted: no difference. Each interval is for its point alone."
+    )
+    if of > len(shown):
+        text += (
+            f" Drawn are the {len(shown)} points of {of:,} whose intervals lie farthest from 1; "
+            f"{counted(of - len(shown), 'more point')} only in the tables."
+        )
+    ratios = [one.ratio for one, _ in shown]
+    alt = (
+        f"{head}: {counted(len(shown), 'point')}, {told}; ratios from {number(min(ratios))} to "
+        f"{number(max(ratios))}. The table of points has the numbers."
+    )
+    return Drawing(name, head, text, alt, figure)
+
+
+def _dot(ax: Axes, place: int, one: Change, span: tuple[float, float]) -> None:
+    colour, marker = _LOOKS[one.verdict]
+    if not math.isnan(one.low):
+        low, high = max(one.low, span[0]), min(one.high, span[1])
+        ax.hlines(place, low, high, color=colour, linewidth=1.5)
+        for end, beyond, arrow in ((low, one.low < low, "<"), (high, one.high > high, ">")):
+            if beyond:
+                ax.plot(end, place, color=colour, marker=arrow, markersize=4)
+    ax.plot(one.ratio, place, marker, color=colour, markersize=6, markeredgecolor="white",
+            markeredgewidth=0.5)  # fmt: skip
+
+
+def _range(shown: Sequence[Change]) -> tuple[float, float]:
+    """What the axis shows: all ratios, and of their intervals what has room."""
+    ratios = [one.ratio for one in shown] + [1.0]
+    ends = [end for one in shown for end in (one.low, one.high) if end > 0]
+    least, most = math.log(min(ratios)), math.log(max(ratios))
+    halves = [math.log(one.high / one.low) / 2 for one in shown if one.high > 0]
+    room = max(_ROOM * (most - least), _USUAL * median(halves) if halves else 0.02)
+    low = max(min([least, *map(math.log, ends)]), least - room)
+    high = min(max([most, *map(math.log, ends)]), most + room)
+    pad = max(0.04 * (high - low), 0.005)
+    return math.exp(low - pad), math.exp(high + pad)
+
+
+def _ratio_axis(ax: Axes, low: float, high: float) -> None:
+    """Logarithmic axis of ratios with plain numbers: 0.5, 0.8, 1, 1.25 ... or closer."""
+    ax.set_xscale("log")
+    ax.set_xlim(low, high)
+    decades = math.log10(high / low)
+    tens = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    if decades > 2:
+        ticks = [step * 10.0**ten for ten in tens for step in (1.0, 3.0)]
+    else:
+        ticks = sorted({step * 10.0**ten for ten in (-2, 0, 2) for step in _STEPS})
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    if len(ticks) < 4:
+        found = MaxNLocator(7, steps=[1, 2, 5, 10]).tick_values(low, high)
+        ticks = [float(tick) for tick in found if low <= tick <= high]
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))

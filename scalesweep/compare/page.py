@@ -1,0 +1,173 @@
+"""The page of a comparison: what changed, whether the sides are alike, and every number."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from scalesweep.analysis import stats
+from scalesweep.compare.environment_diff import (
+    CODE,
+    HOSTS,
+    MACHINE,
+    SETTINGS,
+    SOFTWARE,
+    Surroundings,
+)
+from scalesweep.compare.forest_plot import forest
+from scalesweep.compare.inputs import Side
+from scalesweep.compare.matching import Joined, by_experiment
+from scalesweep.compare.page_tables import (
+    MAX_ROWS,
+    alone_table,
+    count_table,
+    difference_table,
+    labels,
+    point_table,
+    version_table,
+)
+from scalesweep.compare.significance import IMPROVED, WORSE, Change, Count
+from scalesweep.core.formatting import (
+    PHASES,
+    counted,
+    listed,
+    number,
+    with_interval,
+)
+from scalesweep.report.html_assets import assets, render
+
+TEMPLATE, SCRIPTS = "compare.html.j2", ("tables.js", "compare.js")
+
+MAX_FIGURES = 6
+_KIND_WORDS = {
+    MACHINE: "The machines differ",
+    HOSTS: "No host is common to both sides",
+    SOFTWARE: "Versions of software differ",
+    CODE: "The code differs",
+    SETTINGS: "Environment variables differ",
+}
+
+
+def render_comparison(
+    base: Side,
+    new: Side,
+    found: Sequence[Change],
+    summary: Sequence[Count],
+    joined: Joined,
+    around: Surroundings,
+    unlike: Sequence[str],
+    files: Sequence[str],
+) -> str:
+    """The page as HTML; everything from plans, records and summaries is escaped.
+
+    ``unlike``: metrics that are not compared; ``files``: relative addresses of the tables.
+    """
+    main = [one for one in summary if one.main and one.phase == _steady(one, summary)]
+    groups = list(by_experiment(joined.both))
+    share = max(30, MAX_ROWS // max(len(groups), 1))
+    rows: dict[str, list[Change]] = {}
+    for change in found:
+        if change.pair.base and change.pair.new:
+            rows.setdefault(change.pair.experiment, []).append(change)
+    context = {
+        "base": base,
+        "new": new,
+        "sides": [("Base", base), ("New", new)],
+        "joined": joined,
+        "around": around,
+        "warnings": _warnings(around, base, new),
+        "sentences": [_sentence(one) for one in main],
+        "counts": count_table([one for one in summary if one.main]),
+        "more_counts": count_table([one for one in summary if not one.main]),
+        "by_chance": sum(one.by_chance for one in summary),
+        "compared": sum(one.compared for one in summary),
+        "figures": _figures(found, summary),
+        "experiments": [
+            point_table(name, pairs, rows.get(name, []), share) for name, pairs in groups
+        ],
+        "alone": [alone_table(role, joined) for role in ("base", "new")],
+        "versions": version_table(joined),
+        "assumptions": joined.assumptions,
+        "differences": difference_table(around),
+        "unlike": unlike,
+        "files": files,
+        "stats": stats,
+        "assets": assets(SCRIPTS, charts=False),
+    }
+    filters = {"when": lambda text: str(text or "–").replace("T", " ")[:16]}
+    return render(TEMPLATE, context, filters)
+
+
+def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
+    """What a reader has to know before any ratio, as sentences."""
+    told = []
+    for role, side in (("base", base), ("new", new)):
+        others = [source for source in around.sources[role] if source != "measured"]
+        if others:
+            what = listed(others)
+            told.append(f"Rows of {role} ({side.campaign}) are {what}, not measured by this tool.")
+    if around.shared:
+        told.append(
+            f"{counted(around.shared, 'run')} of both sides {'is' if around.shared == 1 else 'are'}"
+            " the same (same id, begun at the same moment): of what changed they tell nothing."
+        )
+    for kind, words in _KIND_WORDS.items():
+        if known := around.of(kind):
+            named = [
+                f"{one.fact} ({one.base} / {one.new})" if kind != HOSTS
+                else f"{one.base} / {one.new}"
+                for one in known
+            ]  # fmt: skip
+            told.append(f"{words}: {listed(named, 5)}.")
+    unknown = around.of(*_KIND_WORDS, known=False)
+    if unknown:
+        facts = listed([one.fact for one in unknown], 8)
+        told.append(f"Recorded on one side only, so that nobody can tell: {facts}.")
+    if not around.alike and not around.differences:
+        told.append("Neither side has recorded where and with what it ran.")
+    return told
+
+
+def _steady(one: Count, summary: Iterable[Count]) -> str:
+    """The phase that a metric is told of: later epochs where there are any."""
+    phases = {o.phase for o in summary if (o.experiment, o.metric) == (one.experiment, one.metric)}
+    return next(phase for phase in ("later", "run", "init") if phase in phases)
+
+
+def _sentence(one: Count) -> dict[str, str]:
+    """The main metric of an experiment in one phase, in words."""
+    improved, worse = one.verdicts[IMPROVED], one.verdicts[WORSE]
+    where = f"{one.experiment}, {one.quantity.label.lower()}, {PHASES[one.phase]}"
+    if not one.compared:
+        what = "no point has two repeats or more on both sides, so nothing can be told apart"
+        return {"tag": "unclear", "level": "open", "text": f"{where}: {what}."}
+    told = f"{where}: of {counted(one.compared, 'ratio')} with an interval, {improved} improved, "
+    told += f"{worse} worse, {one.compared - improved - worse} unclear; chance alone would give "
+    told += f"{number(one.by_chance, 2)}. {sum(one.kept.values())} left after correction."
+    if one.overall:
+        mean = one.overall
+        told += f" Geometric mean of the ratios {with_interval(mean.value, mean.low, mean.high)}"
+        told += f" over {counted(mean.points, 'point')}"
+        told += ", which hides that points go both ways." if improved and worse else "."
+    levels = {IMPROVED: "confirmed", WORSE: "warning"}
+    clear = [(tag, level) for tag, level in levels.items() if one.kept.get(tag)]
+    tag, level = clear[0] if len(clear) == 1 else ("both ways" if clear else "unclear", "open")
+    return {"tag": tag, "level": level, "text": told}
+
+
+def _figures(found: Sequence[Change], summary: Iterable[Count]) -> list[dict[str, Any]]:
+    """A figure for each main metric, in the phase that runs are compared in."""
+    chosen: dict[tuple[str, str, str, str], list[Change]] = {}
+    steady = {(o.experiment, o.metric, _steady(o, summary)) for o in summary if o.main}
+    for one in found:
+        if one.main and (one.pair.experiment, one.metric, one.phase) in steady:
+            key = (one.metric, one.phase, one.quantity.unit, one.quantity.better)
+            chosen.setdefault(key, []).append(one)
+    figures: list[dict[str, Any]] = []
+    for group in chosen.values():
+        drawn = forest(group, labels(group), f"ratios-{len(figures) + 1}")
+        if drawn:
+            drawing, svg = drawn
+            # Written by scalesweep.figures, which serialises every label as XML text.
+            figures.append({"caption": drawing.caption, "svg": Markup(svg)})
+    return figures[:MAX_FIGURES]

@@ -1,0 +1,266 @@
+"""Tables of the page: their cells, with what each is sorted by."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.compare.environment_diff import Surroundings
+from scalesweep.compare.matching import Joined, Pair, by_experiment, varying
+from scalesweep.compare.significance import IMPROVED, VERDICTS, WORSE, Cell, Change, Count
+from scalesweep.core.formatting import (
+    PHASES,
+    finite,
+    listed,
+    number,
+    scaled_unit,
+    text_of,
+    with_interval,
+)
+
+FOLDER = "compare"  # of the tables, beside the page
+# What one page may hold; the rest is in the CSV files.
+MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FACTS = 1500, 200, 6, 60
+_MARKS = {IMPROVED: "▲", WORSE: "▼"}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell of a table: what is shown, and what it is sorted by (numbers: all their digits)."""
+
+    text: str
+    order: str | None = None
+    kind: str = ""  # class
+
+
+def _title(one: Count | Change) -> str:
+    unit = "" if one.quantity.unit in ("", "1") else f" [{one.quantity.unit}]"
+    return f"{one.quantity.label}{unit}, {PHASES[one.phase]}"
+
+
+def _number(value: float, text: str, kind: str = "num") -> Text:
+    """A number with all its digits to sort by, and a missing one with none."""
+    return Text(text, repr(float(value)) if finite(value) else "", kind)
+
+
+def _table(
+    label: str,
+    headings: Sequence[Text],
+    rows: Sequence[Sequence[Text]],
+    of: int = 0,
+    more: tuple[str, str] = ("row", ""),
+) -> dict[str, Any]:
+    """What the template makes a table of; ``of`` rows there are in all, of which ``more`` tells
+    what they are and the file that has them."""
+    left_out = max(of - len(rows), 0)
+    content = {"label": label, "headings": headings, "rows": rows, "left_out": left_out}
+    return content | {"noun": more[0], "file": f"{FOLDER}/{more[1]}"}
+
+
+def _headings(*words: str, numbers: Sequence[str] = ()) -> list[Text]:
+    return [Text(word, None, "num" if word in numbers else "") for word in words]
+
+
+def count_table(summary: Iterable[Count]) -> dict[str, Any]:
+    """Verdicts by experiment, metric and phase."""
+    numbers = [*(verdict.capitalize() for verdict in VERDICTS)]
+    numbers += ["By chance", "Corrected", "Geometric mean"]
+    headings = _headings("Experiment", "Metric", "Better", *numbers, numbers=numbers)
+    return _table("Verdicts by experiment and metric", headings, [*map(_count_row, summary)])
+
+
+def _count_row(one: Count) -> list[Text]:
+    kept = sum(one.kept.values())
+    cells = [Text(one.experiment), Text(_title(one)), Text(one.quantity.better)]
+    cells += [_number(one.verdicts[verdict], str(one.verdicts[verdict])) for verdict in VERDICTS]
+    cells += [_number(one.by_chance, number(one.by_chance, 2)), _number(kept, str(kept))]
+    mean = one.overall
+    if mean is None:
+        return [*cells, _number(math.nan, "–")]
+    return [*cells, _number(mean.value, with_interval(mean.value, mean.low, mean.high))]
+
+
+def difference_table(around: Surroundings) -> dict[str, Any]:
+    """Facts that are not the same on both sides."""
+    found = around.differences
+    rows = [[Text(cell) for cell in (d.fact, d.kind, d.base, d.new)] for d in found[:MAX_FACTS]]
+    headings = _headings("Fact", "About", "Base", "New")
+    more = ("difference", "environment.csv")
+    return _table("Differences between the sides", headings, rows, len(found), more)
+
+
+def labels(found: Sequence[Change]) -> list[str]:
+    """Names of points: their experiment, where there are several, and what varies in it."""
+    names: dict[str, list[str]] = {
+        name: varying(pairs) for name, pairs in by_experiment(one.pair for one in found)
+    }
+    several = len(names) > 1
+    alike = len({one.pair.source for one in found}) == 1
+    said = []
+    for one in found:
+        point = one.pair.point
+        parts = [one.pair.experiment] if several else []
+        parts += [_named(name, point.values.get(name)) for name in names[one.pair.experiment]]
+        mark = "" if alike or one.pair.source == "measured" else f" ({one.pair.source})"
+        said.append((", ".join(parts) or "the only point") + mark)
+    return said
+
+
+def _named(name: str, value: Any) -> str:
+    return f"{name} {text_of(value)}"
+
+
+def _parameter_cells(names: Sequence[str], pair: Pair) -> list[Text]:
+    """Cells of the varying parameters; many of them stand in one."""
+    values = [pair.point.values.get(name) for name in names]
+    if not names:
+        return [Text("the only point")]
+    if len(names) > MAX_COLUMNS:
+        return [Text(", ".join(map(_named, names, values)))]
+    return [
+        _number(value, text_of(value)) if finite(value) else Text(text_of(value))
+        for value in values
+    ]
+
+
+def _parameter_headings(names: Sequence[str], pairs: Sequence[Pair]) -> list[Text]:
+    if not names or len(names) > MAX_COLUMNS:
+        return _headings("Point")
+    numbers = [n for n in names if all(finite(pair.point.values.get(n)) for pair in pairs)]
+    return _headings(*names, numbers=numbers)
+
+
+def point_table(
+    name: str, pairs: Sequence[Pair], found: Sequence[Change], limit: int
+) -> dict[str, Any]:
+    """Every metric of the joined points of an experiment, the main one first."""
+    names = varying(pairs)
+    ordered = sorted(found, key=lambda one: not one.main)
+    scales = _scales(ordered)
+    sources = list(dict.fromkeys(pair.source for pair in pairs))
+    rows = []
+    for one in ordered[:limit]:
+        factor, unit = scales[one.metric]
+        label = f"{one.quantity.label} [{unit}]" if unit not in ("", "1") else one.quantity.label
+        rows.append(
+            [
+                *_parameter_cells(names, one.pair),
+                *([Text(one.pair.source)] if len(sources) > 1 else []),
+                Text(label),
+                Text(PHASES[one.phase]),
+                _cell(one.base, factor),
+                _cell(one.new, factor),
+                _number(one.ratio, with_interval(one.ratio, one.low, one.high)),
+                _verdict(one),
+                _number(one.adjusted, _p(one.adjusted)),
+            ]
+        )
+    numbers = ("Base", "New", "Ratio", "p, corrected")
+    columns = _parameter_headings(names, pairs)
+    columns += _headings("Source") if len(sources) > 1 else []
+    columns += _headings("Metric", "Phase", "Base", "New", "Ratio", "Verdict", numbers=numbers)
+    columns += _headings(numbers[-1], numbers=numbers)
+    more = ("row", "points.csv")
+    values = pairs[0].point.values
+    sides = [listed([*dict.fromkeys(_names(pairs, role))], 4) for role in ("base", "new")]
+    return {
+        "name": name,
+        "benchmark": listed([*dict.fromkeys(f"{b}, version {v}" for b, v in _kinds(pairs))], 4),
+        "called": None if sides[0] == sides[1] else sides,
+        "points": len(pairs),
+        "source": sources[0] if len(sources) == 1 else None,
+        "table": _table(f"Points of {name}", columns, rows, len(ordered), more),
+        "same": {n: text_of(v) for n, v in values.items() if n not in names},
+    }
+
+
+def _kinds(pairs: Iterable[Pair]) -> list[tuple[str, int]]:
+    return [pair.point.kind for pair in pairs]
+
+
+def _names(pairs: Iterable[Pair], role: str) -> list[str]:
+    return [
+        name
+        for pair in pairs
+        if (point := pair.base if role == "base" else pair.new)
+        for name in point.experiments
+    ]
+
+
+def _scales(found: Iterable[Change]) -> Mapping[str, tuple[float, str]]:
+    """Factor and unit that make each metric readable."""
+    largest: dict[str, tuple[str, float]] = {}
+    for one in found:
+        means = [abs(cell.mean) for cell in (one.base, one.new) if finite(cell.mean)]
+        before = largest.get(one.metric, (one.quantity.unit, 0.0))[1]
+        largest[one.metric] = (one.quantity.unit, max([before, *means]))
+    return {metric: scaled_unit(unit, top) for metric, (unit, top) in largest.items()}
+
+
+def _cell(cell: Cell, factor: float) -> Text:
+    low, high = cell.low * factor, cell.high * factor
+    shown = with_interval(cell.mean * factor, low, high)
+    return _number(cell.mean, f"{shown} (1)" if cell.repeats == 1 else shown)
+
+
+def _verdict(one: Change) -> Text:
+    kind = {IMPROVED: "good", WORSE: "bad"}.get(one.verdict, "")
+    words = f"{_MARKS[one.verdict]} {one.verdict}" if one.verdict in _MARKS else one.verdict
+    if one.reason and math.isnan(one.low):
+        words = f"{one.verdict}: {one.reason}" if one.verdict not in _MARKS else words
+    return Text(words, one.verdict, kind)
+
+
+def _p(value: float) -> str:
+    if not finite(value):
+        return "–"
+    return "< 0.0001" if value < 0.0001 else number(value, 2)
+
+
+def names_of_points(joined: Joined) -> dict[str, list[str]]:
+    """By experiment the parameters that tell its points apart, on either side."""
+    pairs = [*joined.both, *joined.one, *joined.versions]
+    return {name: varying(group) for name, group in by_experiment(pairs)}
+
+
+def alone_table(role: str, joined: Joined) -> dict[str, Any]:
+    """Points of one side only, with what became of them on the other."""
+    mine = [pair for pair in joined.one if (pair.base is not None) == (role == "base")]
+    words = names_of_points(joined)
+    rows = [
+        [
+            Text(pair.experiment),
+            Text(f"{pair.point.kind[0]}, version {pair.point.kind[1]}"),
+            Text(_point_words(pair, words[pair.experiment])),
+            Text(pair.point.source),
+            _number(len(pair.point.rows), str(len(pair.point.rows))),
+            Text(pair.why),
+        ]
+        for pair in mine[:MAX_ALONE]
+    ]
+    headings = _headings(
+        "Experiment", "Benchmark", "Point", "Source", "Runs", "On the other side", numbers=("Runs",)
+    )
+    table = _table(f"Points only in {role}", headings, rows, len(mine), ("point", "unmatched.csv"))
+    return {"role": role, "count": len(mine), **table}
+
+
+def _point_words(pair: Pair, names: Sequence[str]) -> str:
+    values = pair.point.values
+    return ", ".join(_named(name, values.get(name)) for name in names) or "the only point"
+
+
+def version_table(joined: Joined) -> dict[str, Any]:
+    """Points that are alike in all but the version of the benchmark."""
+    words, pairs = names_of_points(joined), joined.versions
+    rows = []
+    for pair in pairs[:MAX_ALONE]:
+        versions = [str(point.kind[1]) if point else "–" for point in (pair.base, pair.new)]
+        point = _point_words(pair, words[pair.experiment])
+        rows.append([Text(pair.experiment), Text(pair.point.kind[0]), Text(point)])
+        rows[-1] += [Text(version, version, "num") for version in versions]
+    numbers = ("Version in base", "Version in new")
+    headings = _headings("Experiment", "Benchmark", "Point", *numbers, numbers=numbers)
+    more = ("point", "versions.csv")
+    table = _table("Points with another version", headings, rows, len(pairs), more)
+    return {"count": len(pairs), **table}

@@ -1,0 +1,295 @@
+"""Ratios new over base with their intervals, and what they say: improved, worse or unclear.
+
+A verdict goes by the plain 95 % interval of its own ratio. As many are looked at together, each
+also has a p value corrected for that, and a summary says how many verdicts chance alone would give.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, Quantity
+from scalesweep.analysis.stats import (
+    CONFIDENCE,
+    LogError,
+    log_ratio_error,
+    mean_interval,
+    ratio_interval,
+    t_quantile,
+)
+from scalesweep.compare.inputs import Side
+from scalesweep.compare.matching import Pair, SidePoint, by_experiment
+
+IMPROVED, WORSE, UNCLEAR = "improved", "worse", "unclear"
+ONLY_BASE, ONLY_NEW = "only base", "only new"
+VERDICTS = (IMPROVED, WORSE, UNCLEAR, ONLY_BASE, ONLY_NEW)
+# Means of equal values may differ in the last digits, by the order of summing.
+_ROUNDING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A metric of a point on one side: repeats, their mean and its 95 % interval."""
+
+    repeats: int
+    mean: float
+    low: float
+    high: float
+
+
+NOTHING = Cell(0, math.nan, math.nan, math.nan)
+
+
+@dataclass
+class Change:
+    """A metric of a point in one phase, on both sides (or one); numbers are NaN where missing.
+
+    ``error`` is that of the ratio's logarithm (None: no interval); ``adjusted`` is ``p`` after
+    Benjamini and Hochberg, among all points of the metric and phase.
+    """
+
+    pair: Pair
+    metric: str
+    phase: str
+    quantity: Quantity
+    main: bool
+    base: Cell
+    new: Cell
+    ratio: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    error: LogError | None = None
+    p: float = math.nan
+    adjusted: float = math.nan
+    verdict: str = UNCLEAR
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class GeometricMean:
+    """Geometric mean of the ratios of points; bounds are NaN where a point has no interval."""
+
+    points: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Count:
+    """Verdicts on one metric and phase of an experiment.
+
+    ``compared``: ratios that have an interval; ``by_chance``: how many of them would be told
+    improved or worse if nothing had changed; ``kept``: verdicts of each kind that remain at 5 %
+    after the correction; ``overall``: of the main metric, where two points or more have a ratio.
+    """
+
+    experiment: str
+    metric: str
+    phase: str
+    quantity: Quantity
+    main: bool
+    verdicts: Mapping[str, int]
+    compared: int
+    by_chance: float
+    kept: Mapping[str, int]
+    overall: GeometricMean | None
+
+
+def changes(pairs: Iterable[Pair], base: Side, new: Side) -> tuple[list[Change], list[str]]:
+    """Every metric and phase of every pair, by experiment, its main metric first.
+
+    Also returns, in words, the metrics that mean different things on the two sides, which are
+    not compared.
+    """
+    found: list[Change] = []
+    unlike: dict[str, None] = {}
+    for name, group in by_experiment(pairs):
+        for benchmark in dict.fromkeys(pair.point.kind[0] for pair in group):
+            of_it = [pair for pair in group if pair.point.kind[0] == benchmark]
+            metrics = _Metrics(name, benchmark, of_it, (base, new))
+            unlike.update(dict.fromkeys(metrics.unlike))
+            found += [
+                _change(pair, metric, phase, metrics, first, second)
+                for metric, phase in metrics.measures
+                for pair in of_it
+                if (first := _values(base, pair.base, metric, phase)).size
+                | (second := _values(new, pair.new, metric, phase)).size
+            ]
+    _adjust(found)
+    return found, list(unlike)
+
+
+class _Metrics:
+    """The metrics that the points of an experiment have, the main one first."""
+
+    def __init__(
+        self, experiment: str, benchmark: str, pairs: Sequence[Pair], sides: tuple[Side, Side]
+    ) -> None:
+        mine, theirs = (side.quantities(benchmark) for side in sides)
+        self.quantities = {**theirs, **mine}
+        self.unlike = []
+        for name in [name for name in mine if name in theirs]:
+            meanings = [(q.unit, q.better, q.scope) for q in (mine[name], theirs[name])]
+            if meanings[0] != meanings[1]:
+                del self.quantities[name]
+                told = " and ".join(f"{unit}, {better} is better" for unit, better, _ in meanings)
+                self.unlike.append(f"{benchmark}: {name} ({told})")
+        entries = [e for s in sides for e in s.experiments if e["benchmark"] == benchmark]
+        entries.sort(key=lambda entry: entry["name"] != experiment)
+        wanted = [str(e["main_metric"]) for e in entries if e["main_metric"]][:1]
+        wanted += ["total_throughput", *(name for e in entries for name in e["metrics"])]
+        there = [
+            (name, phase)
+            for name in sorted(
+                self.quantities, key=lambda n: wanted.index(n) if n in wanted else len(wanted)
+            )
+            for phase in _phases(name)
+            if self._measured(name, phase, pairs, sides)
+        ]
+        self.main = there[0][0] if there else ""
+        self.measures = there
+
+    @staticmethod
+    def _measured(metric: str, phase: str, pairs: Sequence[Pair], sides: tuple[Side, Side]) -> bool:
+        base, new = sides
+        rows = [row for pair in pairs if pair.base for row in pair.base.rows]
+        more = [row for pair in pairs if pair.new for row in pair.new.rows]
+        numbers = (base.numbers(metric, phase)[rows], new.numbers(metric, phase)[more])
+        return any(bool(np.isfinite(values).any()) for values in numbers)
+
+
+def _phases(metric: str) -> Sequence[str]:
+    # A program may report one of our own metrics itself, as one number.
+    return (*EPOCH_PHASES, "run") if metric in EPOCH_METRICS else ("run",)
+
+
+def _values(side: Side, point: SidePoint | None, metric: str, phase: str) -> Floats:
+    """The repeats' means that a point has on a side."""
+    if point is None:
+        return np.empty(0)
+    values = side.numbers(metric, phase)[point.rows]
+    return np.asarray(values[np.isfinite(values)], np.float64)
+
+
+def _cell(values: Floats) -> Cell:
+    if not values.size:
+        return NOTHING
+    interval = mean_interval(values)
+    return Cell(values.size, float(values.mean()), interval.low, interval.high)
+
+
+def _change(
+    pair: Pair, metric: str, phase: str, metrics: _Metrics, base: Floats, new: Floats
+) -> Change:
+    quantity, main = metrics.quantities[metric], metric == metrics.main
+    change = Change(pair, metric, phase, quantity, main, _cell(base), _cell(new))
+    if not base.size or not new.size:
+        change.verdict = ONLY_BASE if base.size else ONLY_NEW
+        return change
+    if min(base.min(), new.min()) <= 0:
+        change.reason = "a value is not positive: no ratio"
+        return change
+    change.ratio = float(new.mean() / base.mean())
+    if min(base.size, new.size) < 2:
+        change.reason = "one repeat on a side"
+        return change
+    interval = ratio_interval(new, base)
+    change.low, change.high = interval.low, interval.high
+    change.error = log_ratio_error(new, base)
+    change.p = _p_value(change.ratio, change.error)
+    above, below = change.low > 1 + _ROUNDING, change.high < 1 - _ROUNDING
+    if above or below:
+        change.verdict = IMPROVED if above == (quantity.better == "higher") else WORSE
+    else:
+        change.reason = "the interval holds 1"
+    return change
+
+
+def _p_value(ratio: float, error: LogError) -> float:
+    """Two-sided p value of a ratio against 1, by the same Welch's t as the interval."""
+    from scipy.special import stdtr
+
+    distance = abs(math.log(ratio))
+    if not error.error:
+        return 1.0 if distance < _ROUNDING else 0.0
+    return float(2 * stdtr(error.degrees, -distance / error.error))
+
+
+def _adjust(found: Iterable[Change]) -> None:
+    """Corrected p values, each among all points of its benchmark, metric and phase."""
+    families: dict[tuple[str, str, str], list[Change]] = {}
+    for one in found:
+        if not math.isnan(one.p):
+            key = (one.pair.point.kind[0], one.metric, one.phase)
+            families.setdefault(key, []).append(one)
+    for family in families.values():
+        for one, adjusted in zip(family, adjusted_p([c.p for c in family]), strict=True):
+            one.adjusted = adjusted
+
+
+def adjusted_p(values: Sequence[float]) -> list[float]:
+    """p values corrected after Benjamini and Hochberg (1995), in the order given.
+
+    The share of false ones among those below a level is at most that level on average, if the
+    values are independent: they are of different points, which share no run.
+    """
+    p = np.asarray(values, np.float64)
+    order = np.argsort(p)
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    result = np.empty(p.size)
+    result[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return [float(value) for value in result]
+
+
+def counts(found: Iterable[Change]) -> list[Count]:
+    """Verdicts by experiment, metric and phase, in the order found."""
+    groups: dict[tuple[str, str, str, str], list[Change]] = {}
+    for one in found:
+        key = (one.pair.experiment, one.pair.point.kind[0], one.metric, one.phase)
+        groups.setdefault(key, []).append(one)
+    result = []
+    for (experiment, _, metric, phase), group in groups.items():
+        verdicts = Counter(one.verdict for one in group)
+        compared = sum(one.error is not None for one in group)
+        # A comparison with NaN is false.
+        kept = Counter(one.verdict for one in group if one.adjusted <= 1 - CONFIDENCE)
+        del kept[UNCLEAR]
+        first = group[0]
+        overall = geometric_mean(group) if first.main else None
+        by_chance = (1 - CONFIDENCE) * compared
+        numbers: tuple[Any, ...] = (verdicts, compared, by_chance, kept, overall)
+        result.append(Count(experiment, metric, phase, first.quantity, first.main, *numbers))
+    return result
+
+
+def geometric_mean(group: Iterable[Change]) -> GeometricMean | None:
+    """Geometric mean of the points' ratios; None for fewer than two points.
+
+    Its interval is of these very points, not of others that might have been measured: their errors
+    added up (independent, as points share no run), and Student's t with the degrees of freedom
+    after Welch and Satterthwaite. Missing if a point has no interval.
+    """
+    ratios = [one for one in group if not math.isnan(one.ratio)]
+    if len(ratios) < 2:
+        return None
+    n = len(ratios)
+    value = math.exp(sum(math.log(one.ratio) for one in ratios) / n)
+    errors = [one.error for one in ratios if one.error is not None]
+    if len(errors) < n:
+        return GeometricMean(n, value, math.nan, math.nan)
+    variances = [one.error**2 for one in errors]
+    total = sum(variances)
+    if total == 0:
+        return GeometricMean(n, value, value, value)
+    shares = [variance / total for variance in variances]
+    degrees = 1 / sum(s**2 / e.degrees for s, e in zip(shares, errors, strict=True))
+    factor = math.exp(t_quantile(degrees) * math.sqrt(total) / n)
+    return GeometricMean(n, value, value / factor, value * factor)

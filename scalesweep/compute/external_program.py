@@ -1,0 +1,123 @@
+"""Foreign programs: what an attempt leaves so that its logs can be read, now and later.
+
+Standard library only: the launcher imports this module on compute nodes.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_metrics
+from scalesweep.core.files import write_atomic
+from scalesweep.core.host import host_facts
+from scalesweep.core.npy import write_npz
+from scalesweep.core.record import EXTRACTED, SCHEMA
+
+ATTEMPT = "attempt.json"
+PARTS = ("phases", "work", "resources", "environment")
+# As for native programs (workflow/benchmarks/harness/facts.py).
+_KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
+_LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
+_SLURM_S = 20.0
+
+
+def keep_attempt(
+    spec: Mapping[str, Any],
+    work: Path,
+    base: Mapping[str, Any],
+    exit_code: int | None,
+    job: int | None,
+    environment: Mapping[str, str],
+) -> None:
+    """Leave attempt.json: all of the record that does not depend on what the logs say.
+
+    ``base``: what the launcher knows of it. ``job``: id of the Slurm job. ``environment``: what
+    the program was started with.
+    """
+    record = {
+        **base,
+        # Where the program's start ends and its work begins, nobody can tell from outside.
+        "phases": {},
+        "work": spec["extract"]["work"],
+        "resources": _resources(spec, job, environment),
+        "environment": {
+            "ranks": [],
+            "versions": {},
+            "variables": {
+                name: value
+                for name, value in sorted(environment.items())
+                if _KEPT.match(name) and not _LEFT_OUT.search(name)
+            },
+            "node": host_facts(),
+        },
+    }
+    kept = {
+        "schema": SCHEMA,
+        "exit_code": exit_code,
+        "srun_labels": spec["extract"]["srun_labels"],
+        "record": record,
+    }
+    write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
+
+
+def _resources(
+    spec: Mapping[str, Any], job: int | None, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    if job is None:
+        return {"hosts": [os.uname().nodename], "slurm_nodes": []}
+    nodes = _nodes_of(job, environment)
+    return {
+        "hosts": nodes or [os.uname().nodename],
+        "slurm_nodes": nodes,
+        "slurm": {"job_id": job, **spec["asked"]},
+    }
+
+
+def _nodes_of(job: int, environment: Mapping[str, str]) -> list[str]:
+    """Names of a job's nodes, by Slurm's own commands; none where they do not answer."""
+
+    def ask(*words: str) -> str:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_SLURM_S, check=True, env=environment
+        )
+        return done.stdout.strip()
+
+    try:
+        names = ask("squeue", "-h", "-j", str(job), "-o", "%N")
+        return ask("scontrol", "show", "hostnames", names).split() if names else []
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+def read_attempt(work: Path) -> dict[str, Any]:
+    """attempt.json of an attempt; raises LogsGone if it is not there or not whole."""
+    try:
+        kept = json.loads((work / ATTEMPT).read_bytes())
+        if kept["schema"] == SCHEMA and isinstance(kept["record"], dict):
+            return dict(kept)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise LogsGone(f"{work.name}/{ATTEMPT} is gone or not whole")
+
+
+def read_result(work: Path, extract: Mapping[str, Any]) -> tuple[dict[str, Any], Reading]:
+    """The parts of a record that a native program writes itself, made of an attempt's logs.
+
+    ``extract``: metrics and digest, as in the launcher's order. Arrays of matches are left in
+    the file ``EXTRACTED``. Raises UserError (``Unreadable``, ``LogsGone``) if the logs do not
+    give the metrics.
+    """
+    kept = read_attempt(work)
+    record = kept["record"]
+    metrics = metrics_of(extract["metrics"])
+    reading = read_metrics(metrics, work, int(record["point"]["ranks"]), kept["srun_labels"])
+    (work / EXTRACTED).unlink(missing_ok=True)
+    if reading.arrays:
+        write_npz(work / EXTRACTED, reading.arrays)
+    notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
+    parts = {name: record[name] for name in PARTS}
+    return {**parts, "metrics": reading.metrics, "notes": notes}, reading

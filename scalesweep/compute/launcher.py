@@ -1,0 +1,255 @@
+"""The launcher: start one run, watch it, and leave a record or a failure.
+
+Standard library only, the same locally and in a Slurm job. Its work is in ``attempt-<n>/`` of
+the run's folder (run file, logs, what the program writes); only a result that is whole becomes
+``samples.npz`` and, last and by rename, ``record.json``.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute import hang_report
+from scalesweep.compute.power.outcome import metrics_of
+from scalesweep.compute.power_sampling import Sampling
+from scalesweep.compute.program import Outcome, environment, run_program
+from scalesweep.compute.program_output import Refused, read_native, unsupported
+from scalesweep.core import disk_full
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.locks import only_one
+from scalesweep.core.orphans import end_orphans
+from scalesweep.core.profilers import NONE, left_files
+from scalesweep.core.record import (
+    EXTRACTED,
+    FAILURE,
+    PREVIOUS_FAILURE,
+    RECORD,
+    SAMPLES,
+    SCHEMA,
+    BadRecord,
+    last_lines,
+    publish,
+    read_record,
+    write_record,
+)
+
+# What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT,
+# EX_UNAVAILABLE). The last means that this machine cannot do what the point asks.
+EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA", 69: "UNSUPPORTED"}
+
+
+def launch(spec: Mapping[str, Any], root: Path) -> int:
+    """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
+
+    ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
+    argv, env, prologue, time_limit_s, asked, power, and for a foreign program extract (see
+    ``scalesweep.planning.run_spec.run_spec``); order, where the run is one of a campaign, is kept
+    as it is. ``root`` is the repository whose git state is recorded.
+    """
+    folder = Path(spec["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_one(folder):
+        if _is_there(folder):
+            print(f"{folder.name}: is done already")
+            return 0
+        end_orphans(folder.parent)
+        attempt, work = _begin(folder)
+        job = _slurm_job(spec)
+        with Sampling(spec, work) as sampling:
+            started = datetime.now(UTC)
+            clock = time.monotonic()
+            outcome, git = run_program(spec, work, root)
+            wall_s = time.monotonic() - clock
+            ended = datetime.now(UTC)
+        times = {
+            "started": started.isoformat(timespec="milliseconds"),
+            "ended": ended.isoformat(timespec="milliseconds"),
+        }
+        # All of the record that does not depend on what the program has left.
+        base = {
+            **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
+            "point": spec["params"],
+            "site": spec["site"],
+            "source": "measured",
+            **times,
+            "wall_s": wall_s,
+            "attempt": attempt,
+            "git": git,
+            "command": spec["argv"],
+            **({"order": spec["order"]} if "order" in spec else {}),
+            **sampling.result(),
+        }
+        if spec["profile"] != NONE:
+            base["profile"] = left_files(spec["profile"], work)
+        if "extract" in spec:
+            from scalesweep.compute.external_program import (
+                keep_attempt,  # milliseconds, which others are spared
+            )
+
+            keep_attempt(spec, work, base, outcome.exit_code, job, environment(spec))
+        cause, detail, told = _end(outcome, work, spec)
+        if cause is None or cause == "UNSUPPORTED":
+            try:
+                native = _read(spec, work) if cause is None else unsupported(detail)
+                if cause is None and "profile" in base and not base["profile"]["files"]:
+                    raise Refused(f"profile {spec['profile']}: the run has left no file of it")
+                if job is not None:
+                    native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
+                measured = metrics_of(base.get("energy"), wall_s) if cause is None else {}
+                native["metrics"] = {**measured, **native["metrics"]}
+                publish(work, folder)
+                samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
+                write_record(folder, {**base, **native}, samples if samples.exists() else None)
+                (folder / FAILURE).unlink(missing_ok=True)
+                said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
+                print(f"{folder.name}: {said}")
+                return 0
+            except (Refused, UserError, OSError) as error:
+                cause, detail = _why_refused(error, work)
+        failure = {
+            "schema": SCHEMA,
+            "run_id": spec["run_id"],
+            "cause": cause,
+            "detail": detail,
+            "exit_code": outcome.exit_code,
+            "signal": outcome.signal,
+            "attempt": attempt,
+            **times,
+            "last_lines": _last_lines(work),
+            **told,
+        }
+        if "extract" in spec and outcome.exit_code == 0 and cause == "BAD_RESULT":
+            # With other patterns the logs may be read again.
+            failure["extract_digest"] = spec["extract"]["digest"]
+        if job is not None:
+            failure |= {"job_id": job, "asked": spec["asked"]}
+        try:
+            write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+        finally:  # even if there was no space for it
+            print(f"{folder.name}: {cause}: {detail} (logs in {work})", file=sys.stderr)
+        return 1
+
+
+def _begin(folder: Path) -> tuple[int, Path]:
+    """Number and folder of a new attempt at a run."""
+    # After the last one there is: others may have been thrown away.
+    numbers = [path.name.partition("-")[2] for path in folder.glob("attempt-*")]
+    attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
+    work = folder / f"attempt-{attempt}"
+    work.mkdir()
+    if (folder / FAILURE).exists():
+        # Kept: once this attempt has ended, the file tells of it, or is gone.
+        shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
+    return attempt, work
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether another launcher has measured this run since it was planned (a job requeued).
+
+    Snakemake removes a record that is to be made anew before it starts a launcher.
+    """
+    try:
+        return bool(read_record(folder / RECORD))
+    except (OSError, BadRecord):
+        return False
+
+
+def _slurm_job(spec: Mapping[str, Any]) -> int | None:
+    """Id of the Slurm job that was submitted for this run; None outside of one."""
+    job = os.environ.get("SLURM_JOB_ID", "")
+    return int(job) if spec["asked"] and job.isdecimal() else None
+
+
+def _end(
+    outcome: Outcome, work: Path, spec: Mapping[str, Any]
+) -> tuple[str | None, str, dict[str, Any]]:
+    """Cause and detail of a failed program, or (None, ""), and what else its failure tells."""
+    if outcome.ended_by_us:
+        late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
+        return late.cause, late.detail, {"stacks": late.groups} if late.groups else {}
+    hang_report.remove(work)
+    return *_judge(outcome, work, spec), {}
+
+
+def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Cause and detail of a program that failed by itself, or (None, "")."""
+    if outcome.exit_code == 0:
+        return None, ""
+    if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
+        return disk_full.CAUSE, full
+    code, said = _native_error(work)
+    code = code or outcome.exit_code
+    said = said or _said(_last_lines(work), spec["benchmark"])
+    # What a foreign program means by its exit codes is its own affair.
+    known = {} if "extract" in spec else EXIT_CAUSES
+    if code in known and (said or known[code] != "UNSUPPORTED"):
+        return known[code], said or f"exit code {code}"
+    if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
+        return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
+    if outcome.signal is not None:
+        return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
+    return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
+
+
+def _why_refused(error: Exception, work: Path) -> tuple[str, str]:
+    """Cause and detail where a program ended well and its result will not do or cannot be kept."""
+    if isinstance(error, OSError):
+        if not disk_full.is_full(error):
+            raise error
+        return disk_full.CAUSE, disk_full.told(error, work.parent)
+    full = disk_full.why_failed(work, ())  # it may not have looked whether all was written
+    return ("BAD_RESULT", str(error)) if full is None else (disk_full.CAUSE, full)
+
+
+def _native_error(work: Path) -> tuple[int | None, str]:
+    """Exit code and message that the program left in native_error.json, or (None, "").
+
+    horovodrun exits with 1 whatever its processes exit with.
+    """
+    try:
+        error = json.loads((work / "native_error.json").read_bytes())
+        return int(error["exit_code"]), " ".join(str(error["message"]).split())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, ""
+
+
+def _said(lines: list[str], benchmark: str) -> str:
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
+    for line in reversed(lines):
+        # horovodrun puts the rank in front: [1]<stderr>:
+        text = re.sub(r"^\[\d+\]<std(?:err|out)>:\s*", "", line)
+        start, _, rest = text.partition(": ")
+        if rest and start in ("error", benchmark):
+            return rest.strip()
+        if text.startswith("cannot start"):
+            return text
+    return ""
+
+
+def _last_lines(work: Path) -> list[str]:
+    """The last lines of the program's output, stdout first, then stderr."""
+    return last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
+
+
+def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    """The parts of the record that tell the result; raises Refused or UserError."""
+    if "extract" not in spec:
+        return read_native(work)
+    from scalesweep.compute.external_program import read_result
+
+    try:
+        parts, reading = read_result(work, spec["extract"])
+    except OSError as error:
+        raise Refused(f"{error.filename} cannot be read: {error.strerror}") from None
+    for warning in reading.warnings:
+        print(f"{spec['run_id']}: warning: {warning}", file=sys.stderr)
+    return parts

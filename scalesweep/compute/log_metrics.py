@@ -1,0 +1,345 @@
+"""Metrics from what a program printed: patterns, what their matches mean, and the numbers.
+
+Standard library only: the launcher reads logs on compute nodes.
+"""
+
+import array
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.log_lines import read_lines
+from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
+from scalesweep.core.host import cpu_set
+from scalesweep.core.npy import Array
+
+# Raised when the same patterns would give other numbers: logs are read again.
+_READER = 1
+STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
+MAX_KEYS = 1000
+# Ranks that print one total may differ by this much before it is worth a word.
+AGREE = 0.01
+_NUMBER = re.compile(
+    r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?"
+)
+_SPECIAL = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
+_KEY = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class Unreadable(UserError):
+    """The program ended well, but what it printed does not give the metrics."""
+
+
+class LogsGone(UserError):
+    """A log that the launcher wrote is not there any more."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An entry of ``result.extract`` in benchmark.yaml (docs/foreign.md); ``source``: ``from``."""
+
+    metric: str
+    pattern: str
+    unit: str
+    better: str
+    scope: str
+    type: str = "number"
+    match: str = "last"
+    source: str = "stdout"
+    optional: bool = False
+    printed_by: str = "unknown"
+
+    @property
+    def meaning(self) -> dict[str, str]:
+        """Unit, direction and scope, as a record has them."""
+        return {"unit": self.unit, "better": self.better, "scope": self.scope}
+
+
+def digest_of_metrics(metrics: Sequence[Metric]) -> str:
+    """What the metrics of a record were read with."""
+    return digest_of([_READER, [asdict(metric) for metric in metrics]], 8)
+
+
+@dataclass
+class Reading:
+    """What the logs of a run give: metrics and notes as in a record, arrays for samples.npz."""
+
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    notes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should be looked at, a line each."""
+        return [f"{name}: {n['warning']}" for name, n in self.notes.items() if "warning" in n]
+
+
+class _Series:
+    """Matches of one metric and key, in the order in which one rank (or nobody knows who)
+    printed them."""
+
+    def __init__(self) -> None:
+        self.values = array.array("d")
+        self.lines = array.array("q")
+        self.files: dict[str, int] = {}  # name -> its first match
+        self._bad: dict[int, str] = {}
+
+    def add(self, text: str, file: str, line: int, whole: bool) -> None:
+        number = _number(text, whole)
+        if isinstance(number, str):
+            self._bad[len(self.values)] = f"{text!r} in line {line} of {file} is {number}"
+            number = 0.0
+        self.files.setdefault(file, len(self.values))
+        self.values.append(number)
+        self.lines.append(line)
+
+    def checked(self, name: str, places: range) -> list[float]:
+        """The numbers at ``places``; raises Unreadable if one is none."""
+        for place in places if self._bad else ():
+            if place in self._bad:
+                raise Unreadable(f"metric {name}: {self._bad[place]}")
+        return [self.values[place] for place in places]
+
+    def place(self, index: int) -> tuple[str, int]:
+        """File and line of a match."""
+        file = [name for name, first in self.files.items() if first <= index][-1]
+        return file, self.lines[index]
+
+
+def _number(text: str, whole: bool) -> float | str:
+    """The number that a text is, or what is wrong with it."""
+    text = text.strip()
+    if _SPECIAL.fullmatch(text):
+        return "not finite"
+    if not _NUMBER.fullmatch(text):
+        return "not a number"
+    number = float(text.replace(",", "").translate(str.maketrans("dD", "ee")))
+    if number in (float("inf"), float("-inf")):
+        return "not finite"
+    if whole and not number.is_integer():
+        return "not an integer"
+    return number
+
+
+# Metric -> key (None without one) -> rank (None if no label tells it) -> matches.
+_Found = dict[str | None, dict[int | None, _Series]]
+
+
+def read_metrics(
+    metrics: Sequence[Metric], work: Path, ranks: int, srun_labels: bool = False
+) -> Reading:
+    """Read the logs in ``work``, the folder of an attempt of a run with ``ranks`` ranks.
+
+    ``srun_labels``: the launcher was told to label lines as ``srun --label`` does. Raises
+    Unreadable naming metric and pattern, LogsGone if stdout.log or stderr.log is not there, OSError
+    if a file cannot be read.
+    """
+    found: dict[str, _Found] = {metric.metric: {} for metric in metrics}
+    for source in dict.fromkeys(metric.source for metric in metrics):
+        group = [metric for metric in metrics if metric.source == source]
+        _search(group, _files(source, work), work, ranks, srun_labels, found)
+    reading = Reading()
+    for metric in metrics:
+        keys = found[metric.metric]
+        if not keys and not metric.optional:
+            raise Unreadable(_nothing(metric, work))
+        for key, series in keys.items():
+            _reduce(metric, _name(metric, key), series, ranks, reading)
+    if not reading.metrics:
+        raise Unreadable("no pattern matches anything, though each may be missing")
+    return reading
+
+
+def _nothing(metric: Metric, work: Path) -> str:
+    where = STREAMS.get(metric.source, metric.source)
+    if metric.source not in STREAMS and not _files(metric.source, work):
+        return f"metric {metric.metric}: no file '{where}' in {work.name}"
+    return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
+
+
+def _files(source: str, work: Path) -> list[Path]:
+    """The files that ``from`` names, numbers in their names in order."""
+    if source in STREAMS:
+        path = work / STREAMS[source]
+        if not path.is_file():
+            raise LogsGone(f"{work.name}/{path.name} is gone")
+        return [path]
+    names = [path for path in work.glob(source) if path.is_file()]
+    return sorted(names, key=lambda path: _natural(str(path)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _search(
+    metrics: Sequence[Metric],
+    files: Sequence[Path],
+    work: Path,
+    ranks: int,
+    srun_labels: bool,
+    found: Mapping[str, _Found],
+) -> None:
+    """Add the matches in ``files``, each read once."""
+    # As many files as ranks: each is of one rank.
+    of_a_rank = len(files) == ranks > 1
+    compiled = [re.compile(metric.pattern) for metric in metrics]
+    wanted = [(m, p, value_group(p)) for m, p in zip(metrics, compiled, strict=True)]
+    limit_s = reading_limit(len(metrics) * sum(path.stat().st_size for path in files))
+    metric, place = metrics[0], ""
+    try:
+        with cpu_limit(limit_s):
+            for index, path in enumerate(files):
+                name = str(path.relative_to(work))
+                for line in read_lines(path, srun_labels):
+                    for metric, pattern, group in wanted:
+                        for match in pattern.finditer(line.text):
+                            rank = index if of_a_rank and line.rank is None else line.rank
+                            series = _series(found[metric.metric], metric, match, rank)
+                            text = match[group] or ""
+                            series.add(text, name, line.number, metric.type == "integer")
+                    place = f"{name}, behind line {line.number}"
+    except TookTooLong:
+        raise Unreadable(
+            f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: not done after "
+            f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
+        ) from None
+
+
+def value_group(pattern: "re.Pattern[str]") -> str | int:
+    """The group that holds the number: ``value``, or the only one beside ``key``.
+
+    Raises ValueError saying what is missing.
+    """
+    if "value" in pattern.groupindex:
+        return "value"
+    numbers = set(range(1, pattern.groups + 1)) - {pattern.groupindex.get("key", 0)}
+    if len(numbers) != 1:
+        found = f"{len(numbers)} groups" if numbers else "no group"
+        raise ValueError(f"has {found} for the number; put it in (?P<value>...)")
+    return numbers.pop()
+
+
+def _series(found: _Found, metric: Metric, match: "re.Match[str]", rank: int | None) -> _Series:
+    key = match["key"] if "key" in match.re.groupindex else None
+    if key not in found and len(found) == MAX_KEYS:
+        raise Unreadable(f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}")
+    by_rank = found.setdefault(key, {})
+    return by_rank.setdefault(rank, _Series())
+
+
+def _name(metric: Metric, key: str | None) -> str:
+    return metric.metric if key is None else f"{metric.metric}_{_KEY.sub('_', key.strip())}"
+
+
+def _reduce(
+    metric: Metric, name: str, found: Mapping[int | None, _Series], ranks: int, reading: Reading
+) -> None:
+    """Make one number of the matches of a metric, and note where it comes from."""
+    if name in reading.metrics:
+        raise Unreadable(f"metric {name}: two metrics or keys have this name")
+    known = sorted(rank for rank in found if rank is not None)
+    notes: dict[str, Any] = {
+        "matches": sum(len(series.values) for series in found.values()),
+        "ranks": cpu_set(set(known)),
+    }
+    reading.notes[name] = notes
+    if metric.printed_by == "rank_0":
+        known = known[:1]
+    elif metric.printed_by == "every_rank" and known and len(known) < ranks:
+        notes["warning"] = f"{len(known)} of {ranks} ranks printed it"
+    if len(known) > 1:
+        if None in found:
+            notes["without_rank"] = len(found[None].values)
+        value = _of_ranks(metric, name, {rank: found[rank] for rank in known}, reading)
+    else:
+        series = found[known[0]] if known else found[None]
+        value = _of_one(metric, name, series, 1 if known else ranks, reading)
+    whole = metric.type == "integer" and float(value).is_integer()
+    reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
+
+
+def _places(series: _Series, match: str, count: int = 1) -> range:
+    """Indices of the matches that a rule takes; of the first or last, ``count`` of them."""
+    total = len(series.values)
+    if match == "first":
+        return range(min(count, total))
+    return range(max(0, total - count), total) if match == "last" else range(total)
+
+
+def _of_ranks(metric: Metric, name: str, found: Mapping[int, _Series], reading: Reading) -> float:
+    """Ranks that are known by their labels: each gives a number by the metric's rule."""
+    notes = reading.notes[name]
+    lists = {r: s.checked(name, _places(s, metric.match)) for r, s in found.items()}
+    values = [_mean(numbers) for numbers in lists.values()]
+    lowest = min(found)
+    index = _places(found[lowest], metric.match)[-1]
+    notes["file"], notes["line"] = found[lowest].place(index)
+    if metric.scope == "total":
+        notes["taken_from_rank"] = lowest
+        _compare(notes, values, values[0])
+        if metric.match == "all":
+            reading.arrays[name] = Array((len(lists[lowest]),), lists[lowest])
+        return values[0]
+    shortest = min(map(len, lists.values()))
+    if shortest < max(map(len, lists.values())):
+        notes["note"] = f"ranks have unlike numbers of matches; the array has {shortest} of each"
+    rows = [[numbers[i] for numbers in lists.values()] for i in range(shortest)]
+    if metric.match == "all":
+        shape: tuple[int, ...] = (shortest, len(lists))
+        reading.arrays[name] = Array(shape, [number for row in rows for number in row])
+    else:
+        reading.arrays[name] = Array((len(values),), values)
+    return _mean(values)
+
+
+def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
+    """One series of matches; with ``ranks`` above 1 nobody knows which of them printed which."""
+    notes = reading.notes[name]
+    total = len(series.values)
+    each = metric.printed_by == "every_rank" and ranks > 1
+    places = _places(series, metric.match, ranks if each else 1)
+    values = series.checked(name, places)
+    index = places[0] if metric.match == "first" else places[-1]
+    notes["file"], notes["line"] = series.place(index)
+    if ranks > 1 and metric.printed_by != "rank_0":
+        _note_duplicates(notes, total, ranks, each)
+    if metric.match == "all":
+        blocks = each and metric.scope == "rank" and total % ranks == 0
+        reading.arrays[name] = Array((total // ranks, ranks) if blocks else (total,), values)
+    if each and metric.scope == "total" and metric.match in ("first", "last"):
+        one = values[0] if metric.match == "first" else values[-1]
+        _compare(notes, values, one)
+        return one
+    return _mean(values)
+
+
+def _note_duplicates(notes: dict[str, Any], total: int, ranks: int, each: bool) -> None:
+    """Say where one number may stand there once for every rank. Nothing is ever added up."""
+    if total % ranks == 0:
+        sure = "" if each else "as many as if every rank had printed it; "
+        notes["duplicates"] = f"{sure}{total} matches are {total // ranks} of each of {ranks} ranks"
+    elif each:
+        notes["warning"] = f"{total} matches cannot be of {ranks} ranks in equal parts"
+
+
+def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> None:
+    """Note where ranks do not agree on what all of them print."""
+    low, high = min(values), max(values)
+    if high - low > AGREE * abs(taken):
+        notes["warning"] = (
+            f"{len(values)} ranks do not agree on it: {low:.6g} to {high:.6g}, taken {taken:.6g}"
+        )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return values[0] if len(values) == 1 else sum(values) / len(values)
+
+
+def metrics_of(entries: Iterable[Mapping[str, Any]]) -> list[Metric]:
+    """Metrics from their JSON form (``dataclasses.asdict``)."""
+    return [Metric(**entry) for entry in entries]

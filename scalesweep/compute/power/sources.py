@@ -1,0 +1,76 @@
+"""The search for what this machine can be read by.
+
+Standard library only; ``nothing_here`` is cheap enough to be asked before every run.
+"""
+
+import shutil
+from collections.abc import Collection
+
+from scalesweep.compute.power import gpu, ipmi
+from scalesweep.compute.power.domains import SOURCES, Found, Meter
+from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
+
+_IN_SYSFS = {"rapl": find_rapl, "pm_counters": find_pm_counters, "hwmon": find_hwmon}
+
+
+def in_sysfs(sysfs: str, wanted: Collection[str]) -> Found:
+    """What the files of ``sysfs`` give of the sources ``wanted``."""
+    found = Found({}, {})
+    for source, find in _IN_SYSFS.items():
+        if source in wanted:
+            readers, refused = find(sysfs)
+            found.readers.update(readers)
+            found.refused.update(refused)
+    return found
+
+
+def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
+    """Why no sampler can measure anything on this host; None if one may."""
+    found = in_sysfs(sysfs, wanted)
+    if found.readers:
+        return None
+    if ("nvml" in wanted and gpu.possible()) or ("ipmi" in wanted and ipmi.possible()):
+        return None
+    return why_nothing(wanted, found.refused, host)
+
+
+def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> str:
+    """One line on why nothing can be measured."""
+    if not refused:
+        kinds = {"rapl": "RAPL", "nvml": "NVML", "ipmi": "IPMI"}
+        names = [kinds.get(name, name) for name in SOURCES if name in wanted]
+        listed = f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else "".join(names)
+        return f"no {listed} counter on host {host}"
+    (path, why), *more = refused.items()
+    others = f", and {len(more)} more" if more else ""
+    return f"no counter can be read on host {host}: {path}: {why}{others}"
+
+
+def find(
+    sysfs: str, wanted: Collection[str], interval_s: float
+) -> tuple[list[Meter], dict[str, str]]:
+    """Meters, started, for all that can be read, and why the rest cannot: place -> reason."""
+    direct = in_sysfs(sysfs, wanted)
+    meters: list[Meter] = []
+    if "nvml" in wanted and gpu.possible():
+        found = gpu.find_nvml()
+        direct.readers.update(found.readers)
+        program = shutil.which("nvidia-smi")
+        if not found.readers and program:
+            meters.append(gpu.SmiMeter(program, interval_s))
+        direct.refused.update(found.refused)
+    program = shutil.which("ipmitool")
+    if "ipmi" in wanted and program and ipmi.possible():
+        if why := ipmi.refusal():
+            direct.refused["ipmi"] = why
+        else:
+            meters.append(ipmi.IpmiMeter(program, interval_s))
+    for meter in list(meters):
+        try:
+            meter.start()
+        except OSError as error:
+            direct.refused[type(meter).__name__] = str(error)
+            meters.remove(meter)
+    if direct.readers:
+        meters.insert(0, Meter(direct.readers))
+    return meters, direct.refused

@@ -1,0 +1,181 @@
+"""Counters and sensors in sysfs: RAPL (powercap), Cray pm_counters, hwmon.
+
+Standard library only. Formats: docs/energy.md has the sources.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from scalesweep.compute.power.domains import Domain, Found, reason
+
+_BYTES = 256
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PM_FILE = re.compile(r"(?:(cpu|memory|accel)(\d*)_)?(power|energy)")
+_PM_UNITS = {"energy": "J", "power": "W"}
+_PM_PARTS = {"cpu": "package", "memory": "dram", "accel": "gpu"}
+_HWMON_FILE = re.compile(r"(power|energy)(\d+)_(input|average)")
+# The driver's name for a meter of the whole machine, and labels of such meters among others.
+_NODE_CHIPS = ("power_meter",)
+_NODE_LABELS = {"ibmpowernv": "system", "occ": "system"}
+_GPU_CHIPS = ("amdgpu", "nouveau", "i915", "xe")
+
+
+def _text(path: str) -> str:
+    """Content of a small file; raises OSError."""
+    # Opened anew each time: a file that is gone or was replaced is to be noticed.
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, _BYTES).decode("ascii", "replace").strip()
+    finally:
+        os.close(file)
+
+
+def _count(path: str) -> float:
+    """A whole number that is not negative; raises OSError or ValueError."""
+    text = _text(path)
+    if not text.isdecimal():
+        raise ValueError(f"holds {text[:40]!r}, not a number")
+    return int(text)
+
+
+def _names(folder: str) -> list[str]:
+    """Names in a folder, sorted as people count; none if it cannot be listed."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (a launcher without counters waits for this)
+    except OSError:
+        return []
+    return sorted(
+        names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)]
+    )
+
+
+def _add(found: Found, domain: Domain, path: str, read: Callable[[str], float] = _count) -> None:
+    """Add a domain if it can be read, else say why not."""
+    try:
+        read(path)
+    except (OSError, ValueError) as error:
+        found.refused[path] = reason(error)
+    else:
+        found.readers[domain] = partial(read, path)
+
+
+def find_rapl(root: str) -> Found:
+    """Zones of RAPL in the powercap tree under ``root`` (/sys), subzones by their parent's name.
+
+    The zones of ``intel-rapl-mmio`` are other registers of the same counters and left out.
+    """
+    found = Found({}, {})
+    folder = f"{root}/class/powercap"
+    zones: dict[str, str] = {}
+    for top in _names(folder):
+        # A subzone has a link of its own beside its parent, and lies in its parent's folder.
+        if re.fullmatch(r"intel-rapl(:\d+)+", top):
+            zones.setdefault(top, f"{folder}/{top}")
+            for sub in _names(f"{folder}/{top}"):
+                if re.fullmatch(re.escape(top) + r":\d+", sub):
+                    zones.setdefault(sub, f"{folder}/{top}/{sub}")
+    names: dict[str, str] = {}
+    for zone, path in sorted(zones.items(), key=lambda item: item[0].count(":")):
+        try:
+            own = re.sub(r"[^\w.-]", "_", _text(f"{path}/name")) or zone
+        except OSError as error:
+            found.refused[f"{path}/name"] = reason(error)
+            continue
+        parent = names.get(zone.rpartition(":")[0])
+        name = f"{parent}/{own}" if parent else own
+        names[zone] = name if name not in names.values() else f"{name}@{zone}"
+        kind = own.split("-")[0]
+        part = kind if kind in ("package", "dram", "core", "uncore", "psys") else "other"
+        try:
+            wrap = int(_count(f"{path}/max_energy_range_uj")) or None
+        except (OSError, ValueError):
+            wrap = None
+        domain = Domain(f"rapl:{names[zone]}", "rapl", part, "counter", 1e-6, wrap)
+        _add(found, domain, f"{path}/energy_uj")
+    return found
+
+
+def _pm_value(unit: str, path: str) -> float:
+    """The value of ``245 W 1582312345 us``; raises OSError or ValueError."""
+    text = _text(path)
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?) {unit}(?: \d+ us)?", text)
+    if not match:
+        raise ValueError(f"holds {text[:40]!r}, not a number of {unit}")
+    return float(match[1]) if "." in match[1] else int(match[1])
+
+
+def find_pm_counters(root: str) -> Found:
+    """Cray's counters of a node; where a part has its energy, its power is not read too."""
+    found = Found({}, {})
+    folder = f"{root}/cray/pm_counters"
+    files = {name: match for name in _names(folder) if (match := _PM_FILE.fullmatch(name))}
+    for name, match in files.items():
+        part, number, quantity = match.groups(default="")
+        if quantity == "power" and name.removesuffix("power") + "energy" in files:
+            continue
+        kind = "counter" if quantity == "energy" else "power"
+        place = _PM_PARTS.get(part, "node")
+        domain = Domain(f"pm_counters:{part or 'node'}{number}", "pm_counters", place, kind, 1.0)
+        _add(found, domain, f"{folder}/{name}", partial(_pm_value, _PM_UNITS[quantity]))
+    return found
+
+
+def find_hwmon(root: str) -> Found:
+    """Power sensors (microwatts) and energy counters (microjoules) of the hwmon chips.
+
+    Of a channel's files the first is taken: energy, power_input, power_average.
+    """
+    found = Found({}, {})
+    for chip in _names(f"{root}/class/hwmon"):
+        folder = f"{root}/class/hwmon/{chip}"
+        files = [match for name in _names(folder) if (match := _HWMON_FILE.fullmatch(name))]
+        if not files:
+            continue
+        try:
+            driver = re.sub(r"[^\w.-]", "_", _text(f"{folder}/name"))
+        except OSError:
+            driver = chip
+        device = Path(f"{folder}/device").resolve().name
+        seen: set[tuple[str, ...]] = set()
+        for match in sorted(files, key=lambda match: (match[1], match[3] != "input")):
+            quantity, number = match[1], match[2]
+            label = _label(f"{folder}/{quantity}{number}_label")
+            part = _hwmon_part(driver, label)
+            # A GPU has one meter, whose energy and power may both be there.
+            channel = ("gpu",) if part == "gpu" else (quantity, number)
+            if channel in seen:
+                continue
+            seen.add(channel)
+            domain = Domain(
+                name=f"hwmon:{chip}/{driver}/{label or quantity + number}",
+                source="hwmon",
+                part=part,
+                kind="counter" if quantity == "energy" else "power",
+                unit=1e-6,
+                device=device if _PCI.fullmatch(device) else "",
+            )
+            if any(domain.name == other.name for other in found.readers):
+                domain = domain._replace(name=f"{domain.name}@{quantity}{number}")
+            _add(found, domain, f"{folder}/{match[0]}")
+    return found
+
+
+def _label(path: str) -> str:
+    try:
+        return re.sub(r"[^\w.-]", "_", _text(path))
+    except OSError:
+        return ""
+
+
+def _hwmon_part(driver: str, label: str) -> str:
+    """The part of the machine that a sensor stands for; ``other`` where its place is not known."""
+    if driver in _NODE_CHIPS or (driver in _NODE_LABELS and label.lower() == _NODE_LABELS[driver]):
+        return "node"
+    if driver in _GPU_CHIPS:
+        return "gpu"
+    if driver == "fam15h_power" or (driver == "amd_energy" and label.startswith("Esocket")):
+        return "package"
+    return "core" if driver == "amd_energy" else "other"

@@ -1,0 +1,187 @@
+"""The launcher's part: samplers started before the program, stopped after it, and their result.
+
+Standard library only. Costs some calls of stat where there is nothing to read.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from scalesweep.compute.power.domains import STOP, host_name
+from scalesweep.compute.power.outcome import nothing
+from scalesweep.compute.power.sources import nothing_here
+from scalesweep.compute.program import environment
+from scalesweep.core.files import write_atomic
+from scalesweep.core.record import POWER, described, last_lines
+
+if TYPE_CHECKING:
+    from scalesweep.compute.power.energy import Host, PowerRow, Span
+
+_LOG = "power.log"
+# What a sampler's file makes its reader raise where it is damaged.
+_NOT_WHOLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+              RecursionError)  # fmt: skip
+# A program is not kept waiting longer for its samplers.
+READY_S = 10.0
+# After the end of its input a sampler has so long for its last sample, then it is sent a signal.
+_END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
+# One task on each node, beside the program's own step: it may share everything with it.
+_SRUN = (
+    "srun", "--overlap", "--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1",
+    "--cpus-per-task=1", "--mem=0", "--mpi=none", "--cpu-bind=none", "--wait=0",
+    "--kill-on-bad-exit=0", "--job-name=power",
+)  # fmt: skip
+
+
+class Sampling:
+    """Samplers around a program: ``with Sampling(spec, work) as sampling: <the program>``.
+
+    ``spec``: the launcher's order; its ``power`` has interval_s, sources, sysfs and nodes, or is
+    None (switched off). ``work``: folder of the attempt, which every node must see.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], work: Path) -> None:
+        self._spec, self._work = spec, work
+        self._asked: Mapping[str, Any] | None = spec.get("power")
+        self._missing = "" if self._asked else "switched off (power: off)"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._window = (0.0, 0.0)
+
+    def __enter__(self) -> Self:
+        """Start the samplers, if there is something to read, and wait for their first samples."""
+        if self._asked:
+            self._start(self._asked)
+        self._window = (time.time(), 0.0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the samplers and wait for their last samples."""
+        self._window = (self._window[0], time.time())
+        if self._process is None:
+            return
+        (self._work / STOP).touch()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(OSError):
+                stream.close()
+        for number, seconds in _END_S:
+            if number is not None:
+                self._process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+                break
+
+    def _start(self, asked: Mapping[str, Any]) -> None:
+        nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
+        # Nodes of one job are alike: what the first one lacks is not looked for on the others.
+        if why := nothing_here(sysfs, sources, host_name()):
+            self._missing = why
+            return
+        if nodes > 1 and "SLURM_JOB_ID" not in os.environ:
+            self._missing = f"the run takes {nodes} nodes: samplers get there in a Slurm job only"
+            return
+        program = [
+            sys.executable, "-I", "-S", str(Path(__file__).parent / "power" / "sampler.py"),
+            "--out", str(self._work.resolve()), "--interval", repr(float(asked["interval_s"])),
+            "--sources", ",".join(sources), "--sysfs", sysfs,
+        ]  # fmt: skip
+        if nodes > 1:
+            program = [word.format(nodes=nodes) for word in _SRUN] + program
+        with (self._work / _LOG).open("wb") as log:
+            try:
+                # Their end is that of their input, which a launcher killed with -9 closes too.
+                self._process = subprocess.Popen(
+                    program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                    env=environment(self._spec), start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                self._missing = f"{program[0]} cannot be started: {error.strerror}"
+                return
+        self._wait(nodes)
+
+    def _wait(self, nodes: int) -> None:
+        """Wait until every sampler has said that it has its first sample, or has none."""
+        assert self._process is not None and self._process.stdout is not None
+        said, deadline = b"", time.monotonic() + READY_S
+        while said.count(b"\n") < nodes and (left := deadline - time.monotonic()) > 0:
+            if select.select([self._process.stdout], [], [], left)[0]:
+                content = os.read(self._process.stdout.fileno(), 65536)
+                if not content:
+                    break
+                said += content
+
+    def result(self) -> dict[str, Any]:
+        """``{"energy": ...}`` for the record (nothing if the order names no power).
+
+        Leaves power.csv in the attempt's folder if there are samples. Phases and work are read
+        from the program's native.json, if there is one.
+        """
+        if "power" not in self._spec:
+            return {}
+        interval_s = float(self._asked["interval_s"]) if self._asked else None
+        if self._missing:
+            return {"energy": nothing(self._missing, interval_s)}
+        # Imported where there are samples: every other launch is spared the milliseconds.
+        from scalesweep.compute.power.energy import energy_of, power_rows
+
+        assert self._asked is not None
+        hosts, broken = self._hosts()
+        absent = self._asked["nodes"] - len(hosts)
+        if not hosts:
+            lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
+            return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
+        energy = energy_of(hosts, self._window, *_native(self._work))
+        rows = power_rows(hosts)
+        if rows:
+            write_atomic(self._work / POWER, _table(rows))
+            energy["table"] = described(self._work / POWER)
+        if absent > 0:
+            why = f"no samples of {absent} of {self._asked['nodes']} nodes"
+            energy |= dict.fromkeys(("joules", "mean_watts", "peak_watts", "joules_per_sample"))
+            energy |= {"missing": "; ".join(filter(None, (why, energy["missing"]))), "phases": {}}
+        return {"energy": energy}
+
+    def _hosts(self) -> "tuple[list[Host], list[str]]":
+        from scalesweep.compute.power.energy import read_host
+
+        hosts, broken = [], []
+        for path in sorted(self._work.glob("power-*.json")):
+            try:
+                hosts.append(read_host(path))
+            except _NOT_WHOLE as error:
+                broken.append(f"{path.name} cannot be read: {error}")
+        return hosts, broken
+
+
+def _native(work: Path) -> "tuple[list[Span], Mapping[str, Any]]":
+    """Phase spans and work that the program left; nothing where they are missing or faulty."""
+    try:
+        native = json.loads((work / "native.json").read_bytes())
+        spans = [(str(n), float(a), float(b)) for n, a, b in native.get("phase_spans", [])]
+        return spans, dict(native.get("work", {}))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return [], {}
+
+
+def _table(rows: "list[PowerRow]") -> str:
+    # Names of hosts and domains hold nothing that would need quotes.
+    lines = ["time,host,domain,watts"]
+    for unix, host, domain, watts in rows:
+        stamp = datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
+        lines.append(f"{stamp},{host},{domain},{'' if watts is None else f'{watts:.6g}'}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,149 @@
+"""A program as a process group of its own: started, ended in time, and how it ended.
+
+Standard library only, for the launcher.
+"""
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from scalesweep.core import profilers
+from scalesweep.core.host import git_state, oom_kills
+from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
+
+GRACE_S = 5.0
+LONGEST_S = 1e9  # thirty years; select knows no limit that its clock cannot hold
+# Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
+# them must not be measured under them.
+_SNAKEMAKE_SETS = frozenset(
+    f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
+)
+
+
+class Outcome(NamedTuple):
+    """How the program ended: exit code or signal, and whether we ended it (and why)."""
+
+    exit_code: int | None
+    signal: int | None
+    ended_by_us: str | None
+    oom: bool
+
+
+def environment(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the program is started with."""
+    env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    # Unbuffered, or a program that is killed takes its last lines with it.
+    return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
+
+
+def run_program(
+    spec: Mapping[str, Any], work: Path, root: Path
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """Start the program in a process group of its own and wait for it within its time limit."""
+    run_file = work / "run.json"
+    content = {key: spec[key] for key in ("run_id", "benchmark", "version", "params", "repeat")}
+    content |= {key: spec[key] for key in ("data", "node_local", "time_limit_s")}
+    content["out"] = str(work.resolve())
+    run_file.write_text(json.dumps(content, indent=1) + "\n")
+    argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
+    argv = [word.replace("{out}", content["out"]) for word in argv]
+    if spec["prologue"]:
+        script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
+        argv = ["bash", "-e", "-c", script]
+    profiler = profilers.environment(spec["profile"], work)
+    env = {**environment(spec), **profiler, MARK: mark(work)}
+    env["SCALESWEEP_STARTED"] = repr(time.time())
+    oom_before = oom_kills()
+    with (
+        (work / "stdout.log").open("wb") as out,
+        (work / "stderr.log").open("wb") as err,
+        guard(work),
+    ):
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
+            )  # fmt: skip
+        except OSError as error:
+            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
+            return Outcome(127, None, None, False), None
+        with _stop_on_signal(process):
+            git = git_state(root)
+            ended_by_us = None
+            try:
+                _wait(process, spec["time_limit_s"])
+            except subprocess.TimeoutExpired:
+                ended_by_us = "time limit"
+            _end_group(process)
+            if process.returncode:
+                end_marked(work)  # ranks with sessions of their own
+    code = process.returncode
+    oom_after = oom_kills()
+    oom = oom_before is not None and oom_after is not None and oom_after > oom_before
+    return Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom), git
+
+
+@contextlib.contextmanager
+def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code."""
+
+    def stop(number: int, _frame: Any) -> NoReturn:
+        _end_group(process)
+        # No failure.json: the run was called off, not tried in vain; it stays pending.
+        sys.exit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
+    """Wait for the program's end; raises TimeoutExpired.
+
+    ``Popen.wait`` with a limit looks every 50 ms only, by which every run would seem longer.
+    """
+    try:
+        ended = os.pidfd_open(process.pid)
+    except OSError:  # Linux before 5.3
+        process.wait(limit_s)
+        return
+    try:
+        select.select([ended], [], [], min(limit_s, LONGEST_S))
+    finally:
+        os.close(ended)
+    process.wait(0)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """End whatever is left of the program's process group: politely, then not."""
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
+        try:
+            os.killpg(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            break
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and _group_alive(process):
+            time.sleep(0.02)
+    process.wait()
+
+
+def _group_alive(process: "subprocess.Popen[bytes]") -> bool:
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

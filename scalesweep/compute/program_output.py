@@ -1,0 +1,82 @@
+"""What a benchmark program of our own leaves, read and checked.
+
+Standard library only, for the launcher.
+"""
+
+import json
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from scalesweep.core.host import host_facts
+from scalesweep.core.npy import npy_floats
+from scalesweep.core.record import SAMPLES
+
+_NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
+_METRIC_KEYS = {"value", "unit", "better", "scope"}
+# Written by programs that know when their phases were; of older ones and others it is not there.
+_OPTIONAL = ("phase_spans",)
+# What zipfile and a header that is none make of a damaged file.
+_NOT_ARRAYS = (
+    *(ValueError, LookupError, OSError, EOFError, RuntimeError, MemoryError),
+    *(SyntaxError, TypeError, zipfile.BadZipFile, zlib.error),
+)
+
+
+class Refused(Exception):
+    """The program ended well, but its result cannot be used."""
+
+
+def read_native(work: Path) -> dict[str, Any]:
+    """The parts of the record that the program wrote, checked; raises Refused."""
+    path = work / "native.json"
+    try:
+        native = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise Refused("the program ended well but wrote no native.json") from None
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"native.json is not JSON: {error}") from None
+    if not isinstance(native, dict):
+        raise Refused("native.json is not a JSON object")
+    missing = [key for key in _NATIVE_KEYS if not isinstance(native.get(key), dict)]
+    if missing:
+        raise Refused(f"native.json lacks {', '.join(missing)}")
+    for name, metric in native["metrics"].items():
+        if not isinstance(metric, dict) or not metric.keys() >= _METRIC_KEYS:
+            raise Refused(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
+        value = metric["value"]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Refused(f"metric {name} is not a number")
+        if not math.isfinite(value):
+            raise Refused(f"metric {name} is {value}")
+    if (work / SAMPLES).exists():
+        check_finite(work / SAMPLES)
+    result = {key: native[key] for key in _NATIVE_KEYS}
+    result |= {key: native[key] for key in _OPTIONAL if key in native}
+    result["environment"] = {**native["environment"], "node": host_facts()}
+    return result
+
+
+def unsupported(reason: str) -> dict[str, Any]:
+    """The parts of a record that say only why there is no result, and never will be here."""
+    return {
+        **{key: {} for key in _NATIVE_KEYS},
+        "resources": {"hosts": [], "slurm_nodes": []},
+        "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
+        "unsupported": reason,
+    }
+
+
+def check_finite(samples: Path) -> None:
+    """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
+    try:
+        with zipfile.ZipFile(samples) as archive:
+            for name in archive.namelist():
+                content = archive.read(name)
+                kind, values = npy_floats(content)
+                if kind == "<f8" and not all(map(math.isfinite, values)):
+                    raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
+    except _NOT_ARRAYS as error:
+        raise Refused(f"{SAMPLES} cannot be read: {error}") from None

@@ -1,0 +1,371 @@
+"""Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_command
+from scalesweep.config.expressions import Expression
+from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
+from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
+from scalesweep.core.paths import BENCHMARKS
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list,),
+    "null": (type(None),),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a benchmark: what values it takes, and its default."""
+
+    name: str
+    types: tuple[str, ...]
+    default: Any
+    doc: str
+    unit: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    enum: tuple[Any, ...] | None = None
+    items: str | None = None
+    length: int | None = None
+    # Says what is computed rather than how: throughputs of two values are not ranked.
+    workload: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        if self.enum is not None:
+            return "one of " + ", ".join(str(value) for value in self.enum)
+        text = " or ".join(self.types)
+        if self.items:
+            text += f" of {self.length or 'any number of'} {self.items}s"
+        if self.minimum is not None and self.maximum is not None:
+            text += f" from {self.minimum:g} to {self.maximum:g}"
+        elif self.minimum is not None:
+            text += f", {self.minimum:g} or more"
+        elif self.maximum is not None:
+            text += f", {self.maximum:g} or less"
+        return text
+
+    def normalise(self, value: Any, where: str) -> Any:
+        """The value in its one canonical form (4.0 -> 4 for an integer, 4 -> 4.0 for a number).
+
+        Raises UserError starting with ``where`` if the value is not allowed.
+        """
+        result = self._typed(value)
+        if result is _WRONG or (self.enum is not None and result not in self.enum):
+            raise UserError(f"{where}: {self.name} = {_shown(value)} is not {self.allowed}")
+        numbers = result if isinstance(result, list) else [result]
+        for number in numbers:
+            if isinstance(number, str) and (place := _PLACES.search(number)):
+                raise UserError(f"{where}: {self.name} = {_shown(value)}: no {place[0]} in a value")
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                continue
+            low = self.minimum is not None and number < self.minimum
+            if low or (self.maximum is not None and number > self.maximum):
+                raise UserError(f"{where}: {self.name} = {_shown(value)} is not {self.allowed}")
+        return result
+
+    def _typed(self, value: Any) -> Any:
+        for kind in self.types:
+            result = _as_type(value, kind)
+            if result is _WRONG:
+                continue
+            if kind == "array":
+                result = [_as_type(item, self.items) if self.items else item for item in result]
+                if _WRONG in result or (self.length and len(result) != self.length):
+                    continue
+            return result
+        return _WRONG
+
+
+# What the launcher fills in, which it would do in a value too.
+_PLACES = re.compile("|".join(f"{{{name}}}" for name in FOR_THE_LAUNCHER))
+
+
+class _Wrong:
+    pass
+
+
+_WRONG: Any = _Wrong()
+
+
+def _as_type(value: Any, kind: str) -> Any:
+    if isinstance(value, bool) and kind != "boolean":
+        return _WRONG
+    if isinstance(value, float) and not math.isfinite(value):
+        return _WRONG
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind == "number" and isinstance(value, int):
+        return float(value)
+    return value if isinstance(value, _TYPES[kind]) else _WRONG
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The data set a benchmark reads: who makes it, what identifies it, how much is needed."""
+
+    name: str
+    program: Path
+    version: int
+    parameters: tuple[str, ...]
+    files: Mapping[str, Expression]
+    bytes_per_file: Expression
+
+    def folder(self, point: Mapping[str, Any]) -> str:
+        """Folder name of the data set of a point: the same for every point that can share it."""
+        spec = {"version": self.version, **{name: point[name] for name in self.parameters}}
+        digest = hashlib.blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
+        return f"{self.name}-{digest}"
+
+    def spec(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of the data set of a point."""
+        return {name: point[name] for name in self.parameters}
+
+    def needed(self, point: Mapping[str, Any]) -> dict[str, int]:
+        """Files of each split that a point reads."""
+        return {split: int(count(point)) for split, count in self.files.items()}
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What a benchmark scales over, where that is not its ranks: name, and count at a point."""
+
+    name: str
+    count: Expression
+    doc: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
+
+    ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
+    """
+
+    name: str
+    version: int
+    summary: str
+    folder: Path
+    parameters: Mapping[str, Parameter]
+    divides: tuple[tuple[Expression, Expression], ...]
+    refuse: tuple[tuple[Expression, str], ...]
+    work_scope: str | None
+    work: Expression | None
+    workers: Workers | None
+    main_metric: str | None
+    metrics: Mapping[str, str]  # definitions, for the report
+    data: DataSet | None
+    env: Mapping[str, str]
+    command: Command
+    extract: Extract | None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def parameter(self, name: str, where: str) -> Parameter:
+        """A parameter by name; raises UserError naming the known ones."""
+        try:
+            return self.parameters[name]
+        except KeyError:
+            raise UserError(
+                f"{where}: benchmark {self.name} has no parameter {name!r}; "
+                f"allowed: {', '.join(sorted(self.parameters))}"
+            ) from None
+
+    def check_point(self, point: Mapping[str, Any], where: str) -> None:
+        """Raise UserError for values that do not go together or sizes that do not divide.
+
+        For sizes the message names the nearest numbers that would do.
+        """
+        for rule, reason in self.refuse:
+            if rule(point):
+                values = ", ".join(f"{name} = {point[name]}" for name in sorted(rule.names))
+                raise UserError(f"{where}: {values}: {reason}")
+        for divisor, number in self.divides:
+            by, value = divisor(point), number(point)
+            if value % by:
+                low = value - value % by
+                would = " or ".join(str(n) for n in (low, low + by) if n > 0)
+                raise UserError(
+                    f"{where}: {number.text} = {value} is not a multiple of "
+                    f"{divisor.text} = {by}; {would} would be"
+                )
+
+    def total_work(self, point: Mapping[str, Any]) -> int | None:
+        """Samples per epoch over all ranks, or None if the benchmark does not say."""
+        if self.work is None:
+            return None
+        samples = int(self.work(point))
+        return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
+
+    @property
+    def scale(self) -> str:
+        """What runs scale over: ``ranks``, or the name of ``workers``."""
+        return self.workers.name if self.workers else "ranks"
+
+    @property
+    def scale_parameters(self) -> frozenset[str]:
+        """The parameters that make up the scale."""
+        return self.workers.count.names if self.workers else frozenset({"ranks"})
+
+    def scaled(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The point together with what it scales over."""
+        return {**point, self.scale: self.scale_of(point)}
+
+    def scale_of(self, point: Mapping[str, Any]) -> int:
+        """Ranks of a point, or what stands for them."""
+        return int(self.workers.count(point) if self.workers else point["ranks"])
+
+    @property
+    def work_parameters(self) -> frozenset[str]:
+        """The parameters that decide how much a rank has to do."""
+        return self.work.names if self.work else frozenset()
+
+    def run_id(self, point: Mapping[str, Any], repeat: int) -> str:
+        """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
+
+        The digest covers name, version, the parameters that differ from their defaults, and
+        the repeat; ``point`` is complete and normalised.
+        """
+        return self._id(point, self._identity(point), repeat)
+
+    def run_ids(self, point: Mapping[str, Any], repeats: int) -> list[str]:
+        """Ids of the first so many repeats of a point."""
+        identity = self._identity(point)
+        return [self._id(point, identity, repeat) for repeat in range(repeats)]
+
+    def _identity(self, point: Mapping[str, Any]) -> str:
+        """What its digests cover, as canonical JSON without the end, which is the repeat's."""
+        changed = {name: value for name, value in point.items() if value != self.defaults[name]}
+        return canonical_json([self.name, self.version, changed]).removesuffix("]")
+
+    def _id(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
+        digest = hashlib.blake2b(f"{identity},{repeat}]".encode(), digest_size=6).hexdigest()
+        return f"{self.name}-r{point['ranks']}-{digest}"
+
+    def fingerprint(self) -> str:
+        """Digest of all defaults: may change only together with ``version``."""
+        text = canonical_json(dict(self.defaults))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
+    """Read ``workflow/benchmarks/<name>/benchmark.yaml``.
+
+    ``where`` starts the error for an unknown name (for example campaign file and key).
+    Raises UserError for an unknown benchmark or a faulty file.
+    """
+    folder = folder or BENCHMARKS / name
+    path = folder / "benchmark.yaml"
+    if not path.is_file():
+        known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
+        raise UserError(f"{where}: no benchmark {name!r}; allowed: {', '.join(known)}")
+    content = load_yaml(path)
+    check_schema(content, "benchmark", path)
+    if content["name"] != name:
+        raise UserError(f"{path}: name: {content['name']!r} differs from its folder {name!r}")
+    parameters = {key: _parameter(key, spec, path) for key, spec in content["parameters"].items()}
+    known_names = frozenset(parameters)
+
+    def expression(text: str, key: str) -> Expression:
+        return Expression(text, f"{path}: {key}").check_names(known_names)
+
+    for variable, parameter in content.get("env", {}).items():
+        if parameter not in parameters:
+            raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
+    work = content.get("work")
+    extract = load_extract(content["result"], path)
+    nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
+    workers = _workers(content["workers"], path, expression) if "workers" in content else None
+    if workers and workers.name in parameters:
+        raise UserError(f"{path}: workers.name: {workers.name!r} is a parameter too")
+    return Benchmark(
+        name=name,
+        version=content["version"],
+        summary=content["summary"],
+        folder=folder,
+        parameters=parameters,
+        divides=tuple(
+            (expression(rule["divisor"], "divides"), expression(rule["number"], "divides"))
+            for rule in content.get("divides", [])
+        ),
+        refuse=tuple(
+            (expression(rule["when"], "refuse"), rule["reason"])
+            for rule in content.get("refuse", [])
+        ),
+        work_scope=work["scope"] if work else None,
+        work=expression(work["samples"], "work.samples") if work else None,
+        workers=workers,
+        main_metric=check_main_metric(extract, content.get("main_metric"), path),
+        metrics=content.get("metrics", {}),
+        data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
+        env=content.get("env", {}),
+        command=load_command(content["command"], parameters, nullable, path),
+        extract=extract,
+        defaults={key: parameter.default for key, parameter in parameters.items()},
+    )
+
+
+def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
+    count = expression(content["count"], "workers.count")
+    if "ranks" not in count.names:
+        raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+    return Workers(content["name"], count, content["doc"])
+
+
+def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
+    kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
+    where = f"{path}: parameters.{name}"
+    unknown = [kind for kind in kinds if kind not in _TYPES]
+    if unknown:
+        raise UserError(f"{where}: type {unknown[0]!r}; allowed: {', '.join(_TYPES)}")
+    enum = tuple(spec["enum"]) if "enum" in spec else None
+    draft = Parameter(
+        name=name,
+        types=tuple(kinds),
+        default=None,
+        doc=spec["doc"],
+        unit=spec.get("unit"),
+        minimum=spec.get("minimum"),
+        maximum=spec.get("maximum"),
+        enum=enum,
+        items=spec.get("items"),
+        length=spec.get("length"),
+        workload=spec.get("workload", False),
+    )
+    default = draft.normalise(spec["default"], f"{where}: default")
+    return Parameter(**{**draft.__dict__, "default": default})
+
+
+def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:
+    program = (folder / content["program"]).resolve()
+    if not program.is_file():
+        raise UserError(f"{path}: data.program: no file {program}")
+    return DataSet(
+        name=program.parent.name,
+        program=program,
+        version=content.get("version", 1),
+        parameters=tuple(content["parameters"]),
+        files={
+            split: expression(text, f"data.files.{split}")
+            for split, text in content["files"].items()
+        },
+        bytes_per_file=expression(content["bytes_per_file"], "data.bytes_per_file"),
+    )

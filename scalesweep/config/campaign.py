@@ -1,0 +1,402 @@
+"""Campaigns: from a YAML grid to points and runs."""
+
+import math
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.executables import named_programs
+from scalesweep.config.grid import (
+    MAX_POINTS,
+    axis_values,
+    check_overlap,
+    check_scaling,
+    combinations,
+    exclusions,
+    extra_points,
+    linked_entries,
+    varying_parameters,
+)
+from scalesweep.config.run_order import arranged, control_repeats
+from scalesweep.config.site import Site, load_site
+from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
+from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
+
+CONTROL = "control"  # name of the experiment that the control point is
+CONTROL_EVERY = 10
+DEFAULT_SEED = 0
+
+
+class Run(NamedTuple):
+    """One execution of one point.
+
+    ``run_id`` is the name of its folder too; a profiled run has the kind of profile in it.
+    """
+
+    run_id: str
+    point: Mapping[str, Any]
+    repeat: int
+    profile: str = NONE
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
+
+    ``profiles`` are runs of the points once more, under a profiler.
+
+    ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
+    parameters in braces. ``control`` is set for the control point, repeated between all others.
+    """
+
+    name: str
+    benchmark: Benchmark
+    description: str
+    scaling: str
+    axes: tuple[str, ...]
+    linked: tuple[str, ...]
+    points: tuple[Mapping[str, Any], ...]
+    runs: tuple[Run, ...]
+    profiles: tuple[Run, ...]
+    excluded: tuple[tuple[Mapping[str, Any], str], ...]
+    time_limit_minutes: float
+    expected_minutes: float | None
+    memory_gb_per_rank: float | None
+    constraint: str | None
+    main_metric: str | None
+    control: bool = False
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
+
+    ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
+    which runs are started, None where it is that of the file. The control comes last.
+    """
+
+    name: str
+    description: str
+    file: Path
+    site: Site
+    results: Path
+    experiments: tuple[Experiment, ...]
+    digest: str
+    programs: Mapping[str, str]
+    budget_node_hours: float | None
+    seed: int | None
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where the runs of this campaign's site live."""
+        return self.results / "runs" / self.site.name
+
+    def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
+        """Every run once, with the first experiment that asks for it, in plan order.
+
+        Profiled runs come last: what is measured comes first.
+        """
+        found: dict[str, tuple[Experiment, Run]] = {}
+        for experiment in self.experiments:
+            for run in experiment.runs:
+                found.setdefault(run.run_id, (experiment, run))
+        for experiment in self.experiments:
+            for run in experiment.profiles:
+                found.setdefault(run.run_id, (experiment, run))
+        return found
+
+    def positions(self) -> dict[str, int]:
+        """Where each run stands in the order in which they are started, from 1."""
+        control = [run.run_id for e in self.experiments if e.control for run in e.runs]
+        apart = set(control)
+        repeats: dict[str, int] = {}
+        profiled: list[str] = []
+        for run_id, (_, run) in self.unique_runs().items():
+            if run.profile != NONE:
+                profiled.append(run_id)
+            elif run_id not in apart:
+                repeats[run_id] = run.repeat
+        order = arranged(repeats, self.seed, control, profiled)
+        return {run_id: place for place, run_id in enumerate(order, 1)}
+
+
+def load_campaign(
+    path: Path,
+    site: str | None = None,
+    results: str | None = None,
+    cluster: bool = False,
+    profile: str | None = None,
+) -> Campaign:
+    """Read, check and expand a campaign file.
+
+    ``site`` and ``results`` override the file's own, ``profile`` that of every experiment.
+    ``cluster`` is whether jobs go to Slurm: it picks between the sites of a file that names one
+    for each. Raises UserError naming file, key and allowed values.
+    """
+    content = load_yaml(path)
+    check_schema(content, "campaign", path)
+    site_name = site or _site_name(content["site"], cluster, f"{path}: site")
+    machine = load_site(site_name, f"{path}: site")
+    experiments = tuple(
+        _experiment(
+            name,
+            spec if profile is None else {**spec, "profile": profile},
+            machine,
+            f"{path}: experiments.{name}",
+        )
+        for name, spec in content["experiments"].items()
+    )
+    _check_collisions(experiments, path)
+    if "control" in content:
+        control = _control(experiments, content["control"], f"{path}: control")
+        experiments = (*experiments, control)
+    programs = named_programs({**machine.programs, **content.get("programs", {})})
+    check_programs(experiments, machine, programs, path)
+    try:
+        digest = digest_of([content, site_name, *([] if profile is None else [profile])])
+    except ValueError:
+        raise UserError(f"{path}: a number is infinite or not a number") from None
+    return Campaign(
+        name=content["campaign"],
+        description=content.get("description", ""),
+        file=path,
+        site=machine,
+        results=Path(results or content.get("results", "results")),
+        experiments=experiments,
+        digest=digest,
+        programs=programs,
+        budget_node_hours=content.get("budget_node_hours"),
+        seed=_seed(content.get("order", {})),
+    )
+
+
+def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
+    """The site of a campaign that names one, or one for each way to run."""
+    if isinstance(site, str):
+        return site
+    key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
+    if key not in site:
+        raise UserError(
+            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' beside "
+            f"'{other}: {site[other]}', or name one with --config site=NAME"
+        )
+    return site[key]
+
+
+def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
+    seen: dict[str, Run] = {}
+    for experiment in experiments:
+        for run in experiment.runs:
+            other = seen.setdefault(run.run_id, run)
+            if other is not run and (other.point, other.repeat) != (run.point, run.repeat):
+                raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
+
+
+def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> Experiment:
+    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark")
+    axes = {
+        key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
+        for key, value in spec.get("axes", {}).items()
+    }
+    linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
+    fixed = {
+        key: benchmark.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
+        for key, value in spec.get("fixed", {}).items()
+    }
+    check_overlap(axes, linked, fixed, where)
+    if math.prod(len(values) for values in axes.values()) * max(1, len(linked)) > MAX_POINTS:
+        raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
+
+    base = {**benchmark.defaults, **fixed}
+    rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
+    points: dict[str, Mapping[str, Any]] = {}  # by their values: all have the keys of ``base``
+    excluded: list[tuple[Mapping[str, Any], str]] = []
+    point: Mapping[str, Any]
+    for combination in combinations(axes, linked):
+        point = {**base, **combination}
+        reason = next((reason for rule, reason in rules if rule(point)), None)
+        if reason is None:
+            points.setdefault(repr([*point.values()]), point)
+        else:
+            excluded.append((point, reason))
+    for extra in extra_points(
+        benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
+    ):
+        points.setdefault(repr([*extra.values()]), extra)
+    if not points:
+        raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
+    for point in points.values():
+        if site.launch is not None:  # else nothing is started: what stands there was imported
+            benchmark.check_point(point, where)
+        site.check_point(point, where)
+    if site.launch is not None:
+        benchmark.command.check(points.values())
+
+    scaling = spec.get("scaling", "none")
+    varying = varying_parameters(benchmark, list(points.values()))
+    check_scaling(benchmark, scaling, varying, list(points.values()), where)
+    return Experiment(
+        name=name,
+        benchmark=benchmark,
+        description=spec.get("description", ""),
+        scaling=scaling,
+        axes=varying,
+        linked=tuple(linked[0]) if linked else (),
+        points=tuple(points.values()),
+        runs=_runs(benchmark, tuple(points.values()), spec.get("repeats", 1)),
+        profiles=_profiles(benchmark, spec.get("profile", NONE), points.values(), where),
+        excluded=tuple(excluded),
+        time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
+        expected_minutes=spec.get("expected_minutes"),
+        memory_gb_per_rank=spec.get("memory_gb_per_rank"),
+        constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
+        main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+    )
+
+
+def _runs(
+    benchmark: Benchmark, points: tuple[Mapping[str, Any], ...], repeats: int
+) -> tuple[Run, ...]:
+    """Every point once, then every point once more, and so on."""
+    ids = [benchmark.run_ids(point, repeats) for point in points]
+    return tuple(
+        Run(own[repeat], point, repeat)
+        for repeat in range(repeats)
+        for point, own in zip(points, ids, strict=True)
+    )
+
+
+def _seed(order: str | Mapping[str, int]) -> int | None:
+    """Seed of the order of runs; None for ``as_written``."""
+    return None if isinstance(order, str) else order.get("seed", DEFAULT_SEED)
+
+
+def _control(
+    experiments: tuple[Experiment, ...], spec: Mapping[str, Any], where: str
+) -> Experiment:
+    """The control point as an experiment of its own, with as many repeats as the others need."""
+    by_name = {experiment.name: experiment for experiment in experiments}
+    if CONTROL in by_name:
+        raise UserError(f"{where}: experiments.{CONTROL} has its name; rename that one")
+    source = by_name.get(spec["experiment"])
+    if source is None:
+        raise UserError(
+            f"{where}.experiment: {spec['experiment']!r} is no experiment of this campaign; "
+            f"allowed: {', '.join(by_name)}"
+        )
+    benchmark = source.benchmark
+    point = _point_of(source, spec.get("point", {}), f"{where}.point")
+    others, shared = set(), 0
+    for experiment in experiments:
+        for run in experiment.runs:
+            if experiment.benchmark.name == benchmark.name and run.point == point:
+                shared = max(shared, run.repeat + 1)
+            else:
+                others.add(run.run_id)
+    repeats = control_repeats(len(others), spec.get("every", CONTROL_EVERY), shared)
+    varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
+    return replace(
+        source,
+        name=CONTROL,
+        description=f"A point of {source.name}{varying and f' ({varying})'}, measured again and "
+        "again between all other runs: what changes here is the machine.",
+        scaling="none",
+        axes=(),
+        linked=(),
+        points=(point,),
+        runs=_runs(benchmark, (point,), repeats),
+        profiles=(),
+        excluded=(),
+        control=True,
+    )
+
+
+def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The one point of an experiment that has these values."""
+    benchmark = experiment.benchmark
+    wanted = {
+        name: benchmark.parameter(name, where).normalise(value, where)
+        for name, value in given.items()
+    }
+    points = [
+        point
+        for point in experiment.points
+        if all(point[name] == value for name, value in wanted.items())
+    ]
+    if not points:
+        told = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        raise UserError(f"{where}: no point of {experiment.name} has {told}")
+    if len(points) > 1:
+        names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
+        raise UserError(
+            f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
+        )
+    return points[0]
+
+
+def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | None:
+    """The metric that figures and findings are about: the experiment's, else the benchmark's."""
+    known = benchmark.metrics
+    if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
+        return named or benchmark.main_metric
+    raise UserError(
+        f"{where}.main_metric: {named!r} is no metric of benchmark {benchmark.name}; allowed: "
+        + (", ".join(known) or "none")
+    )
+
+
+def _profiles(
+    benchmark: Benchmark, kind: str, points: Iterable[Mapping[str, Any]], where: str
+) -> tuple[Run, ...]:
+    """One run of every point under a profiler, or none."""
+    if kind == NONE:
+        return ()
+    allowed = FOREIGN_KINDS if benchmark.extract else KINDS
+    if kind not in allowed:
+        what = f"benchmark {benchmark.name} is a foreign program; " if benchmark.extract else ""
+        raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
+    return tuple(
+        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
+    )
+
+
+def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
+    """The template of a Slurm constraint, after a look at the parameters in its braces."""
+    allowed = ", ".join(sorted(benchmark.parameters))
+    try:
+        fields = [part[1:] for part in string.Formatter().parse(template or "")]
+    except ValueError as error:
+        raise UserError(
+            f"{where}: {template!r}: {error}; in braces stands a parameter: {allowed}"
+        ) from None
+    for name, form, conversion in fields:
+        if name is None:
+            continue
+        if name not in benchmark.parameters:
+            raise UserError(f"{where}: names {name!r}, which is no parameter; allowed: {allowed}")
+        if form or conversion:
+            raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
+    return template
+
+
+def check_programs(
+    experiments: Sequence["Experiment"], site: Site, programs: Mapping[str, str], path: Path
+) -> None:
+    """Raise UserError naming the first program that a benchmark starts and nobody names."""
+    if site.launch is None:
+        return
+    for experiment in experiments:
+        benchmark = experiment.benchmark
+        missing = sorted(benchmark.command.programs(experiment.points) - programs.keys())
+        if missing:
+            raise UserError(
+                f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
+                f"program '{missing[0]}', whose path is not known; add to "
+                f"config/sites/{site.name}.yaml, or to this file, "
+                f"'programs: {{{missing[0]}: /path}}'"
+            )

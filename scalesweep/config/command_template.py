@@ -1,0 +1,133 @@
+"""The command of a benchmark: words with placeholders, some of them only under a condition."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.expressions import Expression
+from scalesweep.core.errors import UserError
+
+# Filled in here, and by the launcher, which alone knows the attempt's folder.
+FOR_THE_SITE = ("python", "benchmark")
+FOR_THE_LAUNCHER = ("run_file", "out")
+# {name} and {program:NAME}; ${name} is the shell's, {{name}} stands for {name}.
+_PLACE = re.compile(
+    r"\{\{(?P<plain>[A-Za-z_]\w*(?::[\w.-]+)?)\}\}"
+    r"|(?<!\$)\{(?:program:(?P<program>[\w.-]+)|(?P<name>[A-Za-z_]\w*))\}"
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Words of a command, and when they are there (always, without a condition)."""
+
+    when: Expression | None
+    words: tuple[str, ...]
+
+    def applies(self, point: Mapping[str, Any]) -> bool:
+        """Whether the words are there at a point."""
+        return self.when is None or bool(self.when(point))
+
+    def named(self, group: str) -> set[str]:
+        """What the words' placeholders name: each ``name``, or each ``program``."""
+        places = (place for word in self.words for place in _PLACE.finditer(word))
+        return {place[group] for place in places if place[group]}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A checked command template."""
+
+    parts: tuple[Part, ...]
+    nullable: frozenset[str]
+    where: str
+
+    def programs(self, points: Collection[Mapping[str, Any]]) -> set[str]:
+        """Names of the programs that points start, which a site or campaign must know."""
+        return {
+            name
+            for part in self.parts
+            for name in part.named("program")
+            if any(part.applies(point) for point in points)
+        }
+
+    def check(self, points: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError where a parameter is null in a word that is to be there."""
+        # Without a condition such words were refused when the benchmark was loaded.
+        parts = [part for part in self.parts if part.when and part.named("name") & self.nullable]
+        for point in points if parts else ():
+            for part in parts:
+                null = [n for n in sorted(part.named("name") & self.nullable) if point[n] is None]
+                if null and part.when and part.applies(point):
+                    raise UserError(
+                        f"{self.where}: {null[0]} is null where '{part.when.text}' holds, in "
+                        f"{list(part.words)}; leave these words out there"
+                    )
+
+    def fill(
+        self, point: Mapping[str, Any], site: Mapping[str, str], programs: Mapping[str, str]
+    ) -> list[str]:
+        """The words for a point; what only the launcher knows stays in braces.
+
+        ``site``: values of ``{python}`` and ``{benchmark}``; ``programs``: paths by name.
+        """
+        values = {**point, **site}
+
+        def value(place: "re.Match[str]") -> str:
+            if place["plain"]:
+                return "{" + place["plain"] + "}"
+            if place["program"]:
+                return programs[place["program"]]
+            name = place["name"]
+            return place[0] if name in FOR_THE_LAUNCHER else as_text(values[name])
+
+        words = [word for part in self.parts if part.applies(point) for word in part.words]
+        return [_PLACE.sub(value, word) for word in words]
+
+
+def as_text(value: Any) -> str:
+    """A parameter's value on a command line: true and false, lists with commas between."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(as_text, value)) if isinstance(value, list) else str(value)
+
+
+def load_command(
+    items: Sequence[Any], parameters: Mapping[str, Any], nullable: Collection[str], path: Path
+) -> Command:
+    """Check a command template; raises UserError naming file, item and what is allowed.
+
+    ``nullable``: the parameters that may be null, whose words need a condition.
+    """
+    parts = []
+    for index, item in enumerate(items):
+        where = f"{path}: command[{index}]"
+        if isinstance(item, str):
+            parts.append(Part(None, (item,)))
+            _check(item, parameters, nullable, where)
+            continue
+        condition = Expression(item["when"], f"{where}.when").check_names(set(parameters))
+        parts.append(Part(condition, tuple(item["words"])))
+        for word in item["words"]:
+            _check(word, parameters, (), where)
+    return Command(tuple(parts), frozenset(nullable), f"{path}: command")
+
+
+def _check(word: str, parameters: Mapping[str, Any], nullable: Collection[str], where: str) -> None:
+    for place in _PLACE.finditer(word):
+        name = place["name"]
+        if name is None or name in (*FOR_THE_SITE, *FOR_THE_LAUNCHER):
+            continue
+        if name not in parameters:
+            allowed = ", ".join([*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters])
+            raise UserError(
+                f"{where}: {word!r}: {name!r} is no parameter; allowed: {allowed}; "
+                f"{{{{{name}}}}} stands for {{{name}}} itself"
+            )
+        if name in nullable:
+            raise UserError(
+                f"{where}: {word!r}: {name} may be null; write "
+                f"{{when: {name} is not null, words: [{word!r}]}}"
+            )

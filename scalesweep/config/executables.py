@@ -1,0 +1,34 @@
+"""Programs that users have on their machines: sites and campaigns name their paths."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+
+def named_programs(programs: Mapping[str, str]) -> dict[str, str]:
+    """Paths made absolute; a word without a slash is left for the shell to find."""
+    return {
+        name: str(Path(path).expanduser().absolute()) if _is_path(path) else path
+        for name, path in programs.items()
+    }
+
+
+def _is_path(program: str) -> bool:
+    return "/" in program or program.startswith("~")
+
+
+def not_here(name: str, path: str, has_prologue: bool) -> str | None:
+    """Why a program cannot be started on this machine; None if it can, or if only a prologue,
+    which may extend the search path, could tell."""
+    if _is_path(path):
+        found = Path(path).exists()
+    else:
+        found = has_prologue or shutil.which(path) is not None
+    if found:
+        return None
+    where = "there is no such file" if _is_path(path) else "it is not in PATH (a path has a slash)"
+    return f"programs.{name}: {path!r}: {where} on this machine"

@@ -1,0 +1,173 @@
+"""The grid of an experiment: axes, linked parameters, single points beside it, what is left out."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.expressions import Expression
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
+
+MAX_POINTS = 1_000_000
+
+
+def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:
+    """Values of an axis in order, normalised; refuses repeated ones."""
+    parameter = benchmark.parameter(name, where)
+    values = _range(value, where) if isinstance(value, dict) else value
+    if not isinstance(values, list):
+        values = [values]
+    elif "array" in parameter.types and values and not isinstance(values[0], list):
+        values = [values]  # one list given for a parameter whose value is a list
+    result = [parameter.normalise(item, where) for item in values]
+    seen = set()
+    for item in result:
+        key = repr(item) if isinstance(item, list) else item
+        if key in seen:
+            raise UserError(f"{where}: {item!r} stands here twice")
+        seen.add(key)
+    return result
+
+
+def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
+    """``{from, to, factor}`` (geometric) or ``{from, to, step}``; ``to`` is included if met."""
+    if not {"from", "to"} <= spec.keys() or not {"factor", "step"} & spec.keys():
+        raise UserError(f"{where}: a range is {{from, to, factor}} or {{from, to, step}}")
+    start, stop = spec["from"], spec["to"]
+    if stop < start:
+        raise UserError(f"{where}: to = {stop} is less than from = {start}")
+    if "factor" in spec and start <= 0:
+        raise UserError(f"{where}: from = {start}: a range with a factor starts above 0")
+    values: list[Any] = []
+    value = start
+    # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
+    slack = spec.get("step", start) * 1e-9
+    while value <= stop + slack:
+        values.append(value)
+        count = len(values)
+        value = (
+            start * spec["factor"] ** count if "factor" in spec else start + count * spec["step"]
+        )
+        if count > MAX_POINTS:
+            raise UserError(f"{where}: the range has more than {MAX_POINTS} values")
+    return [round(v, 12) if isinstance(v, float) else v for v in values]
+
+
+def linked_entries(benchmark: Benchmark, entries: list[Any], where: str) -> list[dict[str, Any]]:
+    """Zipped parameters: every entry sets the same parameters, each to one value."""
+    result = []
+    for index, entry in enumerate(entries):
+        here = f"{where}[{index}]"
+        result.append(
+            {
+                key: benchmark.parameter(key, here).normalise(value, here)
+                for key, value in entry.items()
+            }
+        )
+        if result[0].keys() != result[-1].keys():
+            raise UserError(
+                f"{here}: sets {', '.join(sorted(entry))}, the first entry sets "
+                f"{', '.join(sorted(result[0]))}; all entries must set the same parameters"
+            )
+    return result
+
+
+def check_overlap(
+    axes: Mapping[str, Any], linked: list[dict[str, Any]], fixed: Mapping[str, Any], where: str
+) -> None:
+    """Raise UserError for a parameter that is set in two places."""
+    places = [("axes", set(axes)), ("linked", set(linked[0]) if linked else set())]
+    places.append(("fixed", set(fixed)))
+    for (one, left), (other, right) in itertools.combinations(places, 2):
+        if both := sorted(left & right):
+            raise UserError(f"{where}: {both[0]!r} is set in {one} and in {other}; keep one")
+
+
+def combinations(
+    axes: Mapping[str, list[Any]], linked: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Every combination of the axes' values with every linked entry."""
+    for entry in linked or [{}]:
+        for values in itertools.product(*axes.values()):
+            yield {**entry, **dict(zip(axes, values, strict=True))}
+
+
+def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:
+    """The rules that leave points out, each with its reason."""
+    result = []
+    for index, rule in enumerate(rules):
+        text, reason = (rule, rule) if isinstance(rule, str) else (rule["when"], rule["reason"])
+        expression = Expression(text, f"{where}[{index}]").check_names(set(benchmark.parameters))
+        if not expression.names:
+            raise UserError(f"{where}[{index}]: '{text}' names no parameter")
+        result.append((expression, reason))
+    return result
+
+
+def extra_points(
+    benchmark: Benchmark,
+    entries: list[Mapping[str, Any]],
+    base: Mapping[str, Any],
+    axes: Mapping[str, list[Any]],
+    linked: list[dict[str, Any]],
+    where: str,
+) -> Iterator[dict[str, Any]]:
+    """Single points beside the grid; what an entry leaves open must have one value only."""
+    for index, entry in enumerate(entries):
+        here = f"{where}[{index}]"
+        point = dict(base)
+        choices = {**axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
+        for key, values in choices.items():
+            if key in entry:
+                continue
+            if any(value != values[0] for value in values):
+                raise UserError(f"{here}: must set {key!r}, which takes {len(values)} values")
+            point[key] = values[0]
+        for key, value in entry.items():
+            point[key] = benchmark.parameter(key, here).normalise(value, here)
+        yield point
+
+
+def varying_parameters(benchmark: Benchmark, points: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Parameters with more than one value among the points, what they scale over first."""
+    first = points[0]
+    names = [
+        name for name in benchmark.parameters if any(point[name] != first[name] for point in points)
+    ]
+    if benchmark.workers and len({benchmark.scale_of(point) for point in points}) > 1:
+        names.append(benchmark.scale)
+    return tuple(sorted(names, key=lambda name: name != benchmark.scale))
+
+
+def check_scaling(
+    benchmark: Benchmark,
+    scaling: str,
+    varying: tuple[str, ...],
+    points: list[Mapping[str, Any]],
+    where: str,
+) -> None:
+    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
+    if scaling == "none" or benchmark.work is None:
+        return
+    scale = benchmark.scale
+    if scale not in varying:
+        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
+    left_out = {scale, *benchmark.work.names, *benchmark.scale_parameters}
+    others = [name for name in varying if name not in left_out]
+    series: dict[str, dict[float, set[int]]] = {}
+    for point in points:
+        count = benchmark.scale_of(point)
+        total = benchmark.total_work(point) or 0
+        work = total / count if scaling == "weak" else total
+        key = canonical_json([point[name] for name in others])
+        series.setdefault(key, {}).setdefault(work, set()).add(count)
+    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
+    for works in series.values():
+        for work, seen in works.items():
+            if len(seen) == 1 and len(works) > 1:
+                amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
+                raise UserError(
+                    f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
+                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
+                )

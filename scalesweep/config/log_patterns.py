@@ -1,0 +1,98 @@
+"""``result`` of a benchmark.yaml: ``native``, or the patterns that read what a program prints."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from scalesweep.compute.log_metrics import STREAMS, Metric, digest_of_metrics, value_group
+from scalesweep.core.errors import UserError
+
+# Names with a meaning of their own: arrays of native programs, and quantities made from them.
+RESERVED = frozenset(
+    (
+        *("local_times", "global_times"),
+        *("span_input", "span_compute", "span_communication", "span_wait"),
+        *("local_time", "total_time", "local_throughput", "total_throughput", "read_rate"),
+        *("local_ideal", "total_ideal", "local_eff", "total_eff", "total_speedup"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Extract:
+    """The metrics of a foreign program, and the digest of what they are read with."""
+
+    metrics: tuple[Metric, ...]
+    digest: str
+
+    def names(self, metric: str) -> bool:
+        """Whether a record may have a metric of this name."""
+        return any(
+            metric.startswith(f"{entry.metric}_") if keyed(entry) else metric == entry.metric
+            for entry in self.metrics
+        )
+
+    @property
+    def main_metric(self) -> str | None:
+        """The first metric that has one value; None if every one has a value for each key."""
+        return next((entry.metric for entry in self.metrics if not keyed(entry)), None)
+
+
+def keyed(metric: Metric) -> bool:
+    """Whether a metric has a value for each key."""
+    return "key" in re.compile(metric.pattern).groupindex
+
+
+def load_extract(result: Any, path: Path) -> Extract | None:
+    """The patterns of ``result`` after a look at each; None for ``native``.
+
+    Raises UserError naming file, key and what is wrong.
+    """
+    if result == "native":
+        return None
+    metrics: list[Metric] = []
+    for index, entry in enumerate(result["extract"]):
+        metric = _metric(entry, f"{path}: result.extract[{index}]")
+        if metric.metric in [other.metric for other in metrics]:
+            raise UserError(f"{path}: result.extract[{index}]: two metrics {metric.metric!r}")
+        metrics.append(metric)
+    return Extract(tuple(metrics), digest_of_metrics(metrics))
+
+
+def _metric(entry: Mapping[str, Any], where: str) -> Metric:
+    name, source = entry["metric"], entry.get("from", "stdout")
+    if name in RESERVED:
+        raise UserError(f"{where}.metric: {name!r} has a meaning of scalesweep's own; rename it")
+    try:
+        value_group(re.compile(entry["pattern"]))
+    except (re.error, OverflowError, RecursionError) as error:
+        shown = f"{where}.pattern: '{entry['pattern']}' of {name} is no regular expression"
+        raise UserError(f"{shown} ({error})") from None
+    except ValueError as error:
+        raise UserError(f"{where}.pattern: '{entry['pattern']}' of {name} {error}") from None
+    parts = PurePosixPath(source).parts
+    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
+        raise UserError(
+            f"{where}.from: {source!r} of {name}; allowed: {', '.join(STREAMS)}, or the path of a "
+            "file in {out}, without '..'"
+        )
+    if source in (suspects := {"stdout.log": "stdout", "stderr.log": "stderr"}):
+        raise UserError(f"{where}.from: {source!r} of {name}: is called {suspects[source]}")
+    return Metric(
+        **{key: value for key, value in entry.items() if key != "from"},
+        source=source,
+    )
+
+
+def check_main_metric(extract: Extract | None, named: str | None, path: Path) -> str | None:
+    """The main metric: the one named, or the first; raises UserError for one that is not there."""
+    if extract is None:
+        return named
+    if named is not None and not extract.names(named):
+        allowed: Sequence[str] = [
+            m.metric + ("_<key>" if keyed(m) else "") for m in extract.metrics
+        ]
+        raise UserError(f"{path}: main_metric: {named!r} is none of {', '.join(allowed)}")
+    return named or extract.main_metric

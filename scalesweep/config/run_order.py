@@ -1,0 +1,68 @@
+"""The order in which a campaign's runs are started, so that drift does not look like an effect.
+
+A machine that slows down over a campaign (other users, heat, a file system that fills) makes
+whatever ran last look slow. So the repeats of all points are interleaved: repeat 0 of every point
+in a random order, then repeat 1 of every point in another one, and so on. These are randomised
+complete blocks (Montgomery, Design and Analysis of Experiments, chapter 4); drift slower than a
+block adds to the spread of all points alike. A control point, one point measured again and again
+between all the others, shows the drift itself (``scalesweep.analysis.drift``).
+
+Standard library only. Where a run stands depends on the campaign and the seed alone, not on what
+is done already; which of two runs comes first (control runs apart) stays when others are added.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+
+# Fractional part of the golden ratio: of its multiples (modulo 1) any first few lie evenly spread.
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def arranged(
+    runs: Mapping[str, int],
+    seed: int | None,
+    control: Sequence[str] = (),
+    profiled: Sequence[str] = (),
+) -> list[str]:
+    """Run ids in the order in which they are to be started.
+
+    ``runs``: run id -> repeat, in the order of the campaign file, which is kept if ``seed`` is
+    None; ``control``: runs of the control point by repeat, which ``runs`` does not hold;
+    ``profiled`` come last.
+    """
+    ids = list(runs)
+    if seed is not None:
+        ids.sort(key=lambda run_id: (runs[run_id], _drawn(seed, run_id)))
+        profiled = sorted(profiled, key=lambda run_id: _drawn(seed, run_id))
+    return [*_with_control(ids, control), *profiled]
+
+
+def _drawn(seed: int, run_id: str) -> bytes:
+    """The place that chance gives a run in its block: sorting by it is a random permutation."""
+    return hashlib.blake2b(f"{seed}/{run_id}".encode(), digest_size=8).digest()
+
+
+def control_repeats(others: int, every: int, shared: int) -> int:
+    """How often the control point is measured: first, last, and after at most ``every`` others.
+
+    ``shared`` of its repeats belong to experiments too; these are all control runs.
+    """
+    return max(1 + math.ceil(others / every), shared)
+
+
+def _with_control(others: Sequence[str], control: Sequence[str]) -> list[str]:
+    """The control's runs spread evenly among the others, the first and the last being control runs.
+
+    Which of its repeats stands where: any first few of them (those that an experiment shares) are
+    spread over the whole campaign too.
+    """
+    if not control:
+        return list(others)
+    spread = sorted(range(len(control)), key=lambda repeat: repeat * GOLDEN % 1)
+    gaps = max(len(control) - 1, 1)
+    result: list[str] = []
+    for place, repeat in enumerate(spread):
+        low, high = (round(len(others) * (place + step) / gaps) for step in (0, 1))
+        result += [control[repeat], *others[low:high]]
+    return result

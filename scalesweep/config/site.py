@@ -1,0 +1,206 @@
+"""Sites: the machine a campaign runs on, and how a program is started there."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.power.domains import SOURCES
+from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import LAUNCHERS, SITES
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSite:
+    """How jobs are asked for on a site with Slurm (config/README.md has the keys)."""
+
+    account: str
+    partition: str
+    qos: str
+    constraint: str
+    reservation: str
+    gres: str
+    exclusive: bool
+    requeue: bool
+    extra: tuple[str, ...]
+    startup_minutes: float
+    margin: float
+    max_attempts: int
+    max_minutes: float
+    staging_minutes: float
+    staging_memory_gb: float
+
+
+@dataclass(frozen=True, slots=True)
+class PowerSampling:
+    """How power is sampled on a site (config/README.md has the keys)."""
+
+    interval_s: float
+    sources: tuple[str, ...]
+    sysfs: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
+
+    name: str
+    nodes: int
+    cores_per_node: int
+    memory_gb_per_node: float | None
+    gpus_per_node: int
+    oversubscribe: bool
+    concurrent_runs: int | None
+    time_limit_minutes: float
+    python: str
+    data: str
+    node_local: str
+    stage_workers: int
+    reserve_disk_gb: float
+    prologue: tuple[str, ...]
+    env: Mapping[str, str]
+    programs: Mapping[str, str]
+    launch: Mapping[str, tuple[str, ...]] | None
+    power: PowerSampling | None
+    slurm: SlurmSite | None
+
+    def nodes_for(self, point: Mapping[str, Any]) -> int:
+        """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
+        return -(-int(point["ranks"]) // int(point["ranks_per_node"]))
+
+    def check_point(self, point: Mapping[str, Any], where: str) -> None:
+        """Raise UserError if the site cannot hold the point's ranks."""
+        ranks, per_node = int(point["ranks"]), int(point["ranks_per_node"])
+        nodes = self.nodes_for(point)
+        if nodes > self.nodes:
+            raise UserError(
+                f"{where}: {ranks} ranks at ranks_per_node = {per_node} take {nodes} nodes, site "
+                f"{self.name} has {self.nodes}; ranks_per_node = {-(-ranks // self.nodes)} or "
+                "more would fit"
+            )
+        on_node = -(-ranks // nodes)
+        if on_node > self.cores_per_node and not self.oversubscribe:
+            raise UserError(
+                f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
+                f"'oversubscribe: true' in config/sites/{self.name}.yaml to allow it"
+            )
+
+    def launcher(self, point: Mapping[str, Any]) -> list[str]:
+        """The words put before the program's own command, filled in for a point."""
+        if self.launch is None:
+            raise UserError(f"config/sites/{self.name}.yaml: has no 'launch': nothing runs there")
+        ranks = int(point["ranks"])
+        template = self.launch["single" if ranks == 1 else "multi"]
+        nodes = self.nodes_for(point)
+        per_node = -(-ranks // nodes)
+        values = {
+            "ranks": ranks,
+            "nodes": nodes,
+            "ranks_per_node": per_node,
+            "cpus_per_rank": max(1, self.cores_per_node // per_node),
+            "python": self.python,
+            "bin": str(Path(self.python).parent),
+            "launchers": str(LAUNCHERS),
+        }
+        return [_fill(word, values, f"config/sites/{self.name}.yaml: launch") for word in template]
+
+
+def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
+    try:
+        return word.format_map(values)
+    except (KeyError, ValueError, IndexError, AttributeError, MemoryError) as error:
+        raise UserError(
+            f"{where}: cannot fill {word!r} ({error}); allowed: "
+            + ", ".join(f"{{{name}}}" for name in values)
+        ) from None
+
+
+def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
+    """Read ``config/sites/<name>.yaml``.
+
+    ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
+    faulty file.
+    """
+    folder = folder or SITES
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(found.stem for found in folder.glob("*.yaml"))
+        raise UserError(f"{where}: no site {name!r} in {folder}; allowed: {', '.join(known)}")
+    content = load_yaml(path)
+    check_schema(content, "site", path)
+    if content["site"] != name:
+        raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
+    site = Site(
+        name=name,
+        nodes=content["nodes"],
+        cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
+        memory_gb_per_node=content.get("memory_gb_per_node"),
+        gpus_per_node=content.get("gpus_per_node", 0),
+        oversubscribe=content.get("oversubscribe", False),
+        # On a cluster each run has its own nodes; on one machine two would disturb each other.
+        concurrent_runs=content.get("concurrent_runs", None if "slurm" in content else 1),
+        time_limit_minutes=float(content.get("time_limit_minutes", 60)),
+        python=content.get("python") or sys.executable,
+        data=content.get("data", "data"),
+        node_local=content.get("node_local", "/tmp"),
+        stage_workers=content.get("stage_workers", 2),
+        reserve_disk_gb=float(content.get("reserve_disk_gb", 2)),
+        prologue=tuple(content.get("prologue", [])),
+        env=content.get("env", {}),
+        programs=content.get("programs", {}),
+        launch=content.get("launch"),
+        power=_power(content),
+        slurm=_slurm(content, path),
+    )
+    if site.launch is not None:
+        for ranks in (1, 2):
+            site.launcher({"ranks": ranks, "ranks_per_node": 2})
+    return site
+
+
+def _power(content: Mapping[str, Any]) -> PowerSampling | None:
+    """The ``power`` section of a site file; None if it is off."""
+    section = content.get("power", {})
+    if section == "off":
+        return None
+    return PowerSampling(
+        interval_s=float(section.get("interval_s", 1)),
+        sources=tuple(section.get("sources", SOURCES)),
+        sysfs=section.get("sysfs", "/sys"),
+    )
+
+
+def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
+    """The ``slurm`` section of a site file; None if there is none."""
+    if "slurm" not in content:
+        return None
+    section = content["slurm"] or {}
+    staging = section.get("staging", {})
+    if content.get("concurrent_runs", 1) != 1:
+        raise UserError(
+            f"{path}: concurrent_runs: with a slurm section it is 1 (one run after the other) or "
+            "absent (as many as Slurm starts)"
+        )
+    if content.get("oversubscribe"):
+        raise UserError(
+            f"{path}: oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
+            "(raise cores_per_node to the hardware threads)"
+        )
+    return SlurmSite(
+        **{
+            name: section.get(name) or ""
+            for name in ("account", "partition", "qos", "constraint", "reservation", "gres")
+        },
+        exclusive=section.get("exclusive", False),
+        requeue=section.get("requeue", False),
+        extra=tuple(section.get("extra", [])),
+        startup_minutes=float(section.get("startup_minutes", 1)),
+        margin=float(section.get("margin", 2)),
+        max_attempts=section.get("max_attempts", 3),
+        max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
+        staging_minutes=float(staging.get("minutes", 60)),
+        staging_memory_gb=float(staging.get("memory_gb", 4)),
+    )

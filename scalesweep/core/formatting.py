@@ -1,0 +1,157 @@
+"""How numbers, units and names are written in figures, findings and the report."""
+
+import json
+import math
+from typing import Any, TypeGuard
+
+PHASES = {"init": "first epoch", "later": "later epochs", "run": "whole run"}
+SIGNIFICANT = 4
+
+
+def finite(value: Any, *more: Any) -> TypeGuard[float]:
+    """Whether every value is a finite number (None, NaN and text are not)."""
+    return all(
+        isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one)
+        for one in (value, *more)
+    )
+
+
+def plain(value: Any) -> Any:
+    """One spelling for a parameter value, whether from JSON or from a table.
+
+    NumPy scalars become Python's, whole floats become ints, lists become compact JSON text and
+    missing values become None, so that values from the plan and from Parquet compare equal.
+    """
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, separators=(",", ":"))
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if value.is_integer() and abs(value) < 1e15:
+            return int(value)
+    return value
+
+
+def text_of(value: Any) -> str:
+    """A parameter value for people."""
+    value = plain(value)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text`` cut to ``limit`` characters, the cut shown."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _decimals(value: float, digits: int) -> int:
+    if value == 0 or not math.isfinite(value):
+        return 0
+    return digits - 1 - math.floor(math.log10(abs(value)))
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-4):
+        return f"{value:.3g}"
+    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number with ``digits`` significant digits (whole parts are never rounded away)."""
+    if not finite(value):
+        return "–"
+    decimals = max(0, min(_decimals(value, digits), 6))
+    return _fixed(value, decimals)
+
+
+def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
+    """``value [low, high] unit`` with as many decimals as the interval's width deserves.
+
+    Two digits of the width are shown, or of the value if that is more: more would be noise, fewer
+    would hide the interval or the value. Without an interval only the value is given.
+    """
+    tail = f" {unit}" if unit else ""
+    if not finite(value):
+        return "–"
+    if not finite(low, high):
+        return number(value, SIGNIFICANT) + tail
+    width = max(high - low, abs(value) * 1e-3)
+    decimals = max(0, min(max(_decimals(width, 2), _decimals(value, 2)), 6))
+    body = f"{_fixed(value, decimals)} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
+    return body + tail
+
+
+def percent(value: Any, low: Any = None, high: Any = None) -> str:
+    """A share as ``78 %`` or ``78.2 [77.9, 78.6] %``."""
+    if not finite(value):
+        return "–"
+    if not finite(low, high):
+        return f"{100 * value:.1f} %"
+    width = max(100 * (high - low), 0.1)
+    decimals = max(0, min(_decimals(width, 2), 2))
+    v, lo, hi = (f"{100 * x:.{decimals}f}" for x in (value, low, high))
+    return f"{v} [{lo}, {hi}] %"
+
+
+def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
+    """Factor and unit that bring ``largest`` into a readable range (decimal prefixes for bytes,
+    joules and watts)."""
+    if unit.startswith("bytes") and finite(largest) and largest > 0:
+        rest = unit.removeprefix("bytes")
+        for factor, prefix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+            if largest >= factor:
+                return 1 / factor, prefix + rest
+        return 1.0, "B" + rest
+    if unit in ("J", "W", "J s") and finite(largest):
+        for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+            if largest >= factor:
+                return 1 / factor, prefix + unit
+    return 1.0, unit
+
+
+def seconds_text(seconds: Any) -> str:
+    """A duration for people: 0.42 s, 45 s, 3 min 20 s, 2 h 05 min."""
+    if not finite(seconds):
+        return "–"
+    if seconds < 60:
+        return f"{number(seconds, 2)} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 run``, ``3 runs``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listed(items: list[str], limit: int = 4) -> str:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b, c and 5 more``.
+
+    Names that hold commas are parted by semicolons.
+    """
+    comma = "; " if any("," in item for item in items) else ", "
+    if len(items) > limit:
+        items = [*items[: limit - 1], f"{len(items) - limit + 1} more"]
+    if len(items) < 2:
+        return "".join(items)
+    last = f"{comma.rstrip() if comma == '; ' else ''} and {items[-1]}"
+    return comma.join(items[:-1]) + last
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: 45 s, 3m 20s, 2h 05m; ``unknown`` for None."""
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"

@@ -1,0 +1,106 @@
+"""One process at a time in a folder (standard library only, for compute nodes too).
+
+Locks are the kernel's: they end with the process that holds them, however it ends. On a file system
+without locks, as some clusters mount theirs, a claim is the name of its process in the file.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.orphans import start_of
+
+RUNS, REPORT = ".lock", ".report.lock"
+_DOING = {
+    RUNS: "is running a campaign into this folder",
+    REPORT: "is making the report of this folder",
+}
+_POLL_S = 0.5
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run in ``folder``.
+
+    Raises UserError while another process of this machine measures it.
+    """
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{folder.name}: is being measured by another process") from None
+        except OSError:
+            pass  # no locks here: the claim of its Snakemake has to do
+        yield
+
+
+def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
+    """Take the results folder for this process until ``release`` or its end: its runs (``RUNS``)
+    or all that is made of them (``REPORT``).
+
+    Raises UserError naming the process that has it, or waits for that one's end.
+    """
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        lock = (results / name).open("ab+", buffering=0)
+    except OSError as error:
+        raise UserError(f"{results}: cannot be written to: {error.strerror}") from None
+    told = False
+    while (other := _taken(lock)) is not None:
+        if not wait:
+            lock.close()
+            raise UserError(
+                f"{results}: {other} {_DOING[name]}; wait for it, or name another folder with "
+                "--config results=FOLDER"
+            )
+        if not told:
+            print(f"{results}: {other} {_DOING[name]}; waiting for it", flush=True)
+            told = True
+        time.sleep(_POLL_S)
+    with contextlib.suppress(OSError):  # a full disk: the lock holds, without a name on it
+        lock.truncate(0)
+        name = f"process {os.getpid()} on {os.uname().nodename}"
+        lock.write(f"{name}\n{start_of(os.getpid())}\n".encode())
+    return lock
+
+
+def release(lock: FileIO) -> None:
+    """Give a claim back."""
+    with contextlib.suppress(OSError):
+        lock.truncate(0)
+    lock.close()
+
+
+def _taken(lock: FileIO) -> str | None:
+    """Take the lock; who has it, if it is taken."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(lock)[0]
+    except OSError:
+        return _alive(lock)
+    return None
+
+
+def _holder(lock: FileIO) -> tuple[str, str]:
+    """Name of the process that has last taken the lock, and when that was started."""
+    lock.seek(0)
+    name, _, start = lock.read(200).decode(errors="replace").partition("\n")
+    return name or "another process", start.strip()
+
+
+def _alive(lock: FileIO) -> str | None:
+    """Who has the lock where the file system knows none, as far as its last holder can be told."""
+    name, start = _holder(lock)
+    try:
+        _, pid, _, host = name.split()
+        if host != os.uname().nodename:
+            return f"{name} (delete {lock.name} if it has ended)" if start else None
+        return name if start and start_of(int(pid)) == start else None
+    except ValueError:
+        return None

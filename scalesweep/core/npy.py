@@ -1,0 +1,59 @@
+"""Arrays of float64 as an .npz file, written without NumPy (format: numpy.lib.format).
+
+Standard library only: the launcher writes them on compute nodes.
+"""
+
+import array
+import ast
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+# The same content gives the same file, whenever it is written.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+class Array(NamedTuple):
+    """Numbers of an array in C order, and its shape."""
+
+    shape: tuple[int, ...]
+    values: Sequence[float]
+
+
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write float64 arrays, uncompressed, by rename."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in arrays.items():
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _DATE), _npy(content))
+    temporary.replace(path)
+
+
+def _npy(content: Array) -> bytes:
+    if prod(content.shape) != len(content.values):
+        raise ValueError(f"{len(content.values)} values do not make an array of {content.shape}")
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {content.shape!r}, }}"
+    # Magic, version and length take 10 bytes; the data begin at a multiple of 64.
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    values = array.array("d", content.values)
+    if sys.byteorder == "big":
+        values.byteswap()
+    length = len(header).to_bytes(2, "little")
+    return b"\x93NUMPY\x01\x00" + length + header.encode("latin1") + values.tobytes()
+
+
+def npy_floats(content: bytes) -> tuple[str, "array.array[float]"]:
+    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy."""
+    if content[:6] != b"\x93NUMPY":
+        raise ValueError("not a .npy member")
+    width = 2 if content[6] == 1 else 4
+    length = int.from_bytes(content[8 : 8 + width], "little")
+    start = 8 + width
+    header = ast.literal_eval(content[start : start + length].decode("latin1"))
+    values = array.array("d")
+    if header["descr"] == "<f8":
+        values.frombytes(content[start + length :])
+    return header["descr"], values

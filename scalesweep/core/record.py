@@ -1,0 +1,198 @@
+"""Records: what a run leaves behind, written once and checked whenever it is read.
+
+Standard library only: the launcher imports this module on compute nodes.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of, file_digest, write_atomic
+from scalesweep.core.profilers import KINDS, NONE, folder_name
+
+SCHEMA = 1
+RECORD = "record.json"
+FAILURE = "failure.json"
+PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
+SAMPLES = "samples.npz"
+# Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
+# may write a file of that name itself.
+EXTRACTED = ".extracted.npz"
+
+# Of each log, kept with a failure.
+LAST_LINES = 20
+_TAIL_BYTES = 65536
+
+SOURCES = ("measured", "simulated", "imported")
+
+
+# Key -> type(s) that a complete record has; values that may be absent are null, not missing.
+REQUIRED: dict[str, tuple[type, ...]] = {
+    "schema": (int,),
+    "run_id": (str,),
+    "benchmark": (str,),
+    "version": (int,),
+    "point": (dict,),
+    "repeat": (int,),
+    "site": (str,),
+    "source": (str,),
+    "started": (str,),
+    "ended": (str,),
+    "wall_s": (int, float, type(None)),
+    "attempt": (int,),
+    "phases": (dict,),
+    "metrics": (dict,),
+    "work": (dict,),
+    "resources": (dict,),
+    "environment": (dict,),
+    "notes": (dict,),
+    "git": (dict, type(None)),
+    "command": (list,),
+    "samples": (dict, type(None)),
+}
+
+
+class BadRecord(UserError):
+    """A record that cannot be trusted: cut, edited, of another run, or without its samples."""
+
+
+def described(path: Path) -> dict[str, Any]:
+    """What a record says of a file beside it."""
+    return {"bytes": path.stat().st_size, "blake2b": file_digest(path)}
+
+
+def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None = None) -> Path:
+    """Complete ``record`` with its checksums and put it into ``folder``; returns its path.
+
+    ``samples`` (an .npz beside or outside the folder, on the same file system) is moved in
+    first; record.json follows last, by rename, so that a record that exists is whole.
+    Raises BadRecord if a required key is missing or has the wrong type.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    complete = {**record, "schema": SCHEMA, "samples": None}
+    if samples is not None:
+        complete["samples"] = {"file": SAMPLES, **described(samples)}
+    complete.pop("digest", None)
+    try:
+        complete["digest"] = digest_of(complete)
+    except ValueError as error:
+        raise BadRecord(f"{folder.name}: a value is NaN or infinite ({error})") from None
+    check_record(complete, folder.name)
+    if samples is not None:
+        samples.replace(folder / SAMPLES)
+    text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    path = folder / RECORD
+    write_atomic(path, text)
+    return path
+
+
+def check_record(record: Any, run_id: str) -> None:
+    """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged."""
+    if not isinstance(record, dict):
+        raise BadRecord(f"{run_id}: the record is not a JSON object")
+    if record.get("schema") != SCHEMA:
+        raise BadRecord(f"{run_id}: record schema {record.get('schema')!r}, this version reads 1")
+    for key, types in REQUIRED.items():
+        if key not in record:
+            raise BadRecord(f"{run_id}: the record lacks '{key}'")
+        if not isinstance(record[key], types) or isinstance(record[key], bool):
+            raise BadRecord(f"{run_id}: the record's '{key}' has the wrong type")
+    profile = record.get("profile", {"kind": NONE})
+    if not isinstance(profile, dict) or profile.get("kind") not in (NONE, *KINDS):
+        raise BadRecord(f"{run_id}: the record's 'profile' names no kind of profile")
+    if folder_name(record["run_id"], profile["kind"]) != run_id:
+        raise BadRecord(f"{run_id}: the record is of run {record['run_id']}")
+    checksums(record)
+    if record["source"] not in SOURCES:
+        raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")
+    rest = {key: value for key, value in record.items() if key != "digest"}
+    if record.get("digest") != digest_of(rest):
+        raise BadRecord(f"{run_id}: the record was changed after it was written (digest differs)")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read and check ``<run_id>/record.json``; raises BadRecord naming what is wrong.
+
+    The samples file is checked for presence and size here; ``verify_files`` reads it whole.
+    """
+    run_id = path.parent.name
+    try:
+        record = json.loads(path.read_bytes())
+        check_record(record, run_id)
+    except (ValueError, RecursionError) as error:
+        # UnicodeDecodeError and JSONDecodeError are ValueErrors.
+        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+    if record["samples"] is not None:
+        samples, expected = path.parent / SAMPLES, record["samples"].get("bytes")
+        size = samples.stat().st_size if samples.is_file() else None
+        if size != expected:
+            found = "is missing" if size is None else f"has {size} bytes"
+            raise BadRecord(f"{run_id}: {SAMPLES} {found}, the record says {expected} bytes")
+    assert isinstance(record, dict)
+    return record
+
+
+def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
+    """failure.json in a run's folder; None if there is none or it is not whole."""
+    try:
+        failure = json.loads((folder / name).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return failure if isinstance(failure, dict) and "cause" in failure else None
+
+
+def last_lines(path: Path) -> list[str]:
+    """The last lines of a log, without empty ones; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
+
+
+def checksums(record: Mapping[str, Any]) -> dict[str, str]:
+    """File -> checksum of what lies beside a record and belongs to it; raises BadRecord."""
+    try:
+        told = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
+        found = {name: entry for name, entry in told.items() if entry is not None}
+        whole = all(isinstance(e["bytes"] + 0, int) for e in found.values())
+        digests = {name: entry["blake2b"] for name, entry in found.items()}
+    except (AttributeError, KeyError, TypeError):
+        whole, digests = False, {}
+    if not whole or not all(isinstance(digest, str) for digest in digests.values()):
+        raise BadRecord(f"{record.get('run_id')}: what the record says of its files is not whole")
+    return digests
+
+
+def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
+    """Read the files beside a record whole; raises BadRecord if one was changed or is gone.
+
+    ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
+    was thrown away is missed by nobody. Raises OSError where a file cannot be read.
+    """
+    for name, digest in expected.items():
+        try:
+            found = file_digest(folder / name)
+        except FileNotFoundError:
+            if name == POWER:
+                continue
+            raise BadRecord(f"{folder.name}: {name} is missing") from None
+        if found != digest:
+            raise BadRecord(f"{folder.name}: {name} was changed: checksum differs")
+
+
+POWER = "power.csv"  # in the run's folder
+
+
+def publish(work: Path, folder: Path) -> None:
+    """Move an attempt's power.csv to the run's folder, in the place of an older one."""
+    if (work / POWER).exists():
+        (work / POWER).replace(folder / POWER)
+    else:
+        (folder / POWER).unlink(missing_ok=True)

@@ -1,0 +1,364 @@
+"""One experiment of the plan together with its tables: what figures and the report draw on."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.analysis.metrics import QUANTITIES, column, split_column
+from scalesweep.analysis.table_io import TABLES, read_table, without_attrs
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import is_whole
+from scalesweep.core.formatting import counted, finite, plain, scaled_unit, text_of
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass
+class PointState:
+    """How far a planned point is: counts of its runs by status, and the causes of failure."""
+
+    done: int = 0
+    failed: int = 0
+    new: int = 0
+    causes: list[str] = field(default_factory=list)
+
+    def count(self, run: Mapping[str, Any]) -> None:
+        """Count one planned run."""
+        if run["status"] == "done":
+            self.done += 1
+        elif run["status"] in ("failed", "unsupported"):
+            self.failed += 1
+            self.causes.append(str(run.get("cause") or "failed"))
+        else:
+            self.new += 1
+
+    @property
+    def word(self) -> str:
+        """``done``, the cause of its failure, or ``pending``; partly done counts as done."""
+        if self.done:
+            return "done"
+        if self.failed:
+            return " ".join(sorted(set(self.causes))) or "failed"
+        return "pending"
+
+
+@dataclass
+class Measure:
+    """A metric of an experiment: what it means, and its values in a readable unit."""
+
+    metric: str
+    label: str
+    unit: str
+    higher: bool
+    factor: float = 1.0
+    phases: list[str] = field(default_factory=list)
+
+    @property
+    def axis_label(self) -> str:
+        """Label with the unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    @property
+    def steady_phase(self) -> str:
+        """The phase that runs are compared in: later epochs where there are any."""
+        return "later" if "later" in self.phases else self.phases[0]
+
+    def value(self, row: Row, stat: str, phase: str) -> float | None:
+        """A statistic of this metric in ``unit``; None where it is missing."""
+        value = row.get(column(self.metric, stat, phase))
+        return value * self.factor if finite(value) else None
+
+
+@dataclass
+class Series:
+    """Points of one scaling series sorted by ranks, and the planned rank counts it lacks."""
+
+    label: str
+    short: str  # the same without the parameters' names
+    rows: list[Row]
+    holes: dict[int, str]
+
+
+@dataclass
+class ExperimentResults:
+    """An experiment: its entry in plan.json and its tables (an absent table is None)."""
+
+    entry: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame | None]
+
+    @property
+    def name(self) -> str:
+        """Name of the experiment."""
+        return str(self.entry["name"])
+
+    @property
+    def control(self) -> bool:
+        """Whether this is the control point, which is repeated to show drift."""
+        return bool(self.entry.get("control"))
+
+    @property
+    def title(self) -> str:
+        """What its section is called."""
+        return "Control" if self.control else self.name
+
+    @property
+    def axes(self) -> list[str]:
+        """Parameters that take more than one value, the scale first."""
+        return list(self.entry["axes"])
+
+    @cached_property
+    def _folded(self) -> tuple[list[str], dict[str, list[str]]]:
+        return fold_axes(self.entry)
+
+    @property
+    def scale(self) -> str:
+        """What runs scale over: ``ranks``, or devices where ranks have several."""
+        return str(self.entry["scale"])
+
+    def scale_of(self, row: Mapping[str, Any]) -> int:
+        """Ranks (or devices) of a point or table row that varies them."""
+        return int(row[self.scale])
+
+    def scaled(self, count: int) -> str:
+        """``1 rank``, ``4 devices``."""
+        return counted(count, self.scale.removesuffix("s"))
+
+    @property
+    def scale_words(self) -> str:
+        """``rank count``, ``device count``: how sentences call what runs scale over."""
+        return f"{self.scale.removesuffix('s')} count"
+
+    @property
+    def leaders(self) -> list[str]:
+        """Independent varying parameters."""
+        return self._folded[0]
+
+    @property
+    def followers(self) -> dict[str, list[str]]:
+        """For each independent parameter those that it determines."""
+        return self._folded[1]
+
+    @property
+    def grid(self) -> list[str]:
+        """Independent varying parameters other than the scale."""
+        return [name for name in self.leaders if name != self.scale]
+
+    @cached_property
+    def states(self) -> dict[Key, PointState]:
+        """State of every planned point by the values of the independent parameters."""
+        result: dict[Key, PointState] = {}
+        for run in self.entry["runs"]:
+            result.setdefault(self.key(run["point"]), PointState()).count(run)
+        return result
+
+    @cached_property
+    def excluded(self) -> set[Key]:
+        """Points left out on purpose."""
+        return {self.key(entry["point"]) for entry in self.entry["excluded"]}
+
+    @cached_property
+    def points(self) -> list[Row]:
+        """Rows of the points table, empty when there is none."""
+        return self.rows("points")
+
+    @cached_property
+    def scaling(self) -> list[Row]:
+        """Rows of the scaling table, empty when the experiment has one rank count only."""
+        return self.rows("scaling")
+
+    def rows(self, table: str, names: Sequence[str] | None = None) -> list[Row]:
+        """Rows of a table (or of its columns ``names``) as dicts of plain Python values."""
+        frame = self.tables.get(table)
+        if frame is None:
+            return []
+        bare = without_attrs(frame)
+        kept = [name for name in bare.columns if names is None or name in names]
+        values = [_plain_column(bare[name]) for name in kept]
+        return [dict(zip(map(str, kept), row, strict=True)) for row in zip(*values, strict=True)]
+
+    def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
+        """Values of the independent parameters (or of ``names``) of a point or table row."""
+        return tuple(plain(point.get(n)) for n in (self.leaders if names is None else names))
+
+    def values(self, name: str) -> list[Any]:
+        """Planned values of a parameter, sorted when they are numbers, else in plan order."""
+        found = dict.fromkeys(plain(run["point"].get(name)) for run in self.entry["runs"])
+        values = list(found)
+        return sorted(values) if all(finite(v) for v in values) else values
+
+    def numeric(self, name: str) -> bool:
+        """Whether all planned values of a parameter are numbers."""
+        return all(finite(value) for value in self.values(name))
+
+    def label(self, name: str) -> str:
+        """Axis label of a parameter with its unit and those that follow it."""
+        unit = (self.entry["parameters"].get(name) or {}).get("unit")
+        label = name.capitalize() if name == self.scale else name
+        label += f" [{unit}]" if unit and name != self.scale else ""
+        more = self.followers.get(name, [])
+        return label + (f" (with {', '.join(more)})" if more else "")
+
+    def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
+        """``ranks 4, batch_size 8``: the named (default: all independent) parameters."""
+        names = self.leaders if names is None else names
+        parts = []
+        for name in names:
+            if name == self.scale:
+                parts.append(self.scaled(self.scale_of(point)))
+            else:
+                parts.append(f"{name} {text_of(point.get(name))}")
+            follow = [f for f in self.followers.get(name, []) if f in point]
+            if follow:
+                parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
+        return ", ".join(parts) if parts else "the only point"
+
+    @cached_property
+    def series_names(self) -> list[str]:
+        """Parameters that tell one scaling series from another."""
+        return series_parameters(self.entry) if self.scale in self.axes else []
+
+    @cached_property
+    def _planned_work(self) -> dict[Key, Any]:
+        return {self.key(run["point"], self.axes): run.get("work") for run in self.entry["runs"]}
+
+    def work(self, row: Row) -> Any:
+        """Samples that a point was planned to handle; those of an epoch where none are planned."""
+        planned = self._planned_work.get(self.key(row, self.axes))
+        return row.get("samples") if planned is None else planned
+
+    @cached_property
+    def series(self) -> list["Series"]:
+        """The scaling series with at least one finished point, in plan order."""
+        strong = self.entry["scaling"] == "strong" and bool(self.entry["work"])
+        groups: dict[Key, list[Row]] = {}
+        for row in self.scaling:
+            if row.get("repeats"):
+                key = (*self.key(row, self.series_names), row["source"])
+                groups.setdefault((*key, self.work(row) if strong else None), []).append(row)
+        many_sizes = strong and len({key[-1] for key in groups}) > 1
+        result = []
+        for rows in groups.values():
+            rows.sort(key=self.scale_of)
+            label = self.describe(rows[0], self.series_names) if self.series_names else ""
+            values = [text_of(rows[0].get(name)) for name in self.series_names]
+            more = [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
+            more += [str(rows[0]["source"])] if len(self.sources) > 1 else []
+            long = ", ".join([*([label] if label else []), *more])
+            result.append(Series(long, ", ".join([*values, *more]), rows, self._holes(rows)))
+        return result
+
+    def _holes(self, rows: Sequence[Row]) -> dict[int, str]:
+        """Planned rank counts of a series without a result: rank count -> what became of it."""
+        states = self._series_states[self.key(rows[0], self.series_names)]
+        there = {self.scale_of(row) for row in rows}
+        return {
+            ranks: state.word
+            for ranks, state in sorted(states.items())
+            if ranks not in there and not state.done
+        }
+
+    @cached_property
+    def _series_states(self) -> dict[Key, dict[int, PointState]]:
+        """State by rank count of the planned points of every series."""
+        found: dict[Key, dict[int, PointState]] = {}
+        for run in self.entry["runs"]:
+            states = found.setdefault(self.key(run["point"], self.series_names), {})
+            states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
+        return found
+
+    @cached_property
+    def measures(self) -> dict[str, "Measure"]:
+        """Metrics with at least one value in the points table, the main one first.
+
+        The one that the benchmark names leads, else total throughput, else the first.
+        """
+        frame = self.tables.get("points")
+        units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
+        found: dict[str, Measure] = {}
+        for name in [] if frame is None else frame.columns:
+            parts = split_column(str(name))
+            if parts is None or parts.stat != "mean" or str(name) in self.entry["parameters"]:
+                continue
+            top = max((abs(r[name]) for r in self.points if finite(r.get(name))), default=None)
+            if top is None:
+                continue
+            known = QUANTITIES.get(parts.metric)
+            meaning = units.get(name) or {
+                "label": known.label if known else parts.metric.replace("_", " "),
+                "unit": known.unit if known else "",
+                "better": known.better if known else "higher",
+            }
+            entry = found.get(parts.metric)
+            if entry is None:
+                factor, unit = scaled_unit(meaning["unit"], top)
+                unit = "" if unit == "1" else unit
+                entry = Measure(
+                    parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
+                )
+                found[parts.metric] = entry
+            entry.phases.append(parts.phase)
+        first = [self.entry["main_metric"], "total_throughput", *self.entry["metrics"]]
+        order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
+        return {name: found[name] for name in order}
+
+    @property
+    def main(self) -> "Measure | None":
+        """The metric that figures and findings are about; None when nothing is finished."""
+        return next(iter(self.measures.values()), None)
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """The sources of the finished points: measured, simulated, imported."""
+        return sorted({str(row["source"]) for row in self.points if row.get("source")})
+
+    @property
+    def mark(self) -> str:
+        """``" (simulated)"`` and the like for titles; empty for measured results."""
+        other = [source for source in self.sources if source != "measured"]
+        if not other:
+            return ""
+        return f" ({' and '.join([*(['partly'] if 'measured' in self.sources else []), *other])})"
+
+
+def _plain_column(column: "pd.Series[Any]") -> list[Any]:
+    """``plain`` of every value of a column."""
+    values = column.tolist()
+    if column.dtype != np.float64:
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "ib":
+            return values
+        return [None if value is pd.NA else plain(value) for value in values]
+    return [
+        None if v != v else int(v) if v.is_integer() and abs(v) < 1e15 else v  # noqa: PLR0124
+        for v in values
+    ]
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """Read plan.json; raises UserError when it is not a plan."""
+    try:
+        content = path.read_bytes()
+        plan = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not a plan ({error})") from None
+    if not is_whole(content):
+        raise UserError(f"{path}: was changed after it was written (digest differs)")
+    if not isinstance(plan, dict) or not isinstance(plan.get("experiments"), list):
+        raise UserError(f"{path}: not a plan (no list 'experiments')")
+    return plan
+
+
+def load_results(entry: Mapping[str, Any], tables: Path) -> ExperimentResults:
+    """The experiment ``entry`` of a plan with its tables under ``tables``."""
+    found: dict[str, pd.DataFrame | None] = {}
+    for name in TABLES:
+        path = tables / str(entry["name"]) / f"{name}.parquet"
+        found[name] = read_table(path) if path.is_file() else None
+    return ExperimentResults(entry, found)

@@ -1,0 +1,65 @@
+"""The runs of an experiment in the order in which they were started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Row
+
+# A session begins after a gap this many times the usual one, and no shorter than half an hour.
+SESSION_GAP, SESSION_GAP_S = 5, 1800.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Start times in Unix seconds, rising, and each run's value and row of the table `runs`."""
+
+    times: Sequence[float]
+    values: Sequence[float]
+    rows: Sequence[Row]
+
+    @property
+    def logs(self) -> Sequence[float]:
+        """Natural logarithms of the values."""
+        return [float(value) for value in np.log(self.values)]
+
+    @cached_property
+    def sessions(self) -> list[int]:
+        """Places at which a session begins, the first one included."""
+        gaps = np.diff(self.times)
+        usual = float(np.median(gaps)) if gaps.size else 0.0
+        later = np.flatnonzero(gaps > max(SESSION_GAP * usual, SESSION_GAP_S)) + 1
+        return [0, *later.tolist()] if self.times else []
+
+    @cached_property
+    def hosts(self) -> list[str]:
+        """The sets of hosts that runs were on, by their number of runs; none where not known."""
+        names = [str(row["hosts"]) for row in self.rows if row.get("hosts")]
+        return sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
+
+
+def timeline(study: ExperimentResults) -> Timeline:
+    """The measured runs that have the main metric in its steady phase, where it is positive."""
+    main, frame = study.main, study.tables.get("runs")
+    name = column(main.metric, "mean", main.steady_phase) if main else ""
+    if frame is None or name not in frame:
+        return Timeline([], [], [])
+    wanted = ["source", "started", name, *study.axes, *(["hosts"] if "hosts" in frame else [])]
+    found = []
+    for place, row in enumerate(frame[wanted].to_dict("records")):
+        if row["source"] == "measured" and finite(row[name]) and row[name] > 0:
+            began = datetime.fromisoformat(row["started"]).timestamp()
+            found.append((began, place, float(row[name]), row))
+    found.sort(key=lambda run: run[:2])
+    times, _, values, rows = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+    return Timeline(times, values, rows)
+
+
+def moment(seconds: float) -> str:
+    """A time of day in UTC for people."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,105 @@
+"""What the training runs of an experiment learned: curves by epoch, final accuracy, targets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.analysis.metrics import EPOCH_CURVES
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.tables.training import curve_column
+
+# What tells best how well a model does, first: of validation, and accuracy rather than loss.
+PREFERRED = (
+    "validation_accuracy",
+    "accuracy",
+    "validation_mae",
+    "mae",
+    "validation_loss",
+    "loss",
+)
+# Inputs that hold nothing to learn: what a model makes of them says nothing.
+DUMMY = ("dummy",)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The runs of one point that share a source: a list of epochs' rows for each repeat."""
+
+    point: Row
+    source: str
+    repeats: list[list[Row]]
+
+    def mean(self, columns: Sequence[str]) -> list[tuple[float | None, ...]]:
+        """Means over the repeats, by epoch, of the epochs that all repeats had.
+
+        None where one of them has no number: a mean over some would be of other runs.
+        """
+        epochs = min(map(len, self.repeats))
+        return [
+            tuple(_mean([run[epoch].get(column) for run in self.repeats]) for column in columns)
+            for epoch in range(epochs)
+        ]
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    return sum(values) / len(values) if all(finite(value) for value in values) else None
+
+
+def learns(study: ExperimentResults, row: Mapping[str, Any]) -> bool:
+    """Whether a point's input can be learned from."""
+    return {**study.entry["fixed"], **row}.get("input") not in DUMMY
+
+
+def curves(study: ExperimentResults) -> list[Curves]:
+    """The curves of every point, in the order of the table `epochs`; dummy input is left out."""
+    found: dict[Key, dict[str, list[Row]]] = {}
+    for row in study.rows("epochs"):
+        if learns(study, row):
+            key = (*study.key(row, study.axes), row["source"])
+            found.setdefault(key, {}).setdefault(row["run_id"], []).append(row)
+    result = []
+    for runs in found.values():
+        first = next(iter(runs.values()))[0]
+        by_epoch = [sorted(rows, key=lambda row: int(row["epoch"])) for rows in runs.values()]
+        result.append(Curves(first, str(first["source"]), by_epoch))
+    return result
+
+
+def column_of(study: ExperimentResults, name: str) -> str:
+    """Column of a curve in the table `epochs`."""
+    return curve_column(name, study.axes)
+
+
+def accuracy_curve(study: ExperimentResults, found: Sequence[Curves]) -> str | None:
+    """Name of the curve that says how well the models do; None where there is none."""
+    for name in PREFERRED:
+        title = column_of(study, name)
+        if any(finite(row.get(title)) for one in found for run in one.repeats for row in run):
+            return name
+    return None
+
+
+def final_measure(study: ExperimentResults) -> Measure | None:
+    """The final accuracy, error or loss of an experiment, as its curves would be chosen."""
+    names = [f"final_{name}" for name in PREFERRED]
+    names.insert(1, "test_accuracy")
+    return next((study.measures[name] for name in names if name in study.measures), None)
+
+
+def targets(study: ExperimentResults, name: str) -> list[float]:
+    """The values of ``name`` at which training was to stop, in the experiment's points."""
+    parameter = f"target_{name.removeprefix('validation_')}"
+    points = [run["point"] for run in study.entry["runs"]]
+    found = {point[parameter] for point in points if finite(point.get(parameter))}
+    return sorted(map(float, found))
+
+
+def label_of(name: str) -> str:
+    """A curve's label for an axis."""
+    return EPOCH_CURVES[name].label
+
+
+def is_higher_better(name: str) -> bool:
+    """Whether a curve is to rise."""
+    return EPOCH_CURVES[name].better == "higher"

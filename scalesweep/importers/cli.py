@@ -1,0 +1,75 @@
+"""What the scripts that import share: arguments, records, the campaign and its report."""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scalesweep.config.site import load_site
+from scalesweep.core.errors import UserError
+from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
+from scalesweep.importers.write_records import import_runs
+from scalesweep.smk.report_command import report_command
+
+
+def arguments(
+    importer: str, description: str | None, source: str, ranks: bool = False
+) -> argparse.Namespace:
+    """Arguments of an importer's script; ``source`` says what is read (FILE_OR_FOLDER).
+
+    With ``ranks`` the number of ranks may be named (``args.ranks``, else None). Raises UserError
+    if no source is named, the site is unknown or the number of ranks is none.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--source", required=True, help="what is imported")
+    parser.add_argument("--site", required=True, help="the site to file the runs under")
+    parser.add_argument("--results", required=True, help="results folder to import into")
+    parser.add_argument("--ranks", default="", help="of runs that do not tell how many they had")
+    parser.add_argument("--snakefile", required=True, help="the workflow, for the report")
+    args = parser.parse_args()
+    if not args.source:
+        what = source.lower().replace("_", " ")
+        raise UserError(f"{importer}: name the {what}: --config source={source}")
+    load_site(args.site)
+    if args.ranks and not ranks:
+        raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")
+    if args.ranks and not re.fullmatch(r"[1-9]\d{0,6}", args.ranks, re.ASCII):
+        raise UserError(f"--config ranks={args.ranks}: a whole number from 1 to 9999999")
+    args.ranks = int(args.ranks) if args.ranks else None
+    return args
+
+
+def deliver(
+    args: argparse.Namespace,
+    importer: str,
+    runs: Sequence[ImportedRun],
+    refusals: Sequence[Refusal],
+    rules: Mapping[str, Rules],
+    description: str,
+) -> list[Refusal]:
+    """Write records of the runs, a campaign of them and its report; print what came of it.
+
+    ``refusals`` are those of the reading. Returns all refusals. Raises UserError if nothing could
+    be imported or the report fails.
+    """
+    startable = load_site(args.site).launch is not None
+    written, refused = import_runs(runs, Path(args.results) / "runs" / args.site, startable)
+    refused = [*refusals, *refused]
+    for refusal in refused:
+        print(f"refused: {refusal.message}", file=sys.stderr)
+    print(f"imported: {len(written)} runs, refused: {len(refused)}")
+    if not written:
+        raise UserError(f"{args.source}: nothing could be imported")
+    campaign = Path(args.results) / "campaign.yaml"
+    content = campaign_of(written, rules, description, args.site, args.results)
+    write_campaign(content, campaign, importer)
+    print(f"campaign: {campaign}")
+    command = report_command(args.snakefile, campaign, args.site, args.results)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")
+    print(f"report: {Path(args.results) / 'report.html'}")
+    return refused

@@ -1,0 +1,320 @@
+"""MLPerf's logs: their events, which of them make up one run, and what its epochs were.
+
+A line is ``:::MLLOG`` and an object of JSON (mlcommons/logging, mlperf_logging/mllog), behind
+whatever a launcher put before it. What is known of an event is its key: published logs have
+wrong event types, evaluations without the number of their epoch, and lines once for every rank.
+"""
+
+import ast
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeGuard
+
+from scalesweep.compute.log_lines import Line
+from scalesweep.importers.imported_run import LogRefused
+
+# Logs of v0.6 and older, which had other lines and no CosmoFlow.
+OLD = re.compile(r":::(?:MLL \d|MLPv\d)")
+SIGN = re.compile(rf":::MLLOG\b|{OLD.pattern}")
+
+_MARK = ":::MLLOG"
+_SRUN_LABEL = re.compile(r" *(\d{1,7}): ?")
+_INSTANCES = ("instance", "instance_id")
+# Keys that a run begins with again once the one before has ended.
+_HEAD = ("cache_clear", "submission_benchmark", "submission_org", "init_start")
+_EPOCH_KEYS = {
+    "epoch_start": "start", "epoch_stop": "stop", "block_start": "start", "block_stop": "stop",
+    "eval_start": "eval_start", "eval_stop": "eval_stop", "eval_error": "error",
+    "learning_rate": "rate",
+}  # fmt: skip
+_RUN_KEYS = (
+    *("run_start", "run_stop", "init_start", "init_stop", "staging_start", "staging_stop"),
+    *("cache_clear", "train_samples", "eval_samples", "global_batch_size", "seed"),
+    *("number_of_ranks", "number_of_nodes", "accelerators_per_node", "dropout"),
+    *("target_mae", "epochs", "sample_shape"),  # of our own program
+)
+_LONGEST = 20_000  # characters of an event
+_MOST_EVENTS = 500_000
+_LATEST_MS = 4e12
+# Ranks that all write a line do so within this.
+_STRAGGLE_MS = 10_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line; ``ms`` is Unix time in milliseconds."""
+
+    key: str
+    value: Any
+    metadata: Mapping[str, Any]
+    ms: float
+    line: int
+
+
+@dataclass
+class Job:
+    """The events of one run, those before its run_start included."""
+
+    events: list[Event] = field(default_factory=list)
+    damaged: list[tuple[int, str]] = field(default_factory=list)
+    began: float | None = None
+    ended: bool = False
+
+    @property
+    def first_line(self) -> int:
+        """Where it begins in its file."""
+        return min(event.line for event in self.events)
+
+    @property
+    def last_line(self) -> int:
+        """Where it ends."""
+        return max(event.line for event in self.events)
+
+    def find(self, key: str) -> list[Event]:
+        """All events of a key."""
+        return [event for event in self.events if event.key == key]
+
+    def value(self, key: str) -> Any:
+        """What the log says of a key; None if nothing. Raises LogRefused if two things."""
+        values = [event for event in self.find(key) if event.value is not None]
+        for event in values[1:]:
+            if event.value != values[0].value:
+                raise LogRefused(
+                    f"{key} is {values[0].value!r} and {event.value!r}: of several runs?",
+                    event.line,
+                )
+        return values[0].value if values else None
+
+    def moment(self, key: str) -> float | None:
+        """Time in ms: of several ranks the first to start, the last to stop."""
+        times = [event.ms for event in self.find(key)]
+        if not times:
+            return None
+        return max(times) if key.endswith("_stop") else min(times)
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event is of this run and not the first of another."""
+        if self.began is None:
+            return True
+        if event.key == "run_start":
+            return not self.ended and abs(event.ms - self.began) <= _STRAGGLE_MS
+        if self.ended:
+            return event.key not in _HEAD
+        return event.key != "init_start" or event.ms < self.began
+
+
+@dataclass
+class Epoch:
+    """What a log says of an epoch; times in ms, ``error`` NaN where it is logged as no number."""
+
+    number: int
+    line: int
+    start: float | None = None
+    stop: float | None = None
+    eval_start: float | None = None
+    eval_stop: float | None = None
+    error: float | None = None
+    rate: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it ended; a run that stops in an evaluation may leave out epoch_stop."""
+        evaluated = self.eval_stop is not None and self.error is not None
+        return self.start is not None and (self.stop is not None or evaluated)
+
+    @property
+    def end(self) -> float:
+        """When it was over, evaluation included."""
+        return max(time for time in (self.stop, self.eval_stop) if time is not None)
+
+    @property
+    def trained(self) -> float:
+        """When its training part was over: at its evaluation, if that lies within it."""
+        if self.stop is None or (self.eval_start is not None and self.eval_start < self.stop):
+            assert self.eval_start is not None
+            return self.eval_start
+        return self.stop
+
+
+def read_runs(lines: Iterable[Line]) -> list[Job]:
+    """The runs of a log in order, unfinished ones too.
+
+    Of lines with ranks' labels those of the lowest rank count, and those without a label.
+    Raises LogRefused if there are too many events or none is whole.
+    """
+    lowest: int | None = None
+    kept: list[tuple[int | None, Event | tuple[int, str]]] = []
+    for line, rank, found in _events(lines):
+        if rank is not None and (lowest is None or rank < lowest):
+            lowest = rank
+            kept = [entry for entry in kept if entry[0] is None]
+        if rank is None or rank == lowest:
+            kept.append((rank, found))
+        if len(kept) > _MOST_EVENTS:
+            raise LogRefused(f"more than {_MOST_EVENTS:,} events", line)
+    return _split([found for _, found in kept])
+
+
+def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tuple[int, str]]]:
+    """Line, rank, and the event or (its line and text) what is damaged."""
+    for line in lines:
+        before, *texts = line.text.split(_MARK)
+        rank = line.rank
+        if rank is None and texts and (label := _SRUN_LABEL.fullmatch(before)):
+            rank = int(label[1])
+        for text in texts:
+            if not text.lstrip().startswith("{"):
+                continue  # of somebody who speaks of such lines
+            event = _event(text, line.number)
+            if event is None:
+                yield line.number, rank, (line.number, text.strip()[:60])
+            elif event.key in _RUN_KEYS or event.key in _EPOCH_KEYS or _is_told(event.key):
+                yield line.number, rank, event
+
+
+def _is_told(key: str) -> bool:
+    return key.startswith(("submission_", "opt_"))
+
+
+def _event(text: str, line: int) -> Event | None:
+    """The event of a line; None if it is damaged."""
+    text = text.strip()[:_LONGEST]
+    try:
+        content, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                content = ast.literal_eval(text)  # a dict as Python prints it
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    if not isinstance(content, dict):
+        return None
+    key, ms, metadata = content.get("key"), content.get("time_ms"), content.get("metadata") or {}
+    if not isinstance(key, str) or not isinstance(metadata, dict) or not is_number(ms):
+        return None
+    return (
+        Event(key, content.get("value"), metadata, float(ms), line) if 0 < ms < _LATEST_MS else None
+    )
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number, NaN included."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _split(found: Iterable[Event | tuple[int, str]]) -> list[Job]:
+    jobs: list[Job] = []
+    # By instance: models trained at the same time may share a log.
+    current: dict[str, Job] = {}
+    last: Job | None = None
+    pending: list[tuple[int, str]] = []
+    for entry in found:
+        if isinstance(entry, tuple):
+            # Behind a run that has ended it is of the next.
+            (pending if last is None or last.ended else last.damaged).append(entry)
+            continue
+        names = [entry.metadata[name] for name in _INSTANCES if name in entry.metadata]
+        instance = str(names[0]) if names else ""
+        if instance not in current or not current[instance].takes(entry):
+            current[instance] = Job(damaged=pending)
+            jobs.append(current[instance])
+            pending = []
+        last = current[instance]
+        last.events.append(entry)
+        if entry.key == "run_start":
+            last.began = entry.ms if last.began is None else min(last.began, entry.ms)
+        last.ended = last.ended or (entry.key == "run_stop" and last.began is not None)
+    if pending and not jobs:
+        raise LogRefused(
+            f"a damaged line, and none that is whole: {pending[0][1]!a}", pending[0][0]
+        )
+    return jobs
+
+
+def epochs_of(job: Job) -> list[Epoch]:
+    """The epochs of a run that were ended, in order.
+
+    Raises LogRefused, with the line, where they contradict each other or one is missing.
+    """
+    found: dict[int, Epoch] = {}
+    number: int | None = None
+    for event in job.events:
+        if (name := _EPOCH_KEYS.get(event.key)) is None:
+            continue
+        told = _number(event)
+        if name == "start" and told is None:
+            raise LogRefused(f"{event.key} without epoch_num", event.line)
+        if told is None and number is None:
+            continue  # an evaluation before the first epoch
+        here = number if told is None else told
+        assert here is not None
+        if name == "start":
+            number = here
+        _take(found.setdefault(here, Epoch(here, event.line)), name, event)
+    return _whole(found, job)
+
+
+def _number(event: Event) -> int | None:
+    """The number of the event's epoch; None if it does not say."""
+    count = event.metadata.get("epoch_count", 1)
+    if event.key.startswith("block_") and count != 1:
+        raise LogRefused(f"{event.key} of {count} epochs: no times of single epochs", event.line)
+    value = event.metadata.get("epoch_num", event.metadata.get("first_epoch_num"))
+    if value is None:
+        return None
+    if not is_number(value) or not 0 <= value < 1e9 or value != int(value):
+        raise LogRefused(f"{event.key}: epoch {str(value)[:20]!a} is no whole number", event.line)
+    return int(value)
+
+
+def _take(epoch: Epoch, name: str, event: Event) -> None:
+    if name in ("error", "rate"):
+        value = float("nan") if event.value is None else event.value
+        if not is_number(value):
+            raise LogRefused(f"{event.key} {str(value)[:40]!a} is no number", event.line)
+        if name == "error" and epoch.error not in (None, value) and not math.isnan(value):
+            raise LogRefused(
+                f"{event.key} of epoch {epoch.number} is {epoch.error} and {value}: "
+                "the lines of several runs or ranks are mixed",
+                event.line,
+            )
+        setattr(epoch, name, float(value))
+        return
+    before = getattr(epoch, name)
+    later = max if name.endswith("stop") else min
+    setattr(epoch, name, event.ms if before is None else later(before, event.ms))
+    rates = event.metadata.get("lr")
+    rate = rates[0] if isinstance(rates, list) and rates else rates
+    if name == "start" and is_number(rate):
+        epoch.rate = float(rate)
+
+
+def _whole(found: Mapping[int, Epoch], job: Job) -> list[Epoch]:
+    """The epochs that ended; one more may have begun."""
+    begun = [found[number] for number in sorted(found) if found[number].start is not None]
+    for before, after in pairwise(begun):
+        if after.number != before.number + 1:
+            raise LogRefused(f"epoch {before.number + 1} is missing", after.line)
+        if not before.complete:
+            raise LogRefused(f"epoch {before.number} has no end", before.line)
+    epochs = [epoch for epoch in begun if epoch.complete]
+    previous = job.began
+    for epoch in epochs:
+        assert epoch.start is not None and previous is not None
+        times = [previous, epoch.start, epoch.trained, epoch.end]
+        evaluation = [time for time in (epoch.eval_start, epoch.eval_stop) if time is not None]
+        if sorted(times) != times or sorted(evaluation) != evaluation:
+            raise LogRefused(
+                f"epoch {epoch.number}: what it ends with is earlier than what it begins with",
+                epoch.line,
+            )
+        previous = epoch.start
+    stop = job.moment("run_stop")
+    if epochs and stop is not None and epochs[-1].end > stop + _STRAGGLE_MS:
+        raise LogRefused(f"epoch {epochs[-1].number} ends after run_stop", epochs[-1].line)
+    return epochs

@@ -1,0 +1,245 @@
+"""Runs of CosmoFlow from MLPerf HPC's logs, and from those of our own program.
+
+A run lasts from run_start to run_stop, staging included (MLPerf HPC training rules, "Run
+Results"). The logs tell one time for the whole job, so that arrays are [epoch, 1].
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.compute.log_lines import Line
+from scalesweep.core.files import digest_of
+from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal
+from scalesweep.importers.mlperf_log import OLD, Epoch, Event, Job, epochs_of, is_number, read_runs
+from scalesweep.importers.mlperf_point import MlperfPoint
+from scalesweep.importers.write_campaign import Rules
+
+BENCHMARK = "cosmoflow_training"
+RULES = Rules(
+    scaling="scaling",
+    comparisons=(),
+    prefix="mlperf_",
+    totals=("samples_per_rank", "validation_samples_per_rank"),
+)
+# The benchmark as its logs call it.
+NAME = "cosmoflow"
+
+
+def read_jobs(
+    lines: Iterable[Line], file: Path, ranks: int | None = None
+) -> tuple[list[ImportedRun], list[Refusal]]:
+    """The runs of a log and the refusals, both in order; ``file`` is where the lines are from.
+
+    ``ranks`` is the number of ranks where the log does not tell it.
+    """
+    watched = _Watch(lines)
+    try:
+        jobs = read_runs(watched)
+    except LogRefused as error:
+        return [], [Refusal(file, str(error), error.line)]
+    if watched.old is not None and not jobs:
+        reason = f"a log of MLPerf Training v0.6 or older, which had no {NAME}"
+        return [], [Refusal(file, reason, watched.old)]
+    runs: list[ImportedRun] = []
+    refusals: list[Refusal] = []
+    submission: dict[str, Any] = {}
+    for job in jobs:
+        try:
+            # A run that was started again after it was killed may not say all of it once more.
+            submission |= _submission(job)
+            runs.append(_run(job, file, ranks, submission))
+        except LogRefused as error:
+            refusals.append(Refusal(file, str(error), error.line))
+    return runs, refusals
+
+
+class _Watch:
+    """Lines as they come, and the first that is of an older format."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.lines = lines
+        self.old: int | None = None
+
+    def __iter__(self) -> Any:
+        for line in self.lines:
+            if self.old is None and OLD.search(line.text):
+                self.old = line.number
+            yield line
+
+
+def _submission(job: Job) -> dict[str, Any]:
+    keys = {event.key for event in job.events if event.key.startswith("submission_")}
+    return {key: value for key in sorted(keys) if (value := job.value(key)) is not None}
+
+
+def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
+    name = submission.get("submission_benchmark")
+    if name is None:
+        raise LogRefused("no submission_benchmark says of what this is", job.first_line)
+    if str(name).lower() != NAME:
+        raise LogRefused(
+            f"of MLPerf's benchmark {str(name)[:40]!a}; {NAME} alone is imported", job.first_line
+        )
+    if job.began is None:
+        raise LogRefused("no run_start", job.last_line)
+    for line, text in job.damaged:
+        if line < job.last_line or job.ended:
+            raise LogRefused(f"a damaged line: {text!a}", line)
+    start, stop = job.moment("run_start"), job.moment("run_stop")
+    assert start is not None
+    if stop is not None and stop <= start:
+        raise LogRefused("run_stop is not after run_start", job.find("run_stop")[0].line)
+    point = MlperfPoint(job)
+    point.read(ranks, submission)
+    epochs = epochs_of(job)
+    status, reached = _outcome(job, epochs, point.values.get("target_mae"))
+    point.cover(len(epochs))
+    begin = job.moment("init_start")
+    return ImportedRun(
+        benchmark=BENCHMARK,
+        point=point.values,
+        file=file,
+        line=job.first_line,
+        source_digest=digest_of([[e.ms, *_said(e)] for e in job.events]),
+        started=_date(start if begin is None else min(begin, start)),
+        ended=_date(stop or max(event.ms for event in job.events)),
+        variant=point.variant,
+        samples=_samples(epochs),
+        samples_per_epoch=point.train_samples,
+        metrics=_metrics(epochs, point.train_samples, start, stop, reached),
+        phases=_totals(spans := _spans(job, epochs)),
+        phase_spans=spans,
+        notes=_notes(job, epochs, point, status, submission),
+    )
+
+
+def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]:
+    """How the run ended, in words, and whether it met its target."""
+    stops = job.find("run_stop")
+    if not stops:
+        return "unfinished: no run_stop", False
+    told = stops[0].metadata.get("status", stops[0].value)
+    if told is not None:
+        return str(told)[:40], str(told).lower() == "success"
+    error = epochs[-1].error if epochs else None
+    reached = is_number(target) and error is not None and error <= target
+    return f"not told; the last eval_error {'meets' if reached else 'misses'} the target", reached
+
+
+def _said(event: Event) -> list[str]:
+    """What an event says, as text that JSON can hold."""
+    metadata = {k: v for k, v in event.metadata.items() if k not in ("file", "lineno")}
+    return [event.key, repr(event.value), repr(sorted(metadata.items(), key=str))]
+
+
+def _date(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _samples(epochs: Sequence[Epoch]) -> dict[str, NDArray[np.float64]]:
+    """Arrays [epoch, 1] of the whole job; NaN where an epoch was not evaluated."""
+    if not epochs:
+        return {}
+    first = epochs[0].start or 0.0
+    columns: dict[str, list[float | None]] = {
+        "training_times": [_seconds(epoch.start, epoch.trained) for epoch in epochs],
+        "epoch_ends": [_seconds(first, epoch.end) for epoch in epochs],
+        "validation_times": [_seconds(epoch.eval_start, epoch.eval_stop) for epoch in epochs],
+        "validation_mae": [epoch.error for epoch in epochs],
+        "learning_rate": [epoch.rate for epoch in epochs],
+    }
+    return {
+        name: np.array(values, np.float64)[:, None]
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    }
+
+
+def _seconds(start: float | None, stop: float | None) -> float | None:
+    return None if start is None or stop is None else (stop - start) / 1000
+
+
+def _metrics(
+    epochs: Sequence[Epoch], samples: int, start: float, stop: float | None, reached: bool
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, tuple[float | None, str, str]] = {
+        "run_time": (_seconds(start, stop), "s", "lower"),
+        "time_to_target": (_seconds(start, stop) if reached else None, "s", "lower"),
+        "epochs_run": (len(epochs), "epochs", "lower"),
+    }
+    if epochs:
+        time = sum(_seconds(epoch.start, epoch.trained) or 0.0 for epoch in epochs)
+        rate = len(epochs) * samples / time if time else None
+        found["training_time"] = (time, "s", "lower")
+        found["training_samples_per_second"] = (rate, "samples/s", "higher")
+        found["final_validation_mae"] = (epochs[-1].error, "1", "lower")
+    return {
+        name: {"value": value, "unit": unit, "better": better, "scope": "total"}
+        for name, (value, unit, better) in found.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def _spans(job: Job, epochs: Sequence[Epoch]) -> list[tuple[str, float, float]]:
+    """Phases with their begin and end in Unix seconds, in order."""
+    found: list[tuple[str, float | None, float | None]] = [
+        ("init", job.moment("init_start"), job.moment("init_stop")),
+        ("data_staging", job.moment("staging_start"), job.moment("staging_stop")),
+    ]
+    for epoch in epochs:
+        found.append(("training", epoch.start, epoch.trained))
+        found.append(("validation", epoch.eval_start, epoch.eval_stop))
+    return [
+        (name, start / 1000, stop / 1000)
+        for name, start, stop in found
+        if start is not None and stop is not None and stop >= start
+    ]
+
+
+def _totals(spans: Sequence[tuple[str, float, float]]) -> dict[str, float]:
+    """Seconds by phase, to the millisecond of the log."""
+    totals: dict[str, float] = {}
+    for name, start, stop in spans:
+        totals[name] = round(totals.get(name, 0.0) + stop - start, 3)
+    return totals
+
+
+def _notes(
+    job: Job,
+    epochs: Sequence[Epoch],
+    point: MlperfPoint,
+    status: str,
+    submission: Mapping[str, Any],
+) -> dict[str, Any]:
+    keys = sorted({e.key for e in job.events if e.key.startswith("opt_") or e.key == "seed"})
+    notes: dict[str, Any] = {
+        "importer": "MLPerf log",
+        "lines": [job.first_line, job.last_line],
+        "submission": dict(submission),
+        "hyperparameters": {key: job.value(key) for key in keys},
+        "assumed": point.assumed,
+        "status": status,
+        "dates": "started is init_start, ended run_stop or the last line",
+        "time_to_target": "from run_start to run_stop, staging included, as MLPerf counts it",
+        "training_times": "from the start of an epoch to its evaluation, of the whole job",
+        "seed": "repeats of a point may have other seeds; the point has the default",
+    }
+    if epochs:
+        notes["epochs"] = f"numbered {epochs[0].number} to {epochs[-1].number} in the log"
+    errors = [epoch.error for epoch in epochs if epoch.error is not None]
+    target = point.values.get("target_mae")
+    if status == "success" and is_number(target) and errors and not min(errors) <= target:
+        notes["target"] = f"the log tells of success, but no eval_error is {target} or less"
+    if job.damaged:
+        notes["cut"] = f"line {job.damaged[0][0]} is not whole"
+    if any(event.metadata.get("lr") is not None for event in job.find("epoch_start")):
+        notes["learning_rate"] = "at the start of each epoch"
+    if point.variant:
+        notes["variant"] = point.variant
+    return notes

@@ -1,0 +1,268 @@
+"""A campaign that shows imported runs: experiments made of points that differ in few ways."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.core.files import canonical_json
+from scalesweep.importers.write_records import Written
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An experiment of the points that are equal but for ``vary`` and take several values of it."""
+
+    name: str
+    vary: tuple[str, ...]
+    description: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the runs of one benchmark become experiments.
+
+    ``scaling`` names the experiment of points that are equal but for what they scale over.
+    ``methods`` are parameters that say how workers exchange what they learn: each method has a
+    scaling experiment of its own, and where a method was not measured on one worker, the only
+    method that was is its base: one worker exchanges nothing. ``prefix`` keeps the names of
+    several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
+    same over all ranks together, as where ranks share a data set.
+    """
+
+    scaling: str
+    comparisons: tuple[Comparison, ...]
+    methods: tuple[str, ...] = ()
+    prefix: str = ""
+    totals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Points of an experiment, in the order of their import."""
+
+    name: str
+    description: str
+    scales: bool
+    points: tuple[Point, ...]
+
+
+def campaign_of(
+    written: Sequence[Written],
+    rules: Mapping[str, Rules],
+    description: str,
+    site: str,
+    results: str,
+) -> dict[str, Any]:
+    """A campaign file's content that plans the imported points.
+
+    ``rules`` by benchmark. Runs of unlike ``variant`` never share an experiment. What no rule
+    takes stands in ``other_points``.
+    """
+    kinds: dict[str, list[Written]] = {}
+    for run in written:
+        kinds.setdefault(canonical_json([run.benchmark.name, run.variant]), []).append(run)
+    names = [runs[0].benchmark.name for runs in kinds.values()]
+    experiments: dict[str, Any] = {}
+    for runs in kinds.values():
+        benchmark, variant = runs[0].benchmark, runs[0].variant
+        suffix = _slug(*variant.values()) if names.count(benchmark.name) > 1 else ""
+        for group in _groups(benchmark, runs, rules[benchmark.name]):
+            name = _unused(group.name + suffix, experiments)
+            experiments[name] = _experiment(benchmark, runs, group, rules[benchmark.name])
+    return {
+        "campaign": "imported",
+        "description": description,
+        "site": site,
+        "results": results,
+        "experiments": experiments,
+    }
+
+
+def _slug(*words: str) -> str:
+    text = re.sub(r"[^a-z0-9]+", "_", "_".join(words).lower()).strip("_")
+    return f"_{text}" if text else ""
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
+
+
+def _groups(benchmark: Benchmark, runs: Sequence[Written], rules: Rules) -> list[_Group]:
+    unique = {canonical_json(run.point): run.point for run in runs}
+    points = list(unique.values())
+    groups = [
+        *_scaling_groups(benchmark, points, rules),
+        *(
+            _Group(rules.prefix + it.name, it.description, False, tuple(_alike(points, it.vary)))
+            for it in rules.comparisons
+        ),
+    ]
+    groups = [group for group in groups if group.points]
+    used = {canonical_json(point) for group in groups for point in group.points}
+    others = tuple(point for key, point in unique.items() if key not in used)
+    if others:
+        groups.append(
+            _Group(f"{rules.prefix}other_points", "Points without a like.", False, others)
+        )
+    return groups
+
+
+def _key(point: Point, without: Sequence[str]) -> str:
+    return canonical_json({name: value for name, value in point.items() if name not in without})
+
+
+def _scale(benchmark: Benchmark) -> tuple[str, ...]:
+    """The parameters that may differ within a scaling series."""
+    return (*benchmark.scale_parameters, "ranks_per_node")
+
+
+def _series_key(benchmark: Benchmark, point: Point, rules: Rules, methods: bool = True) -> str:
+    """What the points of a scaling series share; without ``methods`` they may differ in those."""
+    totals = {name: point[name] * benchmark.scale_of(point) for name in rules.totals}
+    without = _scale(benchmark) + (() if methods else rules.methods)
+    return _key({**point, **totals}, without)
+
+
+def _alike(points: Sequence[Point], vary: Sequence[str]) -> Iterator[Point]:
+    """Points of the groups that are equal but for ``vary`` and take several values of it."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(_key(point, vary), []).append(point)
+    for group in groups.values():
+        if len({canonical_json([point[name] for name in vary]) for point in group}) > 1:
+            yield from group
+
+
+def _scaling_groups(
+    benchmark: Benchmark, points: Sequence[Point], rules: Rules
+) -> Iterator[_Group]:
+    name = rules.prefix + rules.scaling
+    what = f"Scaling over {benchmark.scale}"
+    if not rules.methods:
+        yield _Group(name, f"{what}.", True, tuple(_series(benchmark, points, rules)))
+        return
+    methods: dict[str, list[Point]] = {}
+    for point in points:
+        methods.setdefault(_method(point, rules.methods, points), []).append(point)
+    lent: dict[tuple[str, str], list[Point]] = {}
+    for method, members in methods.items():
+        own = tuple(_series(benchmark, members, rules))
+        yield _Group(f"{name}_{method}", f"{what}, {_words(method)}.", True, own)
+        taken = {canonical_json(point) for point in own}
+        for point in members:
+            if canonical_json(point) in taken:
+                continue
+            for base in _bases(benchmark, point, points, rules):
+                key = method, _method(base, rules.methods, points)
+                lent.setdefault(key, []).extend([base, point])
+    for (method, base_method), members in lent.items():
+        yield _Group(
+            f"{name}_{method}_over_{base_method}",
+            f"{what}: {_words(method)}, against a single one with {_words(base_method)}, "
+            "as it was not measured on one itself.",
+            True,
+            tuple({canonical_json(point): point for point in members}.values()),
+        )
+
+
+def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[Point]:
+    """Points of the groups that differ in nothing but their scale."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(_series_key(benchmark, point, rules), []).append(point)
+    for group in groups.values():
+        if len({benchmark.scale_of(point) for point in group}) > 1:
+            yield from group
+
+
+def _bases(
+    benchmark: Benchmark, point: Point, points: Sequence[Point], rules: Rules
+) -> list[Point]:
+    """The point on one worker that stands for this one's base, where only one method has one.
+
+    A method of the same first parameter is preferred.
+    """
+    without = (*_scale(benchmark), *rules.methods)
+    single = [
+        other
+        for other in points
+        if benchmark.scale_of(other) == 1 and _key(other, without) == _key(point, without)
+    ]
+    kin = [other for other in single if other[rules.methods[0]] == point[rules.methods[0]]]
+    bases = kin or single
+    return bases if len(bases) == 1 and benchmark.scale_of(point) > 1 else []
+
+
+def _method(point: Point, names: Sequence[str], points: Sequence[Point]) -> str:
+    """A method in one word: the first of its parameters, and those that tell it from others."""
+    first, *rest = names
+    alike = [other for other in points if other[first] == point[first]]
+    told = [
+        str(point[name])
+        for name in rest
+        if point[name] is not None and len({canonical_json(other[name]) for other in alike}) > 1
+    ]
+    return _slug(str(point[first]), *told).strip("_")
+
+
+def _words(method: str) -> str:
+    return method.replace("_", " ")
+
+
+def _experiment(
+    benchmark: Benchmark, runs: Sequence[Written], group: _Group, rules: Rules
+) -> dict[str, Any]:
+    keys = {canonical_json(point) for point in group.points}
+    repeats = [run.repeat for run in runs if canonical_json(run.point) in keys]
+    told = ", ".join(f"{name}: {value}" for name, value in runs[0].variant.items())
+    return {
+        "benchmark": benchmark.name,
+        "description": f"{group.description} ({told})" if told else group.description,
+        "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
+        "linked": _linked(benchmark, group.points),
+        "repeats": 1 + max(repeats),
+    }
+
+
+def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
+    """``weak`` if in every series each worker has the same work, ``strong`` if all together do."""
+    each: dict[str, set[float]] = {}
+    total: dict[str, set[float]] = {}
+    for point in group.points:
+        work = benchmark.total_work(point)
+        if not work:
+            return "none"
+        key = _series_key(benchmark, point, rules, methods=False)
+        each.setdefault(key, set()).add(work / benchmark.scale_of(point))
+        total.setdefault(key, set()).add(work)
+    for scaling, sizes in (("weak", each), ("strong", total)):
+        if all(len(size) == 1 for size in sizes.values()):
+            return scaling
+    return "none"
+
+
+def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """The points as ``linked`` entries: every parameter that differs from its default anywhere."""
+    names = [
+        name
+        for name, default in benchmark.defaults.items()
+        if name == "ranks" or any(point[name] != default for point in points)
+    ]
+    ordered = sorted(points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
+    return [{name: point[name] for name in names} for point in ordered]
+
+
+def write_campaign(content: Mapping[str, Any], path: Path, importer: str) -> None:
+    """Write a generated campaign file."""
+    text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
+    path.write_text(f"# Written by {importer}: the points that were imported.\n{text}")

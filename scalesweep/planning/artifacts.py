@@ -1,0 +1,63 @@
+"""What is made of the runs (plan, summary, tables, figures): is it still as it was made?
+
+Snakemake goes by times, and looks at no file inside a folder. A table that was cut, edited or lost
+would stay so, and the next figure would be drawn from it.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from scalesweep.core.files import write_atomic
+
+MADE = ".made.json"  # in the results folder: file -> its time and size
+# All but the report, which is the last and of which nothing is made.
+_MADE = ("plan.json", "summary.parquet", "jobs.csv", "tables", "figures")
+
+
+def note_made(results: Path) -> None:
+    """Remember what lies in the results folder, which has just been made."""
+    found = {str(path.relative_to(results)): _stamp(str(path)) for path in _files(results)}
+    write_atomic(results / MADE, json.dumps(found), durable=False)
+
+
+def forget_made(results: Path) -> None:
+    """Before all of it is made again."""
+    (results / MADE).unlink(missing_ok=True)
+
+
+def was_changed(results: Path) -> bool:
+    """Whether something has been changed since, or was lost from a folder that is there.
+
+    Snakemake itself notices what is wholly gone.
+    """
+    try:
+        noted = json.loads((results / MADE).read_bytes())
+        stamps = {str(name): str(stamp) for name, stamp in noted.items()}
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return True
+    whole = {name for name in _MADE if (results / name).exists()}
+    return any(
+        _stamp(f"{results}/{name}") != stamp
+        for name, stamp in stamps.items()
+        if name.partition("/")[0] in whole
+    )
+
+
+def _files(results: Path) -> Iterator[Path]:
+    for name in _MADE:
+        path = results / name
+        found = path.rglob("*") if path.is_dir() else [path]
+        # Snakemake keeps a time in hidden files of its own.
+        yield from (file for file in found if file.is_file() and not file.name.startswith("."))
+
+
+def _stamp(path: str) -> str | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 (done while parsing)
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns}:{status.st_size}"

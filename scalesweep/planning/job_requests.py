@@ -1,0 +1,125 @@
+"""How much the next job of a run asks for: from estimates, and from how its last job ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.core.record import read_failure
+from scalesweep.planning.run_state import FAILED, RunState
+from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
+
+# A limit below this is not worth asking for: Slurm counts in minutes.
+LEAST_LIMIT_S = 60.0
+# What another try may mend, without or with more of what ran out; a wrong program stays wrong.
+ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job's shape, and the limit of the program inside it in seconds."""
+
+    shape: Shape
+    limit_s: float
+
+    def asked(self) -> dict[str, Any]:
+        """What is kept with a failure, for the next request to start from."""
+        return {
+            "nodes": self.shape.nodes,
+            "minutes": self.shape.minutes,
+            "limit_s": self.limit_s,
+            "mem_mb": self.shape.mem_mb,
+        }
+
+
+def request_for(
+    campaign: Campaign,
+    experiment: Experiment,
+    run: Run,
+    estimates: Estimates,
+    failure: Mapping[str, Any] | None = None,
+) -> Request:
+    """The request of a run's next job.
+
+    The limit is the estimate times the site's margin, at most the experiment's limit. After a
+    ``failure`` (failure.json of the last job) it starts from what that one asked for: twice the
+    limit after TIMEOUT, twice the memory after OUT_OF_MEMORY, other nodes after NODE_FAIL. Raises
+    UserError where the site cannot hold the point.
+    """
+    site, slurm = campaign.site, of_slurm(campaign.site)
+    limit_s = experiment.time_limit_minutes * 60
+    expected_s = estimates.seconds(experiment, run)
+    if expected_s is not None:
+        limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
+    mem_mb, exclude = None, ""
+    asked = _asked(failure)
+    if failure is not None and asked:
+        limit_s = max(limit_s, asked["limit_s"])
+        if failure["cause"] == "TIMEOUT":
+            # Slurm counts in minutes: what was given may be more than the program's limit.
+            given_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
+            longer_s = 2 * max(asked["limit_s"], given_s)
+            limit_s = min(longer_s, _longest_s(campaign, experiment))
+        mem_mb = asked["mem_mb"]
+        if failure["cause"] == "OUT_OF_MEMORY" and mem_mb is not None:
+            mem_mb = min(2 * mem_mb, _largest_mb(campaign))
+        # Only where as many nodes would be left; the list names all nodes of the job.
+        if failure["cause"] in ELSEWHERE and 2 * site.nodes_for(run.point) <= site.nodes:
+            exclude = str(failure.get("nodes") or "")
+    shape = run_shape(
+        site, run.point, limit_s, experiment.memory_gb_per_rank, mem_mb, experiment.constraint,
+        exclude,
+    )  # fmt: skip
+    return Request(shape, limit_s)
+
+
+def may_mend(
+    campaign: Campaign, experiment: Experiment, cause: str, asked: Mapping[str, Any], attempt: int
+) -> bool:
+    """Whether another job, asked for as ``request_for`` would, may end better than the last.
+
+    ``attempt`` is the number of that one, from 1. A hang costs all nodes their whole limit, and
+    more time does not mend it. But many are chance (a race at the start, a network or file system
+    that stalls): the same again, once.
+    """
+    if cause == "HANG":
+        return attempt == 1
+    if cause == "TIMEOUT":
+        longest_s = _longest_s(campaign, experiment)
+        return asked["limit_s"] is not None and asked["limit_s"] < longest_s
+    if cause == "OUT_OF_MEMORY":
+        return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
+    return cause in ELSEWHERE
+
+
+def shapes_for(
+    campaign: Campaign, states: Mapping[str, RunState], estimates: Estimates
+) -> dict[str, Shape] | None:
+    """What the next job of each pending run will ask for; None on a site without Slurm."""
+    if campaign.site.slurm is None:
+        return None
+    shapes = {}
+    for run_id, (experiment, run) in campaign.unique_runs().items():
+        state = states[run_id]
+        if not state.settled:
+            failure = (
+                read_failure(campaign.runs_folder / run_id) if state.status == FAILED else None
+            )
+            shapes[run_id] = request_for(campaign, experiment, run, estimates, failure).shape
+    return shapes
+
+
+def _asked(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    asked = (failure or {}).get("asked")
+    whole = isinstance(asked, dict) and asked.get("limit_s") is not None and "mem_mb" in asked
+    return asked if whole else None
+
+
+def _longest_s(campaign: Campaign, experiment: Experiment) -> float:
+    limit = max(experiment.time_limit_minutes, of_slurm(campaign.site).max_minutes)
+    return limit * 60
+
+
+def _largest_mb(campaign: Campaign) -> int:
+    return int((campaign.site.memory_gb_per_node or 0) * MB_PER_GB)

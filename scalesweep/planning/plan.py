@@ -1,0 +1,331 @@
+"""The plan: every run of a campaign with its state, as CSV and JSON, and what it will cost."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of, sealed, write_atomic
+from scalesweep.core.profilers import KINDS, folder_name, split_name
+from scalesweep.planning.run_state import RunState, other_sites, scan
+from scalesweep.planning.runtime_estimates import BASES, Estimates
+
+if TYPE_CHECKING:
+    from scalesweep.slurm.job_shape import Shape
+
+STATES_FOLDER = ".state"
+PLAN_COLUMNS = (
+    *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
+    *("status", "cause", "reason"),
+)
+
+
+def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
+    """Digest of all that tables and report are made from: the campaign and every run's files.
+
+    Equal digests mean that nothing downstream has to be made again.
+    """
+    # As one text: as lists of strings, 100,000 runs take four times as long.
+    here = "\n".join([f"{i} {states[i].status} {states[i].stamp}" for i in sorted(states)])
+    # A folder's time changes with every run that begins in it.
+    elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
+    return digest_of([campaign.digest, here, elsewhere])
+
+
+def state_file(campaign: Campaign, digest: str) -> Path:
+    """Stamp that exists while plan, tables and report are of the state ``digest``."""
+    return campaign.results / STATES_FOLDER / digest
+
+
+def build_plan(
+    campaign: Campaign,
+    states: Mapping[str, RunState],
+    shapes: Mapping[str, "Shape"] | None = None,
+    jobs: Sequence[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The plan as a JSON-ready dict (docs/architecture.md, plan.json).
+
+    ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
+    ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
+    ``jobs``: the rows of jobs.csv.
+    """
+    estimates = Estimates(campaign, states)
+    positions = campaign.positions()
+    seen: set[str] = set()
+    experiments = []
+    for experiment in campaign.experiments:
+        runs = []
+        pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
+        benchmark = experiment.benchmark
+        for run in experiment.runs:
+            state = states[run.run_id]
+            reused = run.run_id in seen
+            seen.add(run.run_id)
+            runs.append(
+                {
+                    "run_id": run.run_id,
+                    "repeat": run.repeat,
+                    "position": positions[run.run_id],
+                    "point": benchmark.scaled(run.point),
+                    "work": benchmark.total_work(run.point),
+                    "status": state.status,
+                    "cause": state.cause,
+                    "detail": state.detail,
+                    "reused": reused,
+                    "to_run": not state.settled,
+                }
+            )
+            if not state.settled and not reused:
+                nodes = campaign.site.nodes_for(run.point)
+                pending.append((nodes, estimates.seconds(experiment, run)))
+        profiles = _profiles(experiment, states)
+        for run in experiment.profiles:
+            if not states[run.run_id].settled and run.run_id not in seen:
+                nodes = campaign.site.nodes_for(run.point)
+                pending.append((nodes, estimates.seconds(experiment, run)))
+            seen.add(run.run_id)
+        first = benchmark.scaled(experiment.points[0])
+        experiments.append(
+            {
+                "name": experiment.name,
+                "description": experiment.description,
+                "control": experiment.control,
+                "benchmark": benchmark.name,
+                "summary": benchmark.summary,
+                "version": benchmark.version,
+                "main_metric": experiment.main_metric,
+                "metrics": dict(benchmark.metrics),
+                "scaling": experiment.scaling,
+                "scale": benchmark.scale,
+                "scale_parameters": sorted(benchmark.scale_parameters),
+                "axes": list(experiment.axes),
+                "linked": list(experiment.linked),
+                "work": sorted(benchmark.work_parameters),
+                "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
+                "parameters": _parameters(benchmark),
+                "runs": runs,
+                "profiles": profiles,
+                "excluded": [
+                    {"point": benchmark.scaled(point), "reason": why}
+                    for point, why in experiment.excluded
+                ],
+                "points": len(experiment.points),
+                "estimate": _estimate(campaign, pending),
+            }
+        )
+    return {
+        "campaign": campaign.name,
+        "description": campaign.description,
+        "file": str(campaign.file),
+        "site": campaign.site.name,
+        "results": str(campaign.results),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "order": {"seed": campaign.seed, "of": len(positions)},
+        "experiments": experiments,
+        "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
+    }
+
+
+def kept_profiles(campaign: Campaign) -> dict[str, RunState]:
+    """State of the profiled runs that are there, asked for now or not, by their folders' names."""
+    try:
+        names = [path.name for path in campaign.runs_folder.iterdir() if "." in path.name]
+    except OSError:
+        return {}
+    kept = [name for name in names if split_name(name)[1] in KINDS]
+    return scan(campaign.runs_folder, kept) if kept else {}
+
+
+def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[dict[str, Any]]:
+    """The profiled runs of the experiment's points: those asked for, and those that are there.
+
+    Only the former are to be run if they have failed.
+    """
+    asked = {run.run_id for run in experiment.profiles}
+    found: dict[str, tuple[str, Run]] = {
+        run.run_id: (run.profile, run) for run in experiment.profiles
+    }
+    for run in experiment.runs:
+        for kind in KINDS if run.repeat == 0 else ():
+            if (name := folder_name(run.run_id, kind)) in states:
+                found.setdefault(name, (kind, run))
+    return [
+        {
+            "run_id": name,
+            "kind": kind,
+            "point": experiment.benchmark.scaled(run.point),
+            "status": states[name].status,
+            "cause": states[name].cause,
+            "detail": states[name].detail,
+            "to_run": name in asked and not states[name].settled,
+        }
+        for name, (kind, run) in found.items()
+    ]
+
+
+def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """What each column of a point means; what runs scale over stands among the parameters."""
+    found: dict[str, dict[str, Any]] = {
+        name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
+        for name, p in benchmark.parameters.items()
+    }
+    if benchmark.workers:
+        found[benchmark.scale] = {
+            "unit": None, "doc": benchmark.workers.doc, "default": None, "workload": False
+        }  # fmt: skip
+    return found
+
+
+def _estimate(
+    campaign: Campaign, pending: Sequence[tuple[int, float | None]]
+) -> dict[str, float | None]:
+    """Wall time (seconds) and core-hours of pending runs; None where one of them is not known."""
+    known = [(nodes, seconds) for nodes, seconds in pending if seconds is not None]
+    if len(known) < len(pending):
+        return {"wall_s": None, "core_hours": None}
+    site = campaign.site
+    node_seconds = sum(nodes * seconds for nodes, seconds in known)
+    if site.concurrent_runs is None:
+        # As many at once as there are nodes: the least time, if no other user has any.
+        wall = max([node_seconds / site.nodes, *(seconds for _, seconds in known)])
+    else:
+        wall = sum(seconds for _, seconds in known) / site.concurrent_runs
+    return {"wall_s": wall, "core_hours": node_seconds * site.cores_per_node / 3600}
+
+
+def cost_of_jobs(
+    campaign: Campaign,
+    shapes: Mapping[str, "Shape"],
+    jobs: Sequence[dict[str, Any]],
+    estimates: Estimates,
+) -> dict[str, Any]:
+    """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
+
+    Node-hours: ``expected`` is of the estimates and of what jobs have held their nodes for beyond
+    the program so far, null where an estimate is missing; ``limit`` is what the jobs can cost at
+    most; ``spent`` is what all ``jobs`` (rows of jobs.csv) have cost.
+    """
+    from scalesweep.slurm.job_table import overhead_s
+
+    overhead = overhead_s(jobs)
+    runs = campaign.unique_runs()
+    groups: dict[Shape, list[str]] = {}
+    for run_id, shape in shapes.items():
+        groups.setdefault(shape, []).append(run_id)
+    lines = []
+    for shape, run_ids in groups.items():
+        seconds = [estimates.seconds(*runs[run_id]) for run_id in run_ids]
+        known = [s for s in seconds if s is not None]
+        bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
+        total_s = sum(known) + len(known) * (overhead or 0)
+        lines.append(
+            {
+                "sbatch": " ".join(shape.sbatch_words()),
+                "nodes": shape.nodes,
+                "tasks": shape.tasks,
+                "minutes": shape.minutes,
+                "jobs": len(run_ids),
+                "runs": run_ids,
+                "expected_s": median(known) if known else None,
+                "basis": ", ".join(basis for basis in BASES if basis in bases and basis),
+                "node_hours_expected": (
+                    shape.nodes * total_s / 3600 if len(known) == len(run_ids) else None
+                ),
+                "node_hours_limit": len(run_ids) * shape.node_hours,
+            }
+        )
+    lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
+    expected = [line["node_hours_expected"] for line in lines]
+    return {
+        "shapes": lines,
+        "node_hours_expected": None if None in expected else sum(expected),
+        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
+        "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
+        "budget_node_hours": campaign.budget_node_hours,
+        "overhead_s": overhead,
+        "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
+    }
+
+
+def check_budget(campaign: Campaign, plan_jobs: Mapping[str, Any] | None) -> None:
+    """Raise UserError if the jobs to come may exceed the campaign's budget.
+
+    ``plan_jobs`` is ``jobs`` of the plan. What has been spent counts, and what the jobs can cost
+    at most by their time limits: an expectation can be exceeded, a limit cannot.
+    """
+    left = None if plan_jobs is None else budget_left(plan_jobs)
+    if plan_jobs is not None and left is not None and left < 0:
+        raise UserError(
+            f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
+            f"{hours(plan_jobs['spent_node_hours'])} are spent and the jobs to come may take "
+            f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
+            "or ask for fewer repeats, fewer points or a shorter time_limit_minutes"
+        )
+
+
+def budget_left(plan_jobs: Mapping[str, Any]) -> float | None:
+    """Node-hours of the budget that are left if all jobs take their limit; None without one."""
+    budget = plan_jobs["budget_node_hours"]
+    if budget is None:
+        return None
+    left: float = budget - plan_jobs["spent_node_hours"] - plan_jobs["node_hours_limit"]
+    return round(left, 9)  # 0.3 - 0.1 - 0.2 is nothing, not less than nothing
+
+
+def hours(node_hours: float | None) -> str:
+    """Node-hours for people: 0.125, 12.5, 1,250; ``unknown`` for None."""
+    if node_hours is None:
+        return "unknown"
+    return f"{node_hours:.3g}" if node_hours < 100 else f"{node_hours:,.0f}"
+
+
+def write_plan(campaign: Campaign, plan: Mapping[str, Any], as_json: bool) -> None:
+    """Write plan.csv, and with ``as_json`` plan.json, into the results folder."""
+    campaign.results.mkdir(parents=True, exist_ok=True)
+    write_atomic(campaign.results / "plan.csv", plan_csv(plan))
+    if as_json:
+        write_atomic(campaign.results / "plan.json", sealed(plan))
+
+
+def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
+    """Leave the stamp of this state, and of no other."""
+    stamp = state_file(campaign, state_digest(campaign, states))
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    for old in stamp.parent.iterdir():
+        if old != stamp and not old.name.startswith("adopted-"):  # Snakemake still asks for it
+            old.unlink()
+    stamp.touch()
+
+
+def plan_csv(plan: Mapping[str, Any]) -> str:
+    """plan.csv: one row per experiment and run, and per excluded point."""
+    names: list[str] = []
+    for experiment in plan["experiments"]:
+        names += [name for name in experiment["parameters"] if name not in names]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*PLAN_COLUMNS, *names])
+    for experiment in plan["experiments"]:
+        head = [experiment["name"], experiment["scaling"]]
+        tail = [experiment["benchmark"], plan["site"]]
+        for run in experiment["runs"]:
+            values = [_cell(run["point"].get(name)) for name in names]
+            state = [run[key] for key in ("repeat", "position", "status", "cause", "detail")]
+            writer.writerow([*head, run["run_id"], *tail, *state, *values])
+        for excluded in experiment["excluded"]:
+            values = [_cell(excluded["point"].get(name)) for name in names]
+            writer.writerow([*head, "", *tail, "", "", "excluded", "", excluded["reason"], *values])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, list) else value

@@ -1,0 +1,169 @@
+"""The plan for people: what is done, what will run, and what that costs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.core.formatting import duration
+from scalesweep.planning.plan import budget_left, hours
+from scalesweep.planning.run_state import DONE, FAILED, NEW, UNSUPPORTED
+
+
+def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
+    """The plan for people: a line per experiment, then what was excluded or failed and why."""
+    head = "experiment benchmark scaling points runs new done failed excluded ranks wall core-h"
+    rows = [head.split()]
+    unique: dict[str, str] = {}
+    reused = 0
+    for experiment in plan["experiments"]:
+        statuses = [run["status"] for run in experiment["runs"]]
+        unique.update({run["run_id"]: run["status"] for run in experiment["runs"]})
+        reused += sum(run["reused"] for run in experiment["runs"])
+        ranks = [run["point"]["ranks"] for run in experiment["runs"]]
+        low, high = min(ranks), max(ranks)
+        core_hours = experiment["estimate"]["core_hours"]
+        rows.append(
+            [
+                experiment["name"], experiment["benchmark"], experiment["scaling"],
+                str(experiment["points"]), str(len(statuses)),
+                *(str(statuses.count(status)) for status in (NEW, DONE, FAILED)),
+                str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
+                duration(experiment["estimate"]["wall_s"]),
+                "unknown" if core_hours is None else f"{core_hours:.3g}",
+            ]
+        )  # fmt: skip
+    statuses = list(unique.values())
+    counts = {status: statuses.count(status) for status in (NEW, DONE, FAILED, UNSUPPORTED)}
+    lines = [
+        f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
+        f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
+        + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
+        + (f" ({reused} shared between experiments)" if reused else ""),
+        _order(plan),
+        "",
+        *_aligned(rows, left={0, 1, 2}),
+        *_profiled(plan),
+        *_total(plan),
+        *_jobs(plan["jobs"]),
+    ]
+    lines += _reasons(plan, pending_limit)
+    return "\n".join(lines) + "\n"
+
+
+def _order(plan: Mapping[str, Any]) -> str:
+    """In what order the runs are started; every run's place is in plan.csv."""
+    seed = plan["order"]["seed"]
+    text = "as written" if seed is None else f"repeats interleaved at random, seed {seed}"
+    control = sum(len(e["runs"]) for e in plan["experiments"] if e["control"])
+    return f"order: {text}" + (f"; the control point {control} times" if control else "")
+
+
+def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:
+    """Rows as lines; the columns in ``left`` are words, the others numbers read from the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _profiled(plan: Mapping[str, Any]) -> list[str]:
+    """The profiled runs, which are beside the measured ones, a line per kind."""
+    states: dict[str, dict[str, str]] = {}
+    for experiment in plan["experiments"]:
+        for run in experiment["profiles"]:
+            states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
+    return [
+        f"profiled with {kind}: {len(runs)} run{'' if len(runs) == 1 else 's'} more, "
+        + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
+        for kind, runs in states.items()
+    ]
+
+
+def _total(plan: Mapping[str, Any]) -> list[str]:
+    pending = [
+        e
+        for e in plan["experiments"]
+        if any(_to_run(run) for run in e["runs"]) or any(run["to_run"] for run in e["profiles"])
+    ]
+    if not pending:
+        return []
+    known = [e["estimate"] for e in pending if e["estimate"]["wall_s"] is not None]
+    if not known:
+        return ["", "still to run: how long is not known before the first run has finished"]
+    wall = duration(sum(estimate["wall_s"] for estimate in known))
+    # With Slurm the wall time is that without waiting.
+    about = "about" if plan["jobs"] is None else "at least"
+    text = f"{about} {wall}, {sum(estimate['core_hours'] for estimate in known):.3g} core-hours"
+    if len(known) < len(pending):
+        text += f", and {len(pending) - len(known)} experiment(s) of which nothing is known yet"
+    return ["", f"still to run: {text}"]
+
+
+def _jobs(jobs: Mapping[str, Any] | None) -> list[str]:
+    """What the pending runs ask of Slurm, a line per shape, and what they cost."""
+    if jobs is None:
+        return []
+    lines: list[str] = []
+    shapes = jobs["shapes"]
+    if shapes:
+        head = "jobs,expected each,known from,limit each,node-h,at most,request"
+        rows = [head.split(",")]
+        rows += [
+            [
+                str(shape["jobs"]), duration(shape["expected_s"]), shape["basis"] or "-",
+                duration(shape["minutes"] * 60), hours(shape["node_hours_expected"]),
+                hours(shape["node_hours_limit"]), f"sbatch {shape['sbatch']}",
+            ]
+            for shape in shapes
+        ]  # fmt: skip
+        lines += ["", *_aligned(rows, left={2, 6}), ""]
+        lines.append(
+            f"{_counted(sum(shape['jobs'] for shape in shapes))}: "
+            f"{hours(jobs['node_hours_expected'])} node-hours expected, "
+            f"{hours(jobs['node_hours_limit'])} at most"
+        )
+    if jobs["overhead_s"] is not None:
+        lines.append(
+            f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
+            f"{_counted(jobs['overhead_jobs'])}"
+        )
+    spent, left = f"{hours(jobs['spent_node_hours'])} node-hours spent", budget_left(jobs)
+    if left is not None:
+        over = f"{hours(-left)} too few" if left < 0 else f"{hours(left)} left"
+        spent += f" of a budget of {hours(jobs['budget_node_hours'])}: {over}"
+        spent += " should every job take its limit" if shapes else ""
+    return [*lines, spent] if shapes else ["", *lines, spent]
+
+
+def _counted(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
+
+
+def _to_run(run: Mapping[str, Any]) -> bool:
+    return run.get("to_run", run["status"] in (NEW, FAILED)) and not run["reused"]
+
+
+def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
+    lines: list[str] = []
+    for experiment in plan["experiments"]:
+        reasons = [excluded["reason"] for excluded in experiment["excluded"]]
+        for reason in dict.fromkeys(reasons):
+            lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
+    runs = [
+        run
+        for experiment in plan["experiments"]
+        for run in [*experiment["runs"], *experiment["profiles"]]
+    ]
+    for status in (UNSUPPORTED, FAILED):
+        why = {
+            run["run_id"]: f"{run['cause']}: {run['detail']}"
+            for run in runs
+            if run["status"] == status
+        }
+        lines += [f"{status}: {run_id}: {text}" for run_id, text in list(why.items())[:limit]]
+        if len(why) > limit:
+            lines.append(f"{status}: {len(why) - limit} more, see plan.csv")
+    return ["", *lines] if lines else []

@@ -1,0 +1,175 @@
+"""Logs of foreign programs read again after the patterns of their benchmark.yaml have changed.
+
+Nothing is run. A run's new record has the times of the old one, which stays in the attempt's
+folder, as do its samples and failure.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scalesweep.compute.external_program import read_attempt, read_result
+from scalesweep.compute.log_metrics import LogsGone
+from scalesweep.compute.power.outcome import metrics_of
+from scalesweep.config.campaign import Experiment, Run
+from scalesweep.config.log_patterns import Extract
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.locks import only_one
+from scalesweep.core.record import (
+    EXTRACTED,
+    FAILURE,
+    POWER,
+    RECORD,
+    SAMPLES,
+    SCHEMA,
+    last_lines,
+    publish,
+    read_failure,
+    read_record,
+    write_record,
+)
+from scalesweep.planning.run_state import RunState
+
+MARKERS = ".reread"  # in the results folder: an empty file for the last time that logs were read
+
+
+def stale_runs(
+    runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
+) -> dict[str, Extract]:
+    """The runs whose logs were read with other patterns than their benchmark has now.
+
+    Run id -> patterns now. Only of programs that ended well; imported records have no logs.
+    """
+    stale = {}
+    for run_id, (experiment, _) in runs.items():
+        extract, state = experiment.benchmark.extract, states[run_id]
+        if extract is None or state.extract in ("", extract.digest):
+            continue
+        if state.source in ("", "measured"):
+            stale[run_id] = extract
+    return stale
+
+
+def leave_stale(
+    runs: Mapping[str, tuple[Experiment, Run]], states: dict[str, RunState]
+) -> dict[str, RunState]:
+    """The states, with nothing left to run for the runs whose logs are to be read again."""
+    stale = {i: states[i]._replace(unread=True) for i in stale_runs(runs, states)}
+    return {**states, **stale} if stale else states
+
+
+def reread(folder: Path, extract: Extract) -> str | None:
+    """Read the logs of the run in ``folder`` with ``extract``; None if it has a record now, else
+    why it has none.
+
+    Where the logs are gone a record is kept as it is, and remembers that it was. Raises UserError
+    if the run is being measured, OSError where it cannot write.
+    """
+    with only_one(folder):
+        old = read_record(folder / RECORD) if (folder / RECORD).exists() else None
+        past = old or read_failure(folder)
+        if past is None:
+            raise UserError(f"{folder.name}: has neither record nor failure")
+        work = folder / f"attempt-{past['attempt']}"
+        order = {"metrics": [asdict(m) for m in extract.metrics], "digest": extract.digest}
+        try:
+            kept = read_attempt(work)
+            parts, reading = read_result(work, order)
+        except LogsGone as error:
+            return _without_logs(folder, old, extract, str(error))
+        except UserError as error:
+            return _failed(folder, work, past, old, extract, str(error))
+        for warning in reading.warnings:
+            print(f"{folder.name}: warning: {warning}")
+        parts["notes"]["extract"] |= _trace(past, extract)
+        _set_aside(folder, work, past)
+        record = {**kept["record"], **parts}
+        measured = metrics_of(record.get("energy"), record["wall_s"])
+        record["metrics"] = {**measured, **record["metrics"]}
+        if (work / POWER).exists():
+            publish(work, folder)
+        samples = work / EXTRACTED
+        write_record(folder, record, samples if samples.exists() else None)
+        if not reading.arrays:
+            (folder / SAMPLES).unlink(missing_ok=True)
+        (folder / FAILURE).unlink(missing_ok=True)
+        return None
+
+
+def _digest_of(past: Mapping[str, Any]) -> str:
+    notes = past.get("notes", {}).get("extract", {})
+    return str(past.get("extract_digest") or notes.get("extract_digest") or "unknown")
+
+
+def _trace(past: Mapping[str, Any], extract: Extract) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"reread": now, "read_before_with": _digest_of(past)}
+
+
+def _set_aside(folder: Path, work: Path, past: Mapping[str, Any]) -> None:
+    """Copy what the run has into its attempt's folder, by the digest it was read with."""
+    for name in (RECORD, SAMPLES, FAILURE):
+        if (folder / name).exists():
+            stem, _, ending = name.partition(".")
+            copy = work / f"{stem}.{_digest_of(past)}.{ending}"
+            temporary = copy.with_name(f".{copy.name}.tmp")
+            temporary.write_bytes((folder / name).read_bytes())
+            temporary.replace(copy)
+
+
+def _failed(
+    folder: Path,
+    work: Path,
+    past: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    extract: Extract,
+    why: str,
+) -> str:
+    """Leave a failure of the new patterns in the place of a record or an older failure."""
+    slurm = past["resources"].get("slurm", {}) if old else {}
+    failure = {
+        "schema": SCHEMA,
+        "run_id": folder.name,
+        "cause": "BAD_RESULT",
+        "exit_code": 0,
+        "signal": None,
+        **({"job_id": slurm["job_id"], "asked": _asked(slurm)} if slurm else {}),
+        **{key: value for key, value in past.items() if old is None},
+        **{key: past[key] for key in ("attempt", "started", "ended")},
+        "detail": why,
+        "extract_digest": extract.digest,
+        **_trace(past, extract),
+        "last_lines": last_lines(work / "stdout.log") + last_lines(work / "stderr.log"),
+    }
+    _set_aside(folder, work, past)
+    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+    (folder / RECORD).unlink(missing_ok=True)
+    (folder / SAMPLES).unlink(missing_ok=True)
+    return why
+
+
+def _asked(slurm: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in slurm.items() if key != "job_id"}
+
+
+def _without_logs(
+    folder: Path, old: Mapping[str, Any] | None, extract: Extract, why: str
+) -> str | None:
+    """Let a record stand whose logs cannot be read any more; a failure stays what it is."""
+    if old is None:
+        failure = {**(read_failure(folder) or {}), "extract_digest": ""}
+        write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+        return why
+    notes = dict(old["notes"])
+    notes["extract"] = {**notes["extract"], "kept_despite": extract.digest, "kept_because": why}
+    samples = None
+    if (folder / SAMPLES).exists():
+        samples = folder / f".{SAMPLES}.tmp"
+        samples.write_bytes((folder / SAMPLES).read_bytes())
+    write_record(folder, {**old, "notes": notes}, samples)
+    print(f"{folder.name}: {why}: its record stays as it was read before")
+    return None

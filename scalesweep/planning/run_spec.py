@@ -1,0 +1,81 @@
+"""From a planned run to what the launcher needs to know of it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.core.profilers import split_name
+from scalesweep.planning.job_requests import Request
+
+
+def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> str | None:
+    """Absolute folder of the data set a point reads, or None if it reads none."""
+    if benchmark.data is None or not any(benchmark.data.needed(point).values()):
+        return None
+    return str(Path(campaign.site.data).resolve() / benchmark.data.folder(point))
+
+
+def run_spec(
+    campaign: Campaign, experiment: Experiment, run: Run, request: Request | None = None
+) -> dict[str, Any]:
+    """Everything the launcher needs, as a JSON-ready dict (``scalesweep.compute.launcher.launch``).
+
+    ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``
+    and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
+    """
+    benchmark, site, point = experiment.benchmark, campaign.site, run.point
+    launcher = site.launcher(point)
+    values = {"python": site.python, "benchmark": str(benchmark.folder)}
+    command = benchmark.command.fill(point, values, campaign.programs)
+    # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
+    cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+    env = {
+        variable: str(point[parameter])
+        for variable, parameter in benchmark.env.items()
+        if point[parameter] is not None
+    }
+    return {
+        "run_id": split_name(run.run_id)[0],
+        "profile": run.profile,
+        "benchmark": benchmark.name,
+        "version": benchmark.version,
+        "params": dict(point),
+        "repeat": run.repeat,
+        "site": site.name,
+        "folder": str(campaign.runs_folder / run.run_id),
+        "data": data_folder(campaign, benchmark, point),
+        "node_local": site.node_local,
+        "argv": [*launcher, *command],
+        "env": {**(cluster if site.slurm else {}), **site.env, **env},
+        "prologue": list(site.prologue),
+        "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
+        "asked": request.asked() if request else None,
+        "power": {**asdict(site.power), "nodes": site.nodes_for(point)} if site.power else None,
+        **_extract(benchmark, point, [*launcher, *site.env]),
+    }
+
+
+def _extract(
+    benchmark: Benchmark, point: Mapping[str, Any], words: Sequence[str]
+) -> dict[str, Any]:
+    """How the launcher is to read what a foreign program prints.
+
+    ``words``: the site's launcher and the names of its variables. Nothing but these tells the
+    labels of ``srun --label`` from the first column of a table.
+    """
+    if benchmark.extract is None:
+        return {}
+    after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
+    samples = benchmark.total_work(point)
+    return {
+        "extract": {
+            "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
+            "digest": benchmark.extract.digest,
+            "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
+            "work": {} if samples is None else {"samples_per_epoch": samples},
+        }
+    }

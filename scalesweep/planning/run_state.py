@@ -1,0 +1,300 @@
+"""What is there: which runs of a campaign are done, failed, broken or still to do.
+
+One stat per planned run; a record is read and checked once, when it is new or was touched, and
+remembered in a small index beside the runs. Snakemake's parse step lives on this module, so it
+imports nothing heavy.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.locks import only_one
+from scalesweep.core.record import (
+    FAILURE,
+    POWER,
+    RECORD,
+    SAMPLES,
+    BadRecord,
+    checksums,
+    read_record,
+    verify_files,
+)
+
+INDEX = ".index.json"
+INDEX_FORMAT = 5  # of the index file; another one is read anew from the records
+_UNREAD = 6  # place in an entry of the index
+BROKEN = ".broken"  # end of the names of what was set aside
+SHOWN = 10  # runs named in one line
+FORGOTTEN = "record.json.unsupported"
+
+DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
+
+
+class RunState(NamedTuple):
+    """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
+    whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
+    the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
+    ``timed``), which does not grow with the work.
+
+    ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
+    ``unread`` is set where a program ended well and its logs were read again in vain."""
+
+    status: str
+    stamp: str = ""
+    cause: str = ""
+    detail: str = ""
+    wall_s: float | None = None
+    source: str = ""
+    fixed_s: float | None = None
+    extract: str = ""
+    unread: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to run: a result, the record that there can be none, or
+        logs to which other patterns are the answer, not another run."""
+        return self.status in (DONE, UNSUPPORTED) or self.unread
+
+
+def scan(
+    runs_folder: Path,
+    run_ids: Iterable[str],
+    quarantine: bool = False,
+    remember: bool = True,
+    verify: bool = False,
+    afresh: bool = False,
+) -> dict[str, RunState]:
+    """State of every run in ``run_ids``.
+
+    A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
+    it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
+    is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
+    for the next scan.
+
+    Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
+    files have changed since they were last compared; with ``verify`` also where they never were,
+    as those of new runs; with ``afresh`` nothing is taken from the index.
+    Raises UserError where a record or its files cannot be read or set aside.
+    """
+    index = _load_index(runs_folder)
+    fresh: dict[str, list[Any]] = {}
+    states: dict[str, RunState] = {}
+    for run_id in run_ids:
+        folder = f"{runs_folder}/{run_id}"
+        before = index.get(run_id)
+        entry = None if afresh else before
+        stamp = files_stamp(folder, _has_power(entry))
+        if stamp is None:
+            states[run_id] = _unfinished(folder)
+            continue
+        if not _usable(entry, stamp) or (verify and entry[_UNREAD]):
+            try:
+                entry = _look(folder, entry, stamp, verify)
+            except FileNotFoundError:  # gone since the look before
+                states[run_id] = _unfinished(folder)
+                continue
+            except BadRecord as error:
+                why = str(error).removeprefix(f"{run_id}: ")
+                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", why)
+                if quarantine:
+                    states[run_id] = _quarantined(Path(folder), states[run_id])
+                continue
+            except OSError as error:
+                if quarantine:
+                    raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
+                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
+                continue
+            fresh[run_id] = entry
+        states[run_id] = _finished(entry)
+    if remember and any(index.get(run_id) != entry for run_id, entry in fresh.items()):
+        _save_index(runs_folder, {**index, **fresh})
+    return states
+
+
+def _look(folder: str, entry: Any, stamp: str, verify: bool) -> list[Any]:
+    """A run's entry in the index, made of its files; raises BadRecord or OSError.
+
+    ``entry``: what the index has of it so far, whatever that is.
+    """
+    if not _usable(entry, stamp):
+        # Files that changed while the record did not: nobody has a reason to do that.
+        known = str(entry[0]) if isinstance(entry, list) and entry else ""
+        verify |= known != stamp and known.partition("/")[0] == stamp.partition("/")[0]
+        record = read_record(Path(folder, RECORD))
+        unread = checksums(record)
+        fixed, extract = _fixed(record["phases"]), _extract(record["notes"])
+        stamps = files_stamp(folder, POWER in unread)
+        entry = [stamps, record["wall_s"], record["source"], fixed]
+        entry += [record.get("unsupported"), extract, unread]
+    if verify:
+        verify_files(Path(folder), entry[_UNREAD])
+        entry = [*entry[:_UNREAD], {}]
+    return list(entry)
+
+
+def _finished(entry: list[Any]) -> RunState:
+    stamp, wall_s, source, fixed_s, unsupported, extract, _ = entry
+    if unsupported:
+        return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
+    return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
+
+
+def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
+    """Make the unsupported ones of these runs pending again; their records stay beside."""
+    for run_id, state in scan(runs_folder, run_ids).items():
+        if state.status == UNSUPPORTED:
+            (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
+
+
+def other_sites(runs_folder: Path) -> list[Path]:
+    """Folders of the runs of other sites beside those of this one, by name."""
+    try:
+        folders = sorted(runs_folder.parent.iterdir())
+    except OSError:
+        return []
+    return [path for path in folders if path.is_dir() and path.name != runs_folder.name]
+
+
+def _stamp(path: str) -> str | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a Path per file would double a scan's time)
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns}:{status.st_size}"
+
+
+def files_stamp(folder: str, power: bool = False) -> str | None:
+    """Times and sizes of a run's record and samples, with ``power`` of its power.csv too.
+
+    None if there is no record.
+    """
+    if (record := _stamp(f"{folder}/{RECORD}")) is None:
+        return None
+    stamps = f"{record}/{_stamp(f'{folder}/{SAMPLES}')}"
+    return f"{stamps}/{_stamp(f'{folder}/{POWER}')}" if power else stamps
+
+
+def _has_power(entry: Any) -> bool:
+    """Whether an entry of the index is of a record with power.csv."""
+    return isinstance(entry, list) and bool(entry) and str(entry[0]).count("/") == 2
+
+
+def _unfinished(folder: str) -> RunState:
+    path = f"{folder}/{FAILURE}"
+    stamp = _stamp(path)
+    if stamp is None:
+        return RunState(NEW)
+    try:
+        failure = json.loads(Path(path).read_bytes())
+        cause, detail = str(failure["cause"]), str(failure["detail"])
+        if cause != "BAD_RESULT":
+            return RunState(FAILED, stamp, cause, detail)
+        extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
+        return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
+
+
+def _quarantined(folder: Path, state: RunState) -> RunState:
+    """State of a run whose record cannot be trusted after setting it aside.
+
+    One that is being written by another process at this moment is left alone.
+    """
+    try:
+        with only_one(folder):
+            if state.stamp == files_stamp(str(folder), state.stamp.count("/") == 2):
+                set_aside(folder, state.detail)
+                return _unfinished(str(folder))
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the record cannot be trusted ({state.detail}) and cannot be set aside: "
+            f"{error.strerror}"
+        ) from None
+    except UserError:  # it has the lock
+        pass
+    return state
+
+
+def set_aside(folder: Path, why: str) -> None:
+    """Take away a record that cannot be trusted, with its files, and leave the reason.
+
+    All stay beside, under other names: nothing is lost, and the run is pending again.
+    """
+    for name in (RECORD, SAMPLES, POWER):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(folder / f"{name}{BROKEN}")
+    failure = {
+        "schema": 1, "run_id": folder.name, "cause": "BAD_RECORD", "detail": why, "exit_code": None,
+        "signal": None, "attempt": 0, "started": None, "ended": None, "last_lines": [],
+    }  # fmt: skip
+    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
+def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
+    """The runs whose records cannot be trusted: id -> why."""
+    return {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
+
+
+def tell_set_aside(broken: Mapping[str, str]) -> str:
+    """One line about records that were set aside: run id -> what is wrong with it."""
+    named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
+    more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
+    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
+    were = "was" if len(broken) == 1 else "were"
+    return f"{records} cannot be trusted and {were} set aside: {', '.join(named)}{more}"
+
+
+def _fixed(phases: Mapping[str, Any]) -> float | None:
+    """Seconds of all phases but ``warmup`` and ``timed``; None without a ``timed`` one."""
+    if "timed" not in phases or not all(isinstance(s, int | float) for s in phases.values()):
+        return None
+    return float(sum(s for name, s in phases.items() if name not in ("warmup", "timed")))
+
+
+def _extract(notes: Mapping[str, Any]) -> str:
+    """Digest of the patterns that a record is to stand by."""
+    extract = notes.get("extract")
+    if not isinstance(extract, dict):
+        return ""
+    return str(extract.get("kept_despite") or extract.get("extract_digest") or "")
+
+
+def _load_index(runs_folder: Path) -> dict[str, Any]:
+    """Entries by run: nothing if the index is not there, not whole or of another format."""
+    try:
+        seal, _, content = (runs_folder / INDEX).read_bytes().partition(b"\n")
+        if seal != _seal(content):
+            return {}
+        runs = json.loads(content)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return runs if isinstance(runs, dict) else {}
+
+
+def _seal(content: bytes) -> bytes:
+    """First line of the index: a flipped bit in what follows must not pass for a result."""
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    return json.dumps({"format": INDEX_FORMAT, "blake2b": digest}).encode()
+
+
+def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
+    """Whether an entry of the index is of this stamp: ``[stamp, wall_s, source, fixed_s,
+    unsupported, extract, unread]``, the last being the files that were never read whole, with
+    their checksums."""
+    return isinstance(entry, list) and len(entry) == _UNREAD + 1 and entry[0] == stamp
+
+
+def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:
+    # Only a cache: where it cannot be kept (a read-only copy), records are read again.
+    content = json.dumps(runs)
+    try:
+        write_atomic(runs_folder / INDEX, f"{_seal(content.encode()).decode()}\n{content}", False)
+    except OSError:
+        return

@@ -1,0 +1,144 @@
+"""What the pages share: their templates' environment, scripts of locked packages, and their policy.
+
+A page is one file that works without a network. Its scripts are those of the packages that are
+installed, taken as they are: Vega-Lite from vl-convert-python, DataTables from itables. Browsers
+run a script only if its digest stands in the page's policy, so that nothing that comes in with a
+name or a log is ever run.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.formatting import counted, listed, number, seconds_text, text_of
+from scalesweep.core.paths import RESOURCES
+
+VENDOR = RESOURCES / "vendor"  # made from packages, not committed
+_CHARTS = "vl-convert-python"
+# The last statement of DataTables' bundle hands its parts to other modules.
+_EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
+_WANTED = "jQuery"
+
+
+@dataclass(frozen=True)
+class Assets:
+    """Scripts and styles of a page, ready to stand in it."""
+
+    scripts: tuple[Markup, ...]
+    styles: tuple[Markup, ...]
+
+    @property
+    def policy(self) -> Markup:
+        """Content of the page's Content-Security-Policy."""
+        digests = " ".join(f"'sha256-{_digest(script)}'" for script in self.scripts)
+        return Markup(
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;"
+            f" script-src {digests}"
+        )
+
+
+def assets(own: Sequence[str], charts: bool = True) -> Assets:
+    """Scripts of the libraries, then our ``own`` (names of files in resources/), and styles.
+
+    Raises UserError where an installed package is not laid out as the locked one is.
+    """
+    scripts = [_vega()] if charts else []
+    scripts += [_tables(), *((RESOURCES / name).read_text("utf-8") for name in own)]
+    styles = [_bundle("dt_bundle.css")]
+    styles += [(RESOURCES / "report.css").read_text("utf-8")]
+    return Assets(tuple(map(_inline_script, scripts)), tuple(map(Markup, styles)))
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed; leaves ``window.vegaEmbed``.
+
+    Bundled once for an installed version, which takes a second, and kept where that is possible.
+    """
+    path = VENDOR / f"vega-{version(_CHARTS)}.js"
+    with suppress(OSError):
+        return path.read_text("utf-8")
+    import vl_convert
+
+    script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed"))
+    if "window.vegaEmbed" not in script:
+        raise UserError(f"{_CHARTS}: its bundle has no vegaEmbed; run `make setup`")
+    with suppress(OSError):
+        VENDOR.mkdir(exist_ok=True)
+        write_atomic(path, script, durable=False)
+    return script
+
+
+@cache
+def _tables() -> str:
+    """DataTables with its buttons; leaves ``window.jQuery``."""
+    script = _bundle("dt_bundle.js")
+    found = _EXPORT.search(script)
+    wanted = re.search(rf"([\w$]+) as {_WANTED}\b", found[1]) if found else None
+    if found is None or wanted is None:
+        raise UserError("itables: its bundle of DataTables exports no jQuery; run `make setup`")
+    return f"{script[: found.start()]}window.{_WANTED}={wanted[1]};{script[found.end() :]}"
+
+
+def _bundle(name: str) -> str:
+    """A file that itables brings along; the package itself is not needed."""
+    spec = find_spec("itables")
+    path = Path(spec.origin if spec and spec.origin else "itables").parent / "html" / name
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise UserError(f"itables: {error}; run `make setup`") from None
+
+
+def _inline_script(text: str) -> Markup:
+    """A script that no HTML parser ends early; escapes mean the same in strings and patterns."""
+    text = text.replace("\r\n", "\n")  # as a browser reads it, which then makes its digest
+    text = re.sub(r"<(?=/script|script)", r"\\x3c", text, flags=re.IGNORECASE)
+    return Markup(text.replace("<!--", r"\x3c!--"))
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def embedded(data: Any) -> Markup:
+    """JSON to stand in a ``script`` element: numbers with all their digits, no ``<``."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
+    """A page from a template in resources/; every value is escaped unless it is Markup."""
+    environment = Environment(
+        loader=FileSystemLoader(RESOURCES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "counted": counted,
+        "listed": lambda items, limit=8: listed([str(item) for item in items], limit),
+        "seconds": seconds_text,
+        "value": text_of,
+        "figure_number": number,
+        "embedded": embedded,
+        **filters,
+    }
+    return environment.get_template(template).render(context)

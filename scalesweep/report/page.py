@@ -1,0 +1,383 @@
+"""The report: one HTML page that holds findings, figures, tables and provenance."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from scalesweep.analysis import stats
+from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.formatting import PHASES, counted, listed, number, seconds_text, text_of
+from scalesweep.core.record import read_failure
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings import find
+from scalesweep.report.html_assets import assets, render
+from scalesweep.report.jobs_section import FILTERS, jobs_section
+from scalesweep.report.links import Links, anchors, evidence_links, figure_id
+from scalesweep.report.page_data import (
+    MAX_VALUES,
+    chart_data,
+    packed,
+    run_files,
+    runs_data,
+    table_data,
+)
+from scalesweep.report.points_table import Table, point_table
+from scalesweep.report.profiles_section import profiles_section
+from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
+from scalesweep.slurm.job_table import read_jobs
+from scalesweep.tables.hardware import machines, mismatches
+from scalesweep.tables.provenance import FACTS, RunFacts, differences, group, read_facts
+
+TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
+
+# What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
+# Rows that stand in the page itself, for print and for browsers without scripts.
+MAX_ROWS = 1000
+MAX_ROWS_EACH = 100
+MAX_FAILURES = 150
+MAX_LINE, MAX_LINES = 300, 40
+MAX_SVG_BYTES = 3_000_000
+MAX_REASON_POINTS = 12
+
+
+def render_report(
+    plan: Mapping[str, Any],
+    studies: Sequence[ExperimentResults],
+    summary: pd.DataFrame,
+    tables: Path,
+    figures: Path,
+    runs: Path,
+    out: Path,
+    jobs: Path | None = None,
+) -> str:
+    """The page as HTML.
+
+    ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
+    relative links; ``jobs`` is jobs.csv. Everything from plan, tables, records and jobs is
+    escaped. Raises UserError if the figures were not drawn or ``jobs`` is not a table of jobs.
+    """
+    links = Links(out)
+    statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
+    done = [run_id for run_id, status in statuses.items() if status == "done"]
+    facts = _facts(summary, done)
+    environments = group(facts.values())
+    share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
+    room = MAX_VALUES // max(len(studies), 1)
+    index = _read_index(figures)
+    budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
+    data: dict[str, Any] = {"tables": {}, "charts": {}}
+    experiments = []
+    for number_, study in enumerate(studies, 1):
+        name = f"e{number_}"
+        drawn = _figures(index, study.name, name, figures, links, budget)
+        points = point_table(study, share)
+        training = training_sections(study, facts, drawn, share)
+        _add_data(data, name, study, points, training, room)
+        data["tables"][f"{name}-runs"] = runs_data(
+            study, facts, environments, runs, links.to(runs), room
+        )
+        csv = _csv_links(tables / study.name, links)
+        targets = anchors(name, [*data["tables"]], drawn, csv)
+        experiments.append(
+            {
+                "id": name,
+                "study": study,
+                "counts": Counter(run["status"] for run in study.entry["runs"]),
+                "findings": [(one, evidence_links(one, targets)) for one in find(study)],
+                "figures": [f for f in drawn if section_of(f["name"]) is None],
+                "training": training,
+                "table": points,
+                "csv": csv,
+                "failures": _failures(study, runs, links, budget),
+                "excluded": _by_reason(study, _excluded(study)),
+                "unsupported": _by_reason(study, _unsupported(study)),
+                "profiles": profiles_section(study, runs, links.to),
+                "unlike": _unlike(study, facts),
+            }
+        )
+    started = sorted(run.started for run in facts.values() if run.started)
+    ended = sorted(run.ended for run in facts.values() if run.ended)
+    walls = [run.wall_s for run in facts.values() if run.wall_s is not None]
+    context = {
+        "plan": plan,
+        "experiments": experiments,
+        "data": data,
+        "assets": assets(SCRIPTS),
+        "rows_shown": share,
+        "counts": Counter(statuses.values()),
+        "total": len(statuses),
+        "excluded": sum(len(study.entry["excluded"]) for study in studies),
+        "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
+        "machine": _machine(environments),
+        "hosts": len({host for run in facts.values() for host in run.hosts}),
+        "first": _day(started[0]) if started else None,
+        "last": _day(ended[-1]) if ended else None,
+        "measured_s": sum(walls),
+        "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
+        "environments": environments,
+        "machines": machines(run.hardware for run in facts.values()),
+        "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
+        "unread": len(done) - len(facts),
+        "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
+        "plain_metrics": _plain_metrics(studies),
+        "epochs": any("total_time" in study.measures for study in studies),
+        "links": {
+            "plan": links.to(out.parent / "plan.csv"),
+            "summary": links.to(out.parent / "summary.parquet"),
+        },
+        "phases": PHASES,
+        "stats": stats,
+    }
+    return render(
+        TEMPLATE,
+        context,
+        {
+            "when": _minute,
+            "described": _described,
+            "run_files": run_files,
+            "packed": packed,
+            **FILTERS,
+        },
+    )
+
+
+def _add_data(
+    data: dict[str, Any],
+    name: str,
+    study: ExperimentResults,
+    points: Table,
+    training: Sequence[Section],
+    share: int,
+) -> None:
+    """What scripts need of an experiment's tables of points, and of its chart."""
+    places = {run["run_id"]: place for place, run in enumerate(study.entry["runs"])}
+    if points.sources:
+        table = data["tables"][f"{name}-points"] = table_data(study, points, share, places)
+        if chart := chart_data(study, points, table):
+            data["charts"][f"{name}-chart"] = {"table": f"{name}-points", **chart}
+    for section in training:
+        if section.table is not None:
+            key = f"{name}-{section.title.lower()}"
+            data["tables"][key] = table_data(study, section.table, share // 4)
+
+
+def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]:
+    """Facts of these runs, in this order, as the summary has them."""
+    if FACTS not in summary:
+        return {}
+    found = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
+    return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+
+
+def write_report(html: str, out: Path) -> None:
+    """Write the page so that a reader sees the old one or the new one."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(out, html)
+
+
+def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:
+    """Whether a quantity of the methods section occurs in this report."""
+    if any(name in study.measures for study in studies):
+        return True
+    derived = QUANTITIES[name].derived
+    return derived and any(len(one.rows) > 1 for study in studies for one in study.series)
+
+
+def _plain_metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
+    """The metrics that programs report themselves, and energy, each with its definition."""
+    found: dict[str, dict[str, str]] = {}
+    for study in studies:
+        for name, measure in study.measures.items():
+            if name not in QUANTITIES:
+                found[name] = {
+                    "label": measure.label,
+                    "unit": "ratio or number" if measure.unit in ("", "1") else measure.unit,
+                    "definition": study.entry["metrics"].get(name)
+                    or DEFINITIONS.get(name, "as reported by the program"),
+                    "better": "higher" if measure.higher else "lower",
+                }
+    return list(found.values())
+
+
+def _machine(environments: Sequence[Any]) -> str | None:
+    """CPU models with cores, by falling number of runs."""
+    models = dict.fromkeys(
+        f"{entry.facts['CPU']}"
+        + (f", {entry.facts['cores']} cores" if "cores" in entry.facts else "")
+        for entry in environments
+        if "CPU" in entry.facts
+    )
+    return listed(list(models), 3) or None
+
+
+def _day(text: str) -> str:
+    return text[:10]
+
+
+def _minute(text: Any) -> str:
+    return str(text or "–").replace("T", " ")[:16]
+
+
+def _described(evidence: Mapping[str, Any]) -> str:
+    """Evidence in one line: table, row, numbers."""
+
+    def said(value: Any) -> str:
+        several = isinstance(value, list)
+        return listed([str(one) for one in value], 3) if several else text_of(value)
+
+    key = ", ".join(f"{name} {said(value)}" for name, value in (evidence.get("key") or {}).items())
+    numbers = ", ".join(
+        f"{name} = {number(value, 6) if isinstance(value, float) else text_of(value)}"
+        for name, value in list((evidence.get("numbers") or {}).items())[:8]
+    )
+    return f"{evidence.get('table', '')}{f' [{key}]' if key else ''}: {numbers or 'whole table'}"
+
+
+def _read_index(figures: Path) -> list[dict[str, Any]]:
+    path = figures / "index.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise UserError(f"{path}: no index of figures; draw the figures first") from None
+    return content if isinstance(content, list) else []
+
+
+def _figures(
+    index: Sequence[Mapping[str, Any]],
+    name: str,
+    section: str,
+    figures: Path,
+    links: Links,
+    budget: dict[str, int],
+) -> list[dict[str, Any]]:
+    """Figures of an experiment, embedded while the page's budget lasts, else linked only."""
+    found = []
+    for entry in index:
+        if entry["experiment"] != name:
+            continue
+        path = figures / entry["files"]["svg"]
+        svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
+        if svg is not None:
+            budget["svg"] -= len(svg)
+        box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
+        found.append(
+            {
+                "id": figure_id(section, entry["name"]),
+                "name": entry["name"],
+                "title": entry["title"],
+                "caption": entry["caption"],
+                # Written by scalesweep.figures, which serialises every label as XML text.
+                "svg": None if svg is None else Markup(svg),
+                "wide": len(box) == 4 and float(box[2]) > 450,
+                "files": {
+                    kind: links.to(figures / file) for kind, file in sorted(entry["files"].items())
+                },
+            }
+        )
+    return found
+
+
+def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:
+    return [(path.name, links.to(path)) for path in sorted(folder.glob("*.csv"))]
+
+
+def _failures(
+    study: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
+) -> dict[str, Any]:
+    """Failed points with cause, logs of their runs and last lines, while the budget lasts.
+
+    Repeats of a point that failed alike stand together, with the last lines of the first.
+    """
+    failed = [run for run in study.entry["runs"] if run["status"] == "failed"]
+    shown = failed[: max(budget["failures"], 0)]
+    budget["failures"] -= len(shown)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in shown:
+        failure = read_failure(runs / run["run_id"]) or {}
+        # A job may have ended before its launcher began an attempt.
+        attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
+        folder = runs / run["run_id"] / f"attempt-{attempt}"
+        lines = failure.get("last_lines")
+        where = study.describe(run["point"])
+        row = rows.setdefault(
+            (str(run["cause"]), where),
+            {
+                "cause": run["cause"] or "failed",
+                "where": where,
+                "detail": run["detail"],
+                "lines": [
+                    str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
+                ][-MAX_LINES:],
+                "stacks": _stacks(failure),
+                "runs": [],
+            },
+        )
+        logs = [
+            (log.removesuffix(".log"), links.to(folder / log))
+            for log in ("stdout.log", "stderr.log")
+            if (folder / log).is_file()
+        ]
+        told = {name: failure.get(name) for name in ("attempt", "job_id")}
+        row["runs"].append({"run": run, **told, "logs": logs})
+    return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
+
+
+def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Where the ranks stood when the time was up, those that held the others up first."""
+    groups = failure.get("stacks")
+    return [
+        {
+            "ranks": str(one.get("ranks") or f"{one.get('count')} without numbers")[:MAX_LINE],
+            "phase": text_of(one.get("phase")),
+            "still": seconds_text(one.get("still_s")),
+            "where": str(one.get("where"))[: 2 * MAX_LINE],
+        }
+        for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
+        if isinstance(one, dict)
+    ]
+
+
+def _excluded(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
+    """Reason and point of what the campaign leaves out."""
+    return [(str(entry["reason"]), entry["point"]) for entry in study.entry["excluded"]]
+
+
+def _unsupported(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
+    """Reason and point of what this machine cannot do."""
+    runs = [run for run in study.entry["runs"] if run["status"] == "unsupported"]
+    return [(str(run["detail"]), run["point"]) for run in runs]
+
+
+def _by_reason(
+    study: ExperimentResults, points: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Points in words by the reason why they have no result, each once."""
+    reasons: dict[str, dict[str, None]] = {}
+    for reason, point in points:
+        reasons.setdefault(reason, {})[study.describe(point)] = None
+    return [
+        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
+        for reason, named in reasons.items()
+    ]
+
+
+def _unlike(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:
+    """Facts in which the finished runs of an experiment differ, per source."""
+    by_source: dict[str, list[RunFacts]] = {}
+    for run in study.entry["runs"]:
+        known = facts.get(run["run_id"])
+        if run["status"] == "done" and known is not None:
+            by_source.setdefault(known.source, []).append(known)
+    found = []
+    for source, known_runs in by_source.items():
+        for name, values in differences(group(known_runs)).items():
+            told = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
+            found.append({"source": source, "fact": name, "values": listed(told, 5)})
+    return found

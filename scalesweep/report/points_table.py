@@ -1,0 +1,163 @@
+"""The table of an experiment's points as the report shows it: compact, for people."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
+from scalesweep.experiment.results import ExperimentResults, Measure, Row
+
+MAX_MEASURES = 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of a cell; ``bad`` marks an efficiency clearly under 80 % or a missing result."""
+
+    text: str
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of values: its heading, its cells, and the table's column that they show."""
+
+    heading: str
+    make: Callable[[Row], Cell]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings in two levels and rows, of which a page or a paper has the first ``limit``.
+
+    ``lead`` are the headings that stand alone (the first ``parameters`` of them parameters);
+    ``groups`` are (heading, columns) of the values; an empty heading is none. ``sources`` are the
+    table's rows, of which ``cells`` makes what is shown.
+    """
+
+    lead: list[str]
+    parameters: int
+    groups: list[tuple[str, list[Column]]]
+    sources: Sequence[Row]
+    limit: int
+    scaling: bool
+    cells: Callable[[Row], list[Cell]]
+
+    @cached_property
+    def rows(self) -> list[list[Cell]]:
+        """All rows."""
+        return [self.cells(row) for row in self.sources]
+
+    @cached_property
+    def head(self) -> list[list[Cell]]:
+        """The rows that stand in the page."""
+        return [self.cells(row) for row in self.sources[: self.limit]]
+
+    @property
+    def left_out(self) -> int:
+        """Rows that do not."""
+        return max(len(self.sources) - self.limit, 0)
+
+
+def point_table(study: ExperimentResults, limit: int, scaling: bool | None = None) -> Table:
+    """Points, with efficiency if ``scaling`` (None: where what they scale over varies)."""
+    scaling = bool(study.series) if scaling is None else scaling
+    rows = _by_series(study) if scaling else study.points
+    return table_of(study, rows, _value_columns(study, scaling), limit, scaling)
+
+
+def table_of(
+    study: ExperimentResults,
+    rows: Sequence[Row],
+    groups: list[tuple[str, list[Column]]],
+    limit: int,
+    scaling: bool = False,
+) -> Table:
+    """Points with what the columns of ``groups`` make of each row."""
+    several = len(study.sources) > 1
+    lead = [*(_heading(study, name) for name in study.axes), "Runs"]
+    lead += ["Source"] if several else []
+    columns = [one for _, part in groups for one in part]
+
+    def cells(row: Row) -> list[Cell]:
+        found = [Cell(text_of(row.get(name))) for name in study.axes]
+        found.append(_run_cell(study, row))
+        found += [Cell(text_of(row.get("source")))] if several else []
+        return found + [one.make(row) for one in columns]
+
+    return Table(lead, len(study.axes), groups, rows, limit, scaling, cells)
+
+
+def _by_series(study: ExperimentResults) -> list[Row]:
+    """Rows of the scaling table with holes among their series, at their place by scale."""
+    places: dict[tuple[object, ...], int] = {}
+    for row in study.scaling:
+        places.setdefault(study.key(row, study.series_names), len(places))
+    return sorted(
+        study.scaling,
+        key=lambda row: (
+            places[study.key(row, study.series_names)],
+            str(row.get("source") or "") if len(study.sources) > 1 else "",
+            study.scale_of(row),
+        ),
+    )
+
+
+def _heading(study: ExperimentResults, name: str) -> str:
+    """Heading of a parameter's column, with its unit."""
+    unit = (study.entry["parameters"].get(name) or {}).get("unit")
+    return name if name == study.scale else f"{name} [{unit}]" if unit else name
+
+
+def _run_cell(study: ExperimentResults, row: Row) -> Cell:
+    """Finished runs of a point, of those planned, and what became of it if there are none."""
+    done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
+    state = study.states.get(study.key(row))
+    word = "" if state is None or done else state.word
+    return Cell(f"{done}/{planned}{f' {word}' if word else ''}", done == 0)
+
+
+def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, list[Column]]]:
+    """Columns of values by phase."""
+    main = study.main
+    if main is None:
+        return []
+    if main.metric == "total_throughput":
+        names = ["total_throughput", "local_throughput" if scaling else "total_time"]
+        shown = [study.measures[name] for name in names if name in study.measures]
+    else:
+        alike = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
+        shown = alike[:MAX_MEASURES]
+    groups: list[tuple[str, list[Column]]] = []
+    for phase in main.phases:
+        columns = [
+            Column(m.axis_label, _value_maker(m, phase), column(m.metric, "mean", phase))
+            for m in shown
+            if phase in m.phases
+        ]
+        if scaling:
+            stem = "total" if main.metric == "total_throughput" else main.metric
+            name = column(f"{stem}_eff", "", phase)
+            columns.append(Column("Efficiency", _efficiency_maker(stem, phase), name))
+        groups.append((PHASES[phase], columns))
+    return groups
+
+
+def _value_maker(measure: Measure, phase: str) -> Callable[[Row], Cell]:
+    def make(row: Row) -> Cell:
+        value, low, high = (measure.value(row, stat, phase) for stat in ("mean", "low", "high"))
+        return Cell(with_interval(value, low, high))
+
+    return make
+
+
+def _efficiency_maker(stem: str, phase: str) -> Callable[[Row], Cell]:
+    names = [column(f"{stem}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
+
+    def make(row: Row) -> Cell:
+        value, low, high = (row.get(name) for name in names)
+        return Cell(percent(value, low, high), finite(high) and high < 0.8)
+
+    return make

@@ -1,0 +1,75 @@
+"""The report's section on profiled runs: their files, and the functions that took longest."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import number, percent
+from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, TENSORFLOW
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.cprofile import profile_files
+
+MAX_RUNS = 24
+MAX_TABLES = 4
+MAX_FUNCTIONS = 12
+MAX_FILES = 8
+# How each is opened.
+OPENED_WITH = {
+    CPROFILE: "Python's pstats, or a viewer such as snakeviz",
+    TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile)",
+    HOROVOD_TIMELINE: "chrome://tracing or Perfetto",
+}
+
+
+def profiles_section(
+    study: ExperimentResults, runs: Path, link: Callable[[Path], str]
+) -> dict[str, Any]:
+    """Profiled runs with links to their files, and the top functions of the first few points."""
+    entries = study.entry["profiles"]
+    rows = []
+    for run in entries[:MAX_RUNS]:
+        files: list[Path] = []
+        if run["status"] == "done":
+            try:
+                files = [path for path in profile_files(runs / run["run_id"]) if path.is_file()]
+            except (UserError, OSError):
+                files = []
+        rows.append(
+            {
+                "kind": run["kind"],
+                "where": study.describe(run["point"]),
+                "state": run["status"] if run["status"] in ("done", "new") else run["cause"],
+                "detail": run["detail"],
+                "files": [(path.name, link(path)) for path in files[:MAX_FILES]],
+                "left_out": max(0, len(files) - MAX_FILES),
+            }
+        )
+    return {
+        "rows": rows,
+        "left_out": len(entries) - len(rows),
+        "kinds": {kind: OPENED_WITH[kind] for kind in dict.fromkeys(r["kind"] for r in entries)},
+        "functions": _functions(study),
+    }
+
+
+def _functions(study: ExperimentResults) -> list[dict[str, Any]]:
+    """The top functions by point."""
+    points: dict[str, dict[str, Any]] = {}
+    for row in study.rows("functions"):
+        point = points.setdefault(
+            row["run_id"],
+            {"where": study.describe(row), "ranks": row["profiled_ranks"], "rows": []},
+        )
+        if len(point["rows"]) < MAX_FUNCTIONS:
+            point["rows"].append(
+                {
+                    "function": row["function"],
+                    "place": row["place"],
+                    "calls": f"{row['calls']:,.0f}",
+                    "own": number(row["own_s"]),
+                    "total": number(row["total_s"]),
+                    "share": percent(row["share"]),
+                }
+            )
+    return list(points.values())[:MAX_TABLES]

@@ -1,0 +1,213 @@
+"""Accuracy, phases and energy of an experiment as the report shows them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import (
+    counted,
+    finite,
+    listed,
+    percent,
+    text_of,
+    with_interval,
+)
+from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.report.points_table import Cell, Column, Table, table_of
+from scalesweep.tables.provenance import EnergyFacts, RunFacts
+from scalesweep.tables.training import ENERGY, RESULTS
+
+MAX_REASONS = 3
+# Of the metrics that the launcher adds to a program's own.
+DEFINITIONS = {
+    "energy": "joules of all hosts and counted domains while the program ran",
+    "energy_per_sample": "energy in the phases that handle samples / samples handled in them",
+    "energy_delay_product": "energy x wall time of the program",
+    "mean_power": "energy / the time it was measured over, of all hosts together",
+    "peak_power": "highest power over one sampling interval, of all hosts together",
+}
+# What the names of figures begin with, by the section that shows them.
+SECTIONS = {
+    "Accuracy": ("accuracy-",),
+    "Phases": ("phases-",),
+    "Energy": ("energy-", "power-"),
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading within an experiment: sentences, figures and a table (None: there is none)."""
+
+    title: str
+    notes: list[str]
+    figures: list[dict[str, Any]]
+    table: Table | None
+
+
+def section_of(figure: str) -> str | None:
+    """The section that shows a figure of this name; None if it stands on top."""
+    return next((title for title, begin in SECTIONS.items() if figure.startswith(begin)), None)
+
+
+def training_sections(
+    study: ExperimentResults,
+    facts: Mapping[str, RunFacts],
+    figures: Sequence[dict[str, Any]],
+    limit: int,
+) -> list[Section]:
+    """The sections that have anything to show; their tables have at most ``limit`` rows."""
+    tables = {"Accuracy": accuracy_table(study, limit), "Phases": phase_table(study, limit)}
+    notes = {
+        "Accuracy": _accuracy_notes(study),
+        "Phases": ["Seconds of rank 0, means over repeats with 95 % intervals."],
+        "Energy": energy_lines(study, facts),
+    }
+    found = [
+        Section(
+            title,
+            notes[title],
+            [figure for figure in figures if section_of(figure["name"]) == title],
+            tables.get(title),
+        )
+        for title in SECTIONS
+    ]
+    return [
+        one
+        for one in found
+        if one.figures or one.table is not None or (one.title == "Energy" and one.notes)
+    ]
+
+
+def _accuracy_notes(study: ExperimentResults) -> list[str]:
+    notes = ["Means over repeats, in brackets the 95 % interval of the mean."]
+    if any(finite(row.get("reached")) for row in study.rows("accuracy")):
+        notes.append(
+            "Reached: runs that met the target, of all that finished; the time to target is the "
+            "mean of those alone."
+        )
+    return notes
+
+
+def _measures(study: ExperimentResults) -> list[Measure]:
+    """Columns of the accuracy table: of loss and accuracy those of validation, where there are."""
+    names = [name for name in (*RESULTS, *ENERGY) if name in study.measures]
+    validated = {name.replace("validation_", "") for name in names if "validation_" in name}
+    return [study.measures[n] for n in names if n == "final_loss" or n not in validated]
+
+
+def accuracy_table(study: ExperimentResults, limit: int) -> Table | None:
+    """Time, rate, loss, accuracy and energy of every point; None where nothing trains."""
+    rows = study.rows("accuracy")
+    if not rows:
+        return None
+    columns: list[Column] = []
+    for measure in _measures(study):
+        if measure.metric == "time_to_target":
+            columns.append(_REACHED)
+        name = column(measure.metric, "mean", "run")
+        columns.append(Column(measure.axis_label, _cell(measure), name))
+    if any("reached" in row for row in rows) and "time_to_target" not in study.measures:
+        columns.append(_REACHED)
+    return table_of(study, rows, [("", columns)], limit)
+
+
+def _cell(measure: Measure) -> Callable[[Row], Cell]:
+    def make(row: Row) -> Cell:
+        value, low, high = (measure.value(row, stat, "run") for stat in ("mean", "low", "high"))
+        # What is the same in every run (epochs) has no interval worth showing.
+        same = finite(value) and value == low == high and float(value).is_integer()
+        text = text_of(value) if same else with_interval(value, low, high)
+        known, runs = row.get("energy_runs"), int(row.get("repeats") or 0)
+        if measure.metric in ENERGY and finite(known) and 0 < known < runs:
+            text += f" ({known:.0f} of {runs} runs)"
+        return Cell(text)
+
+    return make
+
+
+def _reached(row: Row) -> Cell:
+    reached, runs = row.get("reached"), int(row.get("repeats") or 0)
+    if not finite(reached) or not runs:
+        return Cell("–")
+    return Cell(f"{reached:.0f}/{runs}", reached < runs)
+
+
+_REACHED = Column("Reached", _reached, "reached")
+
+
+def phase_table(study: ExperimentResults, limit: int) -> Table | None:
+    """Seconds of every phase of every point; None where no phases are known."""
+    points: dict[tuple[Any, ...], Row] = {}
+    for row in study.rows("phases"):
+        key = (*study.key(row, study.axes), row["source"])
+        points.setdefault(key, {**row, "phases": {}})["phases"][str(row["phase"])] = row
+    if not points:
+        return None
+    rows = list(points.values())
+    names = list(dict.fromkeys(name for row in rows for name in row["phases"]))
+
+    def cell(name: str) -> Callable[[Row], Cell]:
+        def make(row: Row) -> Cell:
+            phase = row["phases"].get(name, {})
+            numbers = (phase.get(key) for key in ("seconds", "seconds_low", "seconds_high"))
+            return Cell(with_interval(*numbers))
+
+        return make
+
+    columns = [Column(f"{name.replace('_', ' ')} [s]", cell(name)) for name in names]
+    return table_of(study, rows, [("", columns)], limit)
+
+
+def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
+    """What is to be said of how energy was measured in an experiment's runs, or why it was not.
+
+    Records without any word on it are told of where runs train: elsewhere nobody expects it.
+    """
+    done = [run["run_id"] for run in study.entry["runs"] if run["status"] == "done"]
+    runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
+    known = [run.energy for run in runs if run.energy is not None]
+    measured = [energy for energy in known if energy.joules is not None]
+    lines = [_how(measured, len(runs))] if measured else []
+    lines += _noted(measured)
+    reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
+    silent = len(runs) - len(known)
+    if silent and (reasons or measured or study.tables.get("accuracy") is not None):
+        reasons["the records say nothing of energy"] += silent
+    for reason, count in reasons.most_common(MAX_REASONS):
+        some = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
+        lines.append(f"Energy: not measured{some}: {reason}.")
+    if len(reasons) > MAX_REASONS:
+        lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in the records.")
+    return lines
+
+
+def _how(measured: Sequence[EnergyFacts], runs: int) -> str:
+    sources = listed(_once(source for energy in measured for source in energy.sources))
+    intervals = sorted({energy.interval_s for energy in measured if energy.interval_s})
+    every = f", sampled every {' to '.join(text_of(s) for s in _ends(intervals))} s"
+    line = f"Energy: measured in {len(measured):,} of {counted(runs, 'run')} with {sources}"
+    line += every if intervals else ""
+    shares = [
+        energy.sampler_cpu_s / (energy.seconds * energy.hosts)
+        for energy in measured
+        if energy.sampler_cpu_s is not None and energy.seconds and energy.hosts
+    ]
+    if shares:
+        mean = percent(sum(shares) / len(shares)) if max(shares) >= 5e-4 else "less than 0.1 %"
+        line += f"; the sampler itself took {mean} of a core on each host"
+    return f"{line}."
+
+
+def _noted(measured: Sequence[EnergyFacts]) -> list[str]:
+    notes = _once(note for energy in measured for note in energy.notes)
+    return [f"Of the meters: {listed(notes, MAX_REASONS)}."] if notes else []
+
+
+def _once(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    return [values[0]] if len(values) == 1 else [values[0], values[-1]]

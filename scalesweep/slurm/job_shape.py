@@ -1,0 +1,193 @@
+"""What one job asks of Slurm, derived from a point and its site: the only place where it is."""
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.config.site import Site, SlurmSite
+from scalesweep.core.errors import UserError
+
+MB_PER_GB = 1024
+# Snakemake, twice, and the launcher take this much on the first node of a job, before the ranks.
+STARTUP_MB = 512
+# Resources of a Snakemake job that its Slurm plugin reads, and that a shape may set.
+RESOURCES = (
+    *("nodes", "tasks", "mpi", "cpus_per_task", "runtime", "slurm_extra"),
+    *("mem_mb", "constraint", "slurm_account", "slurm_partition", "qos"),
+    *("gres", "tasks_per_gpu"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A job's request: nodes, tasks (ranks), CPUs of each, limit, memory of a node, and the rest.
+
+    ``minutes`` is the job's limit. ``mem_mb`` (MiB), ``gpus_per_node`` and ``gres`` (instead of
+    the latter) are per node. None, 0 and empty are not asked for.
+    """
+
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    cpus_per_task: int
+    minutes: int
+    mem_mb: int | None = None
+    gpus_per_node: int = 0
+    gres: str = ""
+    exclusive: bool = False
+    exclude: str = ""
+    constraint: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    extra: tuple[str, ...] = ()
+
+    @property
+    def node_hours(self) -> float:
+        """The most that the job can cost: nodes times its limit, in hours."""
+        return self.nodes * self.minutes / 60
+
+    def _further_words(self) -> list[str]:
+        words = [f"--ntasks-per-node={self.tasks_per_node}"]
+        if self.gpus_per_node:
+            # Not --gpus: the plugin would add --ntasks-per-gpu.
+            words.append(f"--gpus-per-node={self.gpus_per_node}")
+        if self.exclusive:
+            words.append("--exclusive")
+        if self.exclude:
+            words.append(f"--exclude={self.exclude}")
+        return [*words, *self.extra]
+
+    def sbatch_words(self) -> list[str]:
+        """The request as options of sbatch."""
+        words = [f"--nodes={self.nodes}", f"--ntasks={self.tasks}"]
+        words += [f"--cpus-per-task={self.cpus_per_task}", f"--time={self.minutes}"]
+        if self.mem_mb is not None:
+            words.append(f"--mem={self.mem_mb}")
+        for name in ("account", "partition", "qos", "constraint", "gres"):
+            if value := getattr(self, name):
+                words.append(f"--{name}={value}")
+        return words + self._further_words()
+
+    def resources(self) -> dict[str, int | str]:
+        """The same as resources of a Snakemake job, as its Slurm plugin reads them."""
+        found: dict[str, int | str] = {
+            "nodes": self.nodes,
+            "tasks": self.tasks,
+            # Set, or the job's body would run inside a step, where another srun hangs; but the
+            # plugin refuses any value with one task.
+            "mpi": "srun" if self.tasks > 1 else "",
+            "cpus_per_task": self.cpus_per_task,
+            "runtime": self.minutes,
+            # Comes last and so stands: after NODE_FAIL the plugin would keep every later job off
+            # all nodes of the failed one, the sound ones too.
+            "slurm_extra": shlex.join([*self._further_words(), f"--exclude={self.exclude}"]),
+        }
+        optional = {
+            "mem_mb": self.mem_mb,
+            "constraint": self.constraint,
+            "slurm_account": self.account,
+            "slurm_partition": self.partition,
+            "qos": self.qos,
+            "gres": self.gres,
+            # Below 1, or the plugin takes the tasks of the job for tasks of each GPU.
+            "tasks_per_gpu": -1 if self.gres else None,
+        }
+        return found | {name: value for name, value in optional.items() if value}
+
+
+def run_shape(
+    site: Site,
+    point: Mapping[str, Any],
+    limit_s: float,
+    memory_gb_per_rank: float | None = None,
+    mem_mb: int | None = None,
+    constraint: str | None = None,
+    exclude: str = "",
+) -> Shape:
+    """The shape of the job of a point.
+
+    ``limit_s`` is the limit of its program in seconds. Memory (MiB per node) is ``mem_mb``, else
+    ``memory_gb_per_rank`` (GiB) times the ranks of a node and STARTUP_MB, else the share of the
+    node's memory that goes with the CPUs asked for. ``constraint`` is an expression of node
+    features, which may name parameters in braces. ``exclude`` is a node list. Raises UserError
+    where the site cannot hold the point.
+    """
+    slurm = of_slurm(site)
+    ranks, nodes = int(point["ranks"]), site.nodes_for(point)
+    per_node = -(-ranks // nodes)
+    cpus = max(1, site.cores_per_node // per_node)
+    node_mb = None if site.memory_gb_per_node is None else int(site.memory_gb_per_node * MB_PER_GB)
+    if mem_mb is None and memory_gb_per_rank is not None:
+        mem_mb = math.ceil(memory_gb_per_rank * per_node * MB_PER_GB) + STARTUP_MB
+    if mem_mb is None and node_mb is not None:
+        share = 1.0 if slurm.exclusive else per_node * cpus / site.cores_per_node
+        mem_mb = max(1, int(node_mb * share))
+    if mem_mb is not None and node_mb is not None and mem_mb > node_mb:
+        raise UserError(
+            f"{per_node} ranks on a node take {mem_mb / MB_PER_GB:g} GiB, a node of site "
+            f"{site.name} has {site.memory_gb_per_node:g}; lower ranks_per_node or "
+            "memory_gb_per_rank"
+        )
+    features = [part for part in (slurm.constraint, fill(constraint or "", point)) if part]
+    return Shape(
+        nodes=nodes,
+        tasks=ranks,
+        tasks_per_node=per_node,
+        cpus_per_task=cpus,
+        minutes=math.ceil(limit_s / 60 + slurm.startup_minutes),
+        mem_mb=mem_mb,
+        gpus_per_node=0 if slurm.gres else site.gpus_per_node,
+        gres=slurm.gres,
+        exclusive=slurm.exclusive,
+        exclude=exclude,
+        constraint="&".join(features),
+        account=slurm.account,
+        partition=slurm.partition,
+        qos=slurm.qos,
+        extra=_extra(site),
+    )
+
+
+def staging_shape(site: Site) -> Shape:
+    """The shape of a job that makes a data set: one task on one node."""
+    slurm = of_slurm(site)
+    return Shape(
+        nodes=1,
+        tasks=1,
+        tasks_per_node=1,
+        cpus_per_task=min(site.stage_workers, site.cores_per_node),
+        minutes=math.ceil(slurm.staging_minutes),
+        mem_mb=math.ceil(slurm.staging_memory_gb * MB_PER_GB),
+        constraint=slurm.constraint,
+        account=slurm.account,
+        partition=slurm.partition,
+        qos=slurm.qos,
+        extra=_extra(site),
+    )
+
+
+def of_slurm(site: Site) -> SlurmSite:
+    """The site's Slurm section; raises UserError if it has none."""
+    if site.slurm is None:
+        raise UserError(f"config/sites/{site.name}.yaml: has no 'slurm' section")
+    return site.slurm
+
+
+def fill(template: str, point: Mapping[str, Any]) -> str:
+    """A constraint with its parameters in braces filled in."""
+    return template.format_map(point)
+
+
+def _extra(site: Site) -> tuple[str, ...]:
+    slurm = of_slurm(site)
+    # Requeued, a job would start again two minutes later, behind the workflow's back.
+    words = ["--requeue" if slurm.requeue else "--no-requeue"]
+    if slurm.reservation:
+        words.append(f"--reservation={slurm.reservation}")
+    if site.concurrent_runs == 1:
+        # All jobs of one Snakemake have one name.
+        words.append("--dependency=singleton")
+    return (*words, *slurm.extra)

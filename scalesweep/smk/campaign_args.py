@@ -1,0 +1,19 @@
+"""The arguments by which the workflow names its campaign to a script."""
+
+import argparse
+from pathlib import Path
+
+from scalesweep.config.campaign import Campaign, load_campaign
+
+
+def add_campaign(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a campaign (``SnakemakeContext.campaign_arguments``)."""
+    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
+    parser.add_argument("--site", help="site instead of the campaign's own")
+    parser.add_argument("--results", help="results folder instead of the campaign's own")
+    parser.add_argument("--profile", help="kind of profile instead of the campaign's own")
+
+
+def campaign_of(args: argparse.Namespace) -> Campaign:
+    """The campaign that the arguments name. Raises UserError."""
+    return load_campaign(args.campaign, args.site, args.results, profile=args.profile)

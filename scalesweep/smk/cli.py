@@ -1,0 +1,56 @@
+"""What every command-line script shares."""
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.orphans import end_with_snakemake
+
+# Set by the rules (SCRIPT in the Snakefile): the process id of Snakemake. Descriptor 3 is then
+# what Snakemake itself writes its messages to.
+SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"
+_TERMINAL = 3
+
+
+def run_main(main: Callable[[], None]) -> NoReturn:
+    """Call ``main`` and exit: 0, or 1 with ``error: ...`` for a mistake of the user.
+
+    A full disk, a missing file or a lacking permission is also told in one line. A script of a
+    rule ends with its Snakemake: nothing is written beside the next one.
+    """
+    in_rule = SNAKEMAKE in os.environ
+    if in_rule:
+        end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
+    try:
+        main()
+        _flush()
+    except UserError as error:
+        _fail(f"error: {error}", in_rule)
+    except BrokenPipeError:
+        # The reader (head, less) went away: nothing is wrong with the work.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        _fail(f"error: {error.strerror or error}{place}", in_rule)
+    sys.exit(0)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = "standard output"
+        raise
+
+
+def _fail(line: str, in_rule: bool) -> NoReturn:
+    """Exit with 1 and a line that is seen, even if the log is on a disk that is full."""
+    with contextlib.suppress(OSError):
+        if in_rule and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
+            os.write(_TERMINAL, f"{line}\n".encode())
+    sys.exit(line)

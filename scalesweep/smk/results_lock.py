@@ -1,0 +1,91 @@
+"""What one Snakemake has to itself while it works: the runs of a results folder, or what is made of
+them. Any number may look at the same folder meanwhile (`plan`, `-n`).
+"""
+
+import atexit
+import time
+from collections.abc import Collection
+from io import FileIO
+from pathlib import Path
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.locks import REPORT, claim, release
+from scalesweep.core.orphans import end_orphans, marked
+from scalesweep.core.record import RECORD
+
+# Rules whose outputs are made of the runs.
+_OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
+# A launcher whose Snakemake was killed ends its program within this time.
+LEFTOVERS_S = 30.0
+_POLL_S = 0.1
+
+
+class Claims:
+    """The claims of one Snakemake to a results folder; they end with it, however it ends."""
+
+    def __init__(self, results: Path, runs: Path) -> None:
+        self._results, self._runs = results, runs
+        self._held: list[FileIO] = []
+        self._report: list[FileIO] = []
+        self._begun = False
+        atexit.register(self.end)
+
+    def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
+        """Claim what jobs of these ``rules`` will write, before the first of them starts.
+
+        ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
+        another Snakemake is at work in the folder, or something that a killed one has left.
+        """
+        if pending or "reread" in rules:
+            self._held.append(claim(self._results))
+            if here:
+                self._await_leftovers()
+            if done := sum((self._runs / run_id / RECORD).exists() for run_id in pending):
+                raise UserError(
+                    f"{self._results}: another snakemake has meanwhile finished {done} of the runs "
+                    "that were to be made; call snakemake again for the rest"
+                )
+        elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
+            self._report.append(claim(self._results, REPORT))
+        self._begun = True
+
+    def report(self) -> None:
+        """Claim what is made of the runs, when the first job of it starts; waits for another's end.
+
+        Not before: `snakemake report` may be called while runs are made.
+        """
+        # Snakemake evaluates a rule's parameters once more while it plans.
+        if self._begun and not self._report:
+            self._report.append(claim(self._results, REPORT, wait=True))
+
+    def release_report(self) -> None:
+        """Let a Snakemake that this one calls make the report."""
+        while self._report:
+            release(self._report.pop())
+
+    def end(self) -> None:
+        """Give everything back."""
+        while self._held:
+            release(self._held.pop())
+        self.release_report()
+
+    def _await_leftovers(self) -> None:
+        """Wait for the end of what a Snakemake that was killed has left at work on this machine."""
+        deadline = time.monotonic() + LEFTOVERS_S
+        told = False
+        while True:
+            end_orphans(self._runs)
+            left = marked(self._runs)
+            if not left:
+                return
+            launcher = left[0].launcher
+            who = f"{left[0].run_id} is still being measured by process {launcher}"
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"{self._runs}: {who}, which an earlier snakemake has started; nothing is "
+                    f"measured beside it: wait for it, or end it (kill {launcher})"
+                )
+            if not told:
+                print(f"{who}, left by an earlier snakemake; waiting for its end", flush=True)
+                told = True
+            time.sleep(_POLL_S)

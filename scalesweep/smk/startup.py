@@ -1,0 +1,108 @@
+"""What happens while the Snakefile is parsed: the campaign is read, and the state of its runs."""
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.overrides import read_options
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.planning.reextract import leave_stale
+from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
+from scalesweep.planning.submission import Submission
+from scalesweep.smk.context import SnakemakeContext
+
+
+def prepare(
+    configfiles: Sequence[Path],
+    overrides: Mapping[str, Any],
+    default: Path,
+    cluster: bool,
+    dry: Callable[[], bool],
+) -> SnakemakeContext:
+    """Read the campaign and the state of its runs.
+
+    ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
+    the campaign if none is named; with ``cluster`` runs become jobs of Slurm; ``dry()`` tells
+    whether nothing is to be written. Broken records are set aside here, before Snakemake builds
+    its DAG. Raises UserError.
+    """
+    if len(configfiles) > 1:
+        raise UserError("--configfile: one campaign at a time, please")
+    options = read_options(overrides)
+    path = _relative(configfiles[0] if configfiles else default)
+    campaign = load_campaign(
+        path,
+        options.get("site"),
+        options.get("results"),
+        cluster=cluster,
+        profile=options.get("profile"),
+    )
+    site = campaign.site
+    _check_names(campaign, cluster)
+    if cluster and site.slurm is None:
+        raise UserError(
+            f"{path}: --profile slurm, but config/sites/{site.name}.yaml has no 'slurm' section; "
+            "name another site with --config site=NAME, or leave out the profile"
+        )
+    runs = campaign.unique_runs()
+    if "retry" in options:
+        forget_unsupported(campaign.runs_folder, runs)
+    full = options.get("check") == "full"
+    found = scan(campaign.runs_folder, runs, quarantine=True, verify=full, afresh=full)
+    states = leave_stale(runs, found)
+    if broken := untrusted(states):
+        print(f"warning: {tell_set_aside(broken)}", file=sys.stderr)
+    submission = Submission(campaign, states, runs) if cluster else None
+    workflow = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
+    if submission and workflow.awaited:
+        workflow = _with_past(workflow, submission)
+    workflow.mend_data()
+    try:
+        workflow.stamp_new_state()
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    return workflow
+
+
+def _check_names(campaign: Campaign, cluster: bool) -> None:
+    """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take as it is."""
+    named: dict[str, Path | str] = {
+        "--configfile": campaign.file,
+        f"{campaign.file}: results": campaign.results,
+        f"config/sites/{campaign.site.name}.yaml: data": Path(campaign.site.data).resolve(),
+        "the folder of the Snakefile": REPO,
+    }
+    if cluster:
+        named["the working folder"] = Path.cwd()
+    for where, name in named.items():
+        if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
+            what = "no '-' in front" if found[0] == "-" else f"no {found[0]!a} in it"
+            raise UserError(f"{where}: {str(name)!a}: {what}, please: it stands in commands")
+        # The plugin puts a job's command between double quotes.
+        if cluster and (found := re.search(r"[$`\\\"]", str(name))):
+            raise UserError(f"{where}: {str(name)!a}: no {found[0]} in it with --profile slurm")
+
+
+def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
+    """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
+    try:
+        submission.find_live()
+    except UserError as error:
+        submission.blind = str(error)  # told once jobs are to be submitted; a plan can do without
+        return workflow
+    if submission.settle_past(workflow.pending):
+        states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))
+        submission.states = states
+        return replace(workflow, states=states)
+    return workflow
+
+
+def _relative(path: Path) -> Path:
+    """The path as a person would type it: relative to the working folder where it is below it."""
+    path = path.absolute()
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

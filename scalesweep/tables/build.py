@@ -1,0 +1,297 @@
+"""Tables: per experiment the runs, the points over their repeats, scaling and heat maps.
+
+Made from the summary and plan.json; docs/architecture.md gives the columns. Measured, imported
+and simulated runs of one point stand in rows of their own and are never averaged together.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.metrics import (
+    EPOCH_PHASES,
+    STATS,
+    Quantity,
+    column,
+    units_of,
+)
+from scalesweep.analysis.stats import (
+    coefficient_of_variation,
+    mean_bounds,
+    outliers,
+    pooled_std,
+    ratio_interval,
+)
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.tables.mlperf_score import score_table
+from scalesweep.tables.pairwise import make_comparisons, site_table
+from scalesweep.tables.points import ExperimentData, Floats, Measure, Point
+from scalesweep.tables.provenance import FACTS, read_facts
+from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.training import training_tables
+
+NAMED_HOSTS = 3
+
+
+def make_tables(
+    summary: pd.DataFrame,
+    plan: Mapping[str, Any],
+    elsewhere: Mapping[str, pd.DataFrame] | None = None,
+    runs: Path | None = None,
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """Tables of every experiment: {experiment: {table: frame}}.
+
+    ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
+    folder of the runs, of which some leave power.csv. ``scaling``, ``threads``, ``comparisons``,
+    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
+    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
+    target, ``ranks`` where there are several; the control point has ``runs`` and ``points`` only.
+    Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
+    Raises UserError if the plan and the summary do not belong together.
+    """
+    result: dict[str, dict[str, pd.DataFrame]] = {}
+    for experiment in plan["experiments"]:
+        data = ExperimentData(summary, experiment)
+        points = data.points()
+        statistics = _statistics(data, points)
+        tables = {
+            "runs": _runs(data, points),
+            "points": pd.DataFrame({**_identity(data.axes, points), **statistics}),
+        }
+        if data.scale in data.axes:
+            tables["scaling"] = _scaling(data, points, tables["points"])
+        if len(set(data.axes) - {data.scale, *experiment["scale_parameters"]}) >= 2:
+            tables["threads"] = _threads(data, points, statistics)
+        tables |= make_comparisons(data, points)
+        if elsewhere and not experiment.get("control"):
+            others = {
+                site: ExperimentData(frame, experiment, elsewhere=True)
+                for site, frame in elsewhere.items()
+            }
+            sites = site_table(data, points, others, plan["site"])
+            tables |= {} if sites is None else {"sites": sites}
+        for frame in tables.values():
+            frame.attrs["units"] = units_of(frame.columns, data.quantities)
+        if not experiment.get("control"):
+            tables |= training_tables(data, points, runs) | score_table(data, points)
+            ranks = rank_table(data, [[points[i] for i in g] for g in _series(data, points)], runs)
+            tables |= {} if ranks is None else {"ranks": ranks}
+        result[experiment["name"]] = tables
+    return result
+
+
+def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
+    """Every planned run; ``warnings`` from its summary, ``outlier`` if it stands apart."""
+    runs = data.experiment["runs"]
+    rows = [data.row_of.get(run["run_id"]) for run in runs]
+    table: dict[str, Any] = {
+        name: typed_values([run[name] for run in runs]) for name in ("run_id", "repeat", "status")
+    }
+    table["cause"] = typed_values([run["cause"] or None for run in runs])
+    for name in ("source", "started"):
+        table[name] = _taken(data.summary[name].tolist(), rows)
+    for name in data.axes:
+        table[name] = typed_values([run["point"][name] for run in runs])
+    # One more entry, NaN, for those that have not finished.
+    index = [-1 if row is None else row for row in rows]
+    for metric, phase in data.measures:
+        for stat in ("mean", "std") if phase in EPOCH_PHASES else ("mean",):
+            padded = np.append(data.numbers(metric, stat, phase), math.nan)
+            table[column(metric, stat, phase)] = padded[index]
+    if data.experiment.get("control"):
+        table["hosts"] = _taken(_host_sets(data), rows)
+    table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
+    named = _outliers(data, points)
+    table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
+    return pd.DataFrame(table)
+
+
+def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
+    return typed_values([None if row is None else values[row] for row in rows])
+
+
+def _host_sets(data: ExperimentData) -> list[str | None]:
+    """Where each run of the summary was: the names of few hosts, of many what tells them apart."""
+    run_ids = data.summary["run_id"].tolist()
+    texts = zip(run_ids, data.texts(FACTS), strict=True)
+    facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
+    names = {run_id: sorted(told.hosts) for run_id, told in facts.items() if told.hosts}
+    words = {
+        run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
+        else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
+        for run_id, hosts in names.items()
+    }  # fmt: skip
+    return [words.get(run_id) for run_id in run_ids]
+
+
+def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
+    """Run id -> why it is an outlier among the repeats of its point, in total time or metric."""
+    shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
+    run_ids = data.summary["run_id"].tolist()
+    found: dict[str, list[str]] = {}
+    for point in points:
+        for metric, phase in shown:
+            values = data.numbers(metric, "mean", phase)[point.rows]
+            there = np.isfinite(values)
+            names = [run_ids[row] for row in point.rows[there]]
+            for outlier in outliers(values[there], names):
+                reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
+                found.setdefault(outlier.name, []).append(reason)
+    return {run_id: "; ".join(reasons) for run_id, reasons in found.items()}
+
+
+def _identity(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
+    columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
+    return columns | {
+        "samples": typed_values([point.samples for point in points], int),
+        "source": typed_values([point.source for point in points]),
+        "repeats": np.array([point.rows.size for point in points], np.int64),
+        "planned": np.array([point.planned for point in points], np.int64),
+    }
+
+
+def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
+    """Statistics of every measure over the repeats of every point, by column name."""
+    # [point, repeat]: rows of the summary, and one more, NaN, where a point has fewer.
+    most = max((point.rows.size for point in points), default=0)
+    index = np.full((len(points), most), -1)
+    for place, point in enumerate(points):
+        index[place, : point.rows.size] = point.rows
+    result = {}
+    for metric, phase in data.measures:
+        means, stds = (
+            np.append(data.numbers(metric, stat, phase), math.nan)[index]
+            for stat in ("mean", "std")
+        )
+        rows = _over_repeats(means, stds)
+        for stat, values in zip(STATS, rows.T, strict=True):
+            result[column(metric, stat, phase)] = np.ascontiguousarray(values)
+    return result
+
+
+def _over_repeats(means: Floats, stds: Floats) -> Floats:
+    """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
+
+    Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
+    value per repeat: ``std`` is then that of those values, and missing for one repeat.
+    """
+    there = np.isfinite(means)
+    counts = there.sum(axis=1)
+    result = np.full((len(means), len(STATS)), math.nan)
+    # Points with equally many repeats at once.
+    for count in set(counts.tolist()) - {0}:
+        some = counts == count
+        mean, std = (array[some][there[some]].reshape(-1, count) for array in (means, stds))
+        pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
+        known = np.isfinite(std).all(axis=1)
+        pooled[known] = pooled_std(mean[known], std[known])
+        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean).T]
+        result[some] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
+    return result
+
+
+def _series(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
+    """Positions of the points of every series, each sorted by what they scale over."""
+    names = series_parameters(data.experiment)
+    by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for position, point in enumerate(points):
+        key = canonical_json([point.values[name] for name in names])
+        # Ranks that share epochs, or that stop at a target, measure unlike samples at equal work.
+        size = (point.samples if point.work is None else point.work) if by_work else None
+        found.setdefault((key, point.source, size), []).append(position)
+    scales = [point.values.get(data.scale, 0) for point in points]
+    return [sorted(group, key=lambda i: scales[i]) for group in found.values()]
+
+
+def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
+    """Rates that scale: measure, stem of its columns, meaning."""
+    stems = {"local_throughput": "local", "total_throughput": "total"}
+    for metric, phase in data.measures:
+        quantity = data.quantities[metric]
+        rate = quantity.better == "higher" and quantity.unit.endswith("/s")
+        if (stem := stems.get(metric)) and phase in EPOCH_PHASES:
+            yield (metric, phase), stem, quantity
+        elif phase == "run" and rate:
+            yield (metric, phase), metric, quantity
+
+
+def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame) -> pd.DataFrame:
+    """`points` sorted by series and scale, with ideal, efficiency and speedup.
+
+    The base of a series is its smallest finished number of ranks (or devices); against itself it
+    has efficiency 1 by definition and no interval. Where it lacks a metric, so does the series.
+    """
+    groups = _series(data, points)
+    columns: dict[str, Floats] = {}
+    for measure, stem, quantity in _scaled(data):
+        parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
+        if quantity.scope == "total":
+            parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
+        block = np.full((len(points), 7), math.nan)
+        for group in groups:
+            finished = [position for position in group if points[position].rows.size]
+            if finished:
+                rows = _against_base(data, measure, [points[i] for i in finished], quantity.scope)
+                block[finished] = rows
+        for number, part in enumerate(parts):
+            columns[column(part, "", measure[1])] = block[:, number]
+    frame = pd.concat([table, pd.DataFrame(columns)], axis=1)
+    return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
+
+
+def _against_base(
+    data: ExperimentData, measure: Measure, points: Sequence[Point], scope: str
+) -> list[list[float]]:
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale."""
+    base = data.repeats(points[0], measure)
+    if base.size == 0:
+        return [[math.nan] * 7 for _ in points]
+    result = []
+    for position, point in enumerate(points):
+        factor = _share(data, point, scope) / _share(data, points[0], scope)
+        ideal = factor * float(base.mean())
+        values = data.repeats(point, measure)
+        row = [ideal, *[math.nan] * 6]
+        if position == 0:
+            row[1] = row[4] = 1.0
+        elif values.size and ideal > 0:
+            speedup = float(values.mean()) / float(base.mean())
+            bounds = ratio_interval(values, base)
+            row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
+            row[4:7] = [speedup, bounds.low, bounds.high]
+        result.append(row)
+    return result
+
+
+def _share(data: ExperimentData, point: Point, scope: str) -> float:
+    """What an ideal rate is proportional to: all ranks (or devices), or those of one rank."""
+    count = float(point.values[data.scale])
+    if scope == "total" or data.scale == "ranks":
+        return count if scope == "total" else 1.0
+    return count / float(point.values.get("ranks") or data.experiment["fixed"]["ranks"])
+
+
+def _threads(
+    data: ExperimentData, points: Sequence[Point], statistics: Mapping[str, Floats]
+) -> pd.DataFrame:
+    """Heat maps in long form: one row per point, metric and phase."""
+    measures = data.measures
+    repeated = [point for point in points for _ in measures]
+    table = _identity(data.axes, repeated)
+    for place, name in enumerate(("metric", "phase")):
+        table[name] = typed_values([measure[place] for measure in measures] * len(points))
+    quantities = [data.quantities[metric] for metric, _ in measures]
+    table["unit"] = typed_values([quantity.unit for quantity in quantities] * len(points))
+    table["better"] = typed_values([quantity.better for quantity in quantities] * len(points))
+    for stat in STATS:
+        by_measure = [statistics[column(metric, stat, phase)] for metric, phase in measures]
+        # [measure, point] to the order of the rows: points outside, measures inside.
+        table[stat] = np.array(by_measure).reshape(len(measures), -1).T.reshape(-1)
+    return pd.DataFrame(table)

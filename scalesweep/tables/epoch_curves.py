@@ -1,0 +1,118 @@
+"""What a run's epochs, phases and power leave in its row of the summary, as JSON text.
+
+``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
+used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by
+phase; ``_facts``: where and with what it ran. Missing (None) where a record has none.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import POWER
+from scalesweep.tables.power_series import energy_between, read_power
+from scalesweep.tables.provenance import FACTS, facts_text
+
+CURVES = ("_epochs", "_phases", "_energy", FACTS)
+
+
+def curves_of(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None
+) -> dict[str, str | None]:
+    """The columns ``CURVES`` of a record's row.
+
+    ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may stand for all
+    ranks. ``folder`` holds power.csv, if there is one. Raises UserError where an array is not
+    [epoch, rank], arrays differ in their epochs, or the record's numbers are none.
+    """
+    energy = record.get("energy") or {}
+    return {
+        "_epochs": _epochs(record, samples, folder),
+        "_phases": _numbers(record.get("phases"), "phases"),
+        "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
+        FACTS: facts_text(record),
+    }
+
+
+def _numbers(values: Any, name: str) -> str | None:
+    """Numbers by name as text, those that are missing left out; None if nothing is left."""
+    if not values:
+        return None
+    if not isinstance(values, dict):
+        raise UserError(f"{name} is not a mapping")
+    found = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
+    found = {key: value for key, value in found.items() if value is not None}
+    return json.dumps(found) if found else None
+
+
+def _finite(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{name} is {value!r}, not a number")
+    return float(value) if math.isfinite(value) else None
+
+
+def _epochs(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None
+) -> str | None:
+    # A program that times steps keeps its losses by step too.
+    if not any(name in samples for name in ACCURACY_CURVES) or "step_times" in samples:
+        return None
+    found: dict[str, list[float | None]] = {}
+    epochs: dict[int, str] = {}
+    for name in EPOCH_CURVES:
+        if name in samples:
+            means = _rank_means(name, samples[name], record)
+            epochs.setdefault(len(means), name)
+            if any(value is not None for value in means):
+                found[name] = means
+    if len(epochs) > 1:
+        told = ", ".join(f"{name} {count}" for count, name in epochs.items())
+        raise UserError(f"arrays hold unlike numbers of epochs: {told}")
+    if "epoch_ends" in found and (used := _energy_so_far(record, found["epoch_ends"], folder)):
+        found["energy"] = used
+    return json.dumps(found) if found else None
+
+
+def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> list[float | None]:
+    """Mean over the ranks by epoch; None where a rank has no finite number."""
+    ranks = record["point"]["ranks"]
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
+        raise UserError(f"{name} is {array.dtype} of shape {array.shape}, not [epoch, rank]")
+    whole = record.get("source") == "imported" and array.shape[1] == 1
+    if array.shape[1] != ranks and not whole:
+        raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = array.astype(np.float64, copy=False).mean(axis=1).tolist()
+    return [value if math.isfinite(value) else None for value in means]
+
+
+def _energy_so_far(
+    record: Mapping[str, Any], ends: list[float | None], folder: Path | None
+) -> list[float | None] | None:
+    """Joules from the start of the first epoch to the end of each, over counted domains and hosts.
+
+    None where power was not watched all that time, or its samples are gone or too far apart.
+    """
+    energy = record.get("energy") or {}
+    spans = record.get("phase_spans") or []
+    begin = next((float(start) for name, start, _ in spans if name == "training"), None)
+    known = [end for end in ends if end is not None]
+    path = None if folder is None else folder / POWER
+    # Without joules by phase the hosts' clocks could not be told from each other.
+    if begin is None or path is None or not known or not energy.get("phases"):
+        return None
+    # Between two samples power is taken to be constant: epochs must not be shorter on average.
+    if max(known) / len(ends) < (energy.get("interval_s") or 0) or not path.is_file():
+        return None
+    power = read_power(path, energy)
+    used = [None if end is None else energy_between(power, begin, begin + end) for end in ends]
+    return used if any(value is not None for value in used) else None

@@ -1,0 +1,30 @@
+"""The same runs on other sites: a run's id does not depend on where it ran."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from scalesweep.core.record import RECORD
+from scalesweep.planning.run_state import DONE, other_sites, scan
+from scalesweep.tables.summary import build_summary
+
+
+def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Summary of the finished ones of these runs by site, of every other site that has any.
+
+    Runs whose files cannot be trusted are left out, with a line each.
+    """
+    wanted = list(run_ids)
+    found = {}
+    for folder in other_sites(runs_folder):
+        here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
+        # Not remembered: another site's folder is left as it is.
+        states = scan(folder, here, remember=False)
+        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
+        broken: dict[str, str] = {}
+        if done:
+            found[folder.name] = build_summary(done, broken=broken)
+        for run_id, why in broken.items():
+            print(f"warning: {folder.name}/{run_id}: {why}: left out")
+    return found

@@ -1,0 +1,234 @@
+"""Comparisons: the values of one parameter side by side, everything else being equal.
+
+For parameters whose values are names or switches (a layout, a variable update, XLA or not): the
+ratio of each value over the reference value, and which value is best. Points are compared at the
+same number of ranks (or devices); parameters that only follow another one do not count. Linked
+parameters (a variable update with its all-reduce) are compared together, as one choice.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.factors import fold_axes, planned_points
+from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import text_of
+from scalesweep.tables.points import ExperimentData, Measure, Point
+
+# Parameters that are compared as one.
+Choice = tuple[str, ...]
+
+
+def main_measures(data: ExperimentData) -> list[Measure]:
+    """The phases of the metric that an experiment is about: the one that the benchmark names,
+    else the total throughput, else the first."""
+    metrics = list(dict.fromkeys(metric for metric, _ in data.measures))
+    wanted = (data.experiment["main_metric"], "total_throughput")
+    main = next((metric for metric in wanted if metric in metrics), next(iter(metrics), None))
+    return [measure for measure in data.measures if measure[0] == main]
+
+
+def compared_parameters(experiment: Mapping[str, Any]) -> list[Choice]:
+    """Independent varying parameters whose values are names or switches, and that say how
+    something is computed, not what (``workload`` in benchmark.yaml); linked ones together."""
+    points = planned_points(experiment)
+    names = [
+        name
+        for name in fold_axes(experiment)[0]
+        if name != experiment["scale"]
+        and not (experiment["parameters"].get(name) or {}).get("workload")
+        and all(isinstance(point[name], str | bool | None) for point in points)
+    ]
+    linked = tuple(name for name in names if name in experiment["linked"])
+    choices: list[Choice] = [(name,) for name in names if name not in linked]
+    return [linked, *choices] if linked else choices
+
+
+def choice_of(names: Choice, point: Mapping[str, Any]) -> str | bool | None:
+    """A point's value of a choice: of one parameter its own, of several all in one text."""
+    values = [point[name] for name in names]
+    return values[0] if len(values) == 1 else ", ".join(map(text_of, values))
+
+
+def reference_value(experiment: Mapping[str, Any], names: Choice) -> str | bool | None:
+    """What the values of a choice are compared with: the defaults where planned, else the first
+    planned value."""
+    values = [choice_of(names, point) for point in planned_points(experiment)]
+    known = experiment["parameters"]
+    default = choice_of(names, {name: (known.get(name) or {}).get("default") for name in names})
+    return default if default in values else values[0]
+
+
+def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
+    """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
+
+    ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
+    interval (``low``, ``high``; missing where a side has one repeat). ``best``: a row per group
+    of points that differ in one parameter: the best value and the next, and whether the interval
+    of the best is ``clear`` of all others'. Both per parameter, source, metric and phase.
+    """
+    leaders = fold_axes(data.experiment)[0]
+    ratios: list[dict[str, Any]] = []
+    best: list[dict[str, Any]] = []
+    for names in compared_parameters(data.experiment):
+        reference = reference_value(data.experiment, names)
+        for group in _groups(points, leaders, names):
+            for measure in main_measures(data):
+                ratios += _ratios(data, group, names, reference, measure, leaders)
+                best += _best(data, group, names, measure, leaders)
+    tables = {"comparisons": ratios, "best": best}
+    return {name: _frame(rows) for name, rows in tables.items() if rows}
+
+
+def _groups(
+    points: Sequence[Point], leaders: Sequence[str], names: Choice
+) -> Iterator[dict[Any, Point]]:
+    """Finished points that differ in one choice only, by its value, in plan order."""
+    found: dict[str, dict[Any, Point]] = {}
+    for point in points:
+        if point.rows.size:
+            rest = [point.values[other] for other in leaders if other not in names]
+            group = found.setdefault(canonical_json([point.source, rest]), {})
+            group.setdefault(choice_of(names, point.values), point)
+    return (group for group in found.values() if len(group) > 1)
+
+
+def _ratios(
+    data: ExperimentData,
+    group: Mapping[Any, Point],
+    names: Choice,
+    reference: str | bool | None,
+    measure: Measure,
+    leaders: Sequence[str],
+) -> Iterator[dict[str, Any]]:
+    base = data.repeats(group[reference], measure) if reference in group else np.empty(0)
+    for value, point in group.items():
+        repeats = data.repeats(point, measure)
+        if value == reference or not repeats.size or not base.size or base.mean() == 0:
+            continue
+        interval = ratio_interval(repeats, base)
+        yield {
+            **_row(data, point, names, measure, leaders),
+            "value": text_of(value),
+            "reference": text_of(reference),
+            "ratio": float(repeats.mean() / base.mean()),
+            "low": interval.low,
+            "high": interval.high,
+            "repeats": repeats.size,
+            "reference_repeats": base.size,
+        }
+
+
+def _best(
+    data: ExperimentData,
+    group: Mapping[Any, Point],
+    names: Choice,
+    measure: Measure,
+    leaders: Sequence[str],
+) -> Iterator[dict[str, Any]]:
+    higher = data.quantities[measure[0]].better == "higher"
+    ranked = []
+    for value, point in group.items():
+        if (repeats := data.repeats(point, measure)).size:
+            ranked.append((value, point, float(repeats.mean()), mean_interval(repeats)))
+    if len(ranked) < 2:
+        return
+    ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])
+    (value, point, mean, span), (other, _, other_mean, other_span) = ranked[:2]
+    # A comparison with NaN is false: what has no interval is clear of nothing.
+    clear = all(
+        span.low > rival.high if higher else span.high < rival.low for _, _, _, rival in ranked[1:]
+    )
+    yield {
+        **_row(data, point, names, measure, leaders),
+        "best": text_of(value),
+        "mean": mean,
+        "low": span.low,
+        "high": span.high,
+        "next": text_of(other),
+        "next_mean": other_mean,
+        "next_low": other_span.low,
+        "next_high": other_span.high,
+        "compared": len(ranked),
+        "clear": clear,
+    }
+
+
+def _row(
+    data: ExperimentData, point: Point, names: Choice, measure: Measure, leaders: Sequence[str]
+) -> dict[str, Any]:
+    metric, phase = measure
+    return {
+        "parameter": ", ".join(names),
+        **{leader: point.values[leader] for leader in leaders},
+        "source": point.source,
+        "metric": metric,
+        "phase": phase,
+        "unit": data.quantities[metric].unit,
+        "better": data.quantities[metric].better,
+    }
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+
+
+def site_table(
+    data: ExperimentData, points: Sequence[Point], others: Mapping[str, ExperimentData], site: str
+) -> pd.DataFrame | None:
+    """The same runs on several sites: a row per point, source, site, metric and phase.
+
+    ``others`` holds by site what other sites have of this experiment's runs. ``ratio`` is that
+    of the site's mean over this one's, with its 95 % interval. None where no other site has any.
+    """
+    rows = []
+    for point in points:
+        for measure in main_measures(data):
+            here = data.repeats(point, measure)
+            found = [(site, point.source, here)] if here.size else []
+            for name, other in others.items():
+                for twin in other.points():
+                    if twin.values == point.values and twin.rows.size:
+                        found.append((name, twin.source, other.repeats(twin, measure)))
+            if len({name for name, _, _ in found}) < 2:
+                continue
+            rows += [
+                {
+                    **{axis: point.values[axis] for axis in data.axes},
+                    "site": name,
+                    "source": source,
+                    "metric": measure[0],
+                    "phase": measure[1],
+                    "unit": data.quantities[measure[0]].unit,
+                    "repeats": repeats.size,
+                    "mean": float(repeats.mean()) if repeats.size else math.nan,
+                    **_over_here(repeats, here, name == site),
+                }
+                for name, source, repeats in found
+            ]
+    return _frame(rows) if rows else None
+
+
+def _over_here(repeats: Any, here: Any, same: bool) -> dict[str, float]:
+    nothing = math.nan
+    spread = mean_interval(repeats) if repeats.size else None
+    values = {
+        "low": spread.low if spread else nothing,
+        "high": spread.high if spread else nothing,
+        "ratio": 1.0 if same else nothing,
+        "ratio_low": nothing,
+        "ratio_high": nothing,
+    }
+    if not same and repeats.size and here.size and here.mean() != 0:
+        interval = ratio_interval(repeats, here)
+        values |= {
+            "ratio": float(repeats.mean() / here.mean()),
+            "ratio_low": interval.low,
+            "ratio_high": interval.high,
+        }
+    return values

@@ -1,0 +1,137 @@
+"""The finished runs of one experiment, point by point: what every table starts from."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
+
+Floats = NDArray[np.float64]
+Experiment = Mapping[str, Any]
+# Metric and phase.
+Measure = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of `points`: the finished runs of one point that share a source."""
+
+    values: Mapping[str, Any]  # varying parameters
+    source: str | None
+    rows: NDArray[np.intp]  # rows of the summary
+    planned: int
+    samples: int | None  # of an epoch, as measured
+    work: int | None = None  # as planned; None where the benchmark declares none
+
+
+class ExperimentData:
+    """Columns of a summary that belong to one experiment.
+
+    The plan and the summary are of the same site, unless the summary is from ``elsewhere``: of
+    whatever runs another site has.
+    """
+
+    def __init__(
+        self, summary: pd.DataFrame, experiment: Experiment, elsewhere: bool = False
+    ) -> None:
+        self.summary = summary
+        self.experiment = experiment
+        self.axes: list[str] = list(experiment["axes"])
+        self.scale: str = experiment["scale"]
+        self.row_of = self._finished(elsewhere)
+        rows = np.array(list(self.row_of.values()), np.intp)
+        self.quantities = quantities_of(summary, experiment["benchmark"])
+        self._floats: dict[str, Floats] = {}
+        self.measures = self._measures(rows)
+
+    def _finished(self, elsewhere: bool) -> dict[str, int]:
+        """Row of the summary of every finished run."""
+        index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
+        found = {}
+        for run in self.experiment["runs"]:
+            if run["run_id"] in index if elsewhere else run["status"] == "done":
+                if run["run_id"] not in index:
+                    raise UserError(
+                        f"run {run['run_id']} is done in the plan but not in the summary; "
+                        "summarise the runs of this plan first"
+                    )
+                found[run["run_id"]] = index[run["run_id"]]
+        return found
+
+    def _measures(self, rows: NDArray[np.intp]) -> list[Measure]:
+        """The metrics these runs have, by phase.
+
+        Those of the epochs come all or none: a column that stays empty says that the number is
+        missing. None only where runs finished and left nothing but plain metrics.
+        """
+        epochs = [(metric, phase) for metric in EPOCH_METRICS for phase in EPOCH_PHASES]
+        plain = [
+            (name, "run")
+            for name in self.quantities
+            if np.isfinite(self.numbers(name, "mean", "run")[rows]).any()
+        ]
+        timed = any(np.isfinite(self.numbers(m, "mean", p)[rows]).any() for m, p in epochs)
+        return (epochs if timed or not plain else []) + plain
+
+    def numbers(self, metric: str, stat: str, phase: str) -> Floats:
+        """A column of the summary as floats; all NaN where the summary has none."""
+        name = column(metric, stat, phase)
+        if name not in self._floats:
+            missing = np.full(len(self.summary), math.nan)
+            found = self.summary[name].to_numpy(np.float64) if name in self.summary else missing
+            self._floats[name] = found
+        return self._floats[name]
+
+    def texts(self, name: str) -> list[Any]:
+        """A bookkeeping column of the summary: text, or None where a run has none."""
+        if name not in self.summary:
+            return [None] * len(self.summary)
+        return [value if isinstance(value, str) else None for value in self.summary[name].tolist()]
+
+    def repeats(self, point: Point, measure: Measure) -> Floats:
+        """Means of the point's runs, without missing ones."""
+        values = self.numbers(measure[0], "mean", measure[1])[point.rows]
+        return np.asarray(values[np.isfinite(values)], np.float64)
+
+    def points(self) -> list[Point]:
+        """Points in plan order; one per source, and one without source where none finished."""
+        sources = self.summary["source"].tolist()
+        samples = self.summary["samples"].tolist()
+        work: dict[str, int | None] = {}
+        values: dict[str, dict[str, Any]] = {}
+        planned: dict[str, int] = {}
+        rows: dict[str, dict[str, list[int]]] = {}
+        for run in self.experiment["runs"]:
+            here = {name: run["point"][name] for name in self.axes}
+            key = canonical_json(here)
+            values[key] = here
+            work[key] = run.get("work")
+            planned[key] = planned.get(key, 0) + 1
+            found = rows.setdefault(key, {})
+            if (row := self.row_of.get(run["run_id"])) is not None:
+                found.setdefault(sources[row], []).append(row)
+        result = []
+        for key, found in rows.items():
+            for source, indices in found.items():
+                sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in indices}
+                result.append(
+                    Point(
+                        values[key],
+                        source,
+                        np.array(indices, np.intp),
+                        planned[key],
+                        sizes.pop() if len(sizes) == 1 else None,
+                        work[key],
+                    )
+                )
+            if not found:
+                nothing = np.empty(0, np.intp)
+                result.append(Point(values[key], None, nothing, planned[key], None, work[key]))
+        return result

@@ -1,0 +1,119 @@
+"""Power over time of a run, from power.csv in its folder.
+
+The first row of an energy counter has no watts, as nothing is known of the time before; each later
+one holds the mean since the row before, so the counter's joules are kept whatever is done with the
+series. A power sensor has watts from the first row on; between two values its power goes in a line.
+"""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
+from scalesweep.core.files import content_digest
+from scalesweep.core.record import BadRecord
+
+COLUMNS = ("time", "host", "domain", "watts")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A domain of a host: ``joules[i]`` were used from ``times[0]`` to ``times[i]`` (Unix seconds).
+
+    ``unknown[i]`` of these seconds nothing is known of, and their joules are not in there;
+    ``counted`` if the domain is part of the total (others lie within one that is).
+    """
+
+    host: str
+    domain: str
+    counted: bool
+    times: Floats
+    joules: Floats
+    unknown: Floats
+
+    def between(self, edges: Floats) -> Floats:
+        """Joules between consecutive moments; NaN where not all of the time was watched."""
+        seconds = np.diff(edges)
+        watched = np.diff(np.clip(edges, self.times[0], self.times[-1]))
+        watched = watched - np.diff(np.interp(edges, self.times, self.unknown))
+        used = np.diff(np.interp(edges, self.times, self.joules))
+        return np.where(seconds - watched <= SLACK_S + SLACK * seconds, used, np.nan)
+
+
+def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
+    """The channels of power.csv; ``energy`` is that of the record, which says what is counted.
+
+    Raises BadRecord if the file is not such a table, or not the one that the record tells of.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
+    told = energy.get("table")
+    if told is not None and content_digest(content) != told["blake2b"]:
+        raise BadRecord(f"{path.name} was changed: checksum differs")
+    try:
+        frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
+    except ValueError as error:
+        raise BadRecord(f"{path.name} is not a table of power ({error})") from None
+    if tuple(frame.columns) != COLUMNS:
+        raise BadRecord(f"{path.name}: its columns are not {', '.join(COLUMNS)}")
+    try:
+        stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
+        moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
+        watts = frame["watts"].to_numpy(np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadRecord(f"{path.name} holds not times and watts ({error})") from None
+    groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
+    order = np.lexsort((moments, groups))
+    order = order[groups[order] >= 0]  # a row without a name is of no domain
+    found = []
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        if rows.size > 1:
+            host, domain = str(frame["host"].iloc[rows[0]]), str(frame["domain"].iloc[rows[0]])
+            known = ((energy.get("domains") or {}).get(host) or {}).get(domain) or {}
+            names = (host, domain, bool(known.get("counted")))
+            found.append(_channel(names, moments[rows], watts[rows]))
+    return found
+
+
+def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:
+    seconds = np.diff(times)
+    counter = not np.isfinite(watts[0])
+    steps = (watts[1:] if counter else (watts[1:] + watts[:-1]) / 2) * seconds
+    unwatched = ~np.isfinite(steps)
+    if not counter:
+        unwatched |= seconds > WATCHED * max(float(np.median(seconds)), 0.5)
+
+    def summed(values: Floats) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(values)])
+
+    joules = summed(np.where(unwatched, 0.0, steps))
+    return Channel(*names, times, joules, summed(np.where(unwatched, seconds, 0.0)))
+
+
+def energy_between(power: Sequence[Channel], begin: float, end: float) -> float | None:
+    """Joules over the counted channels between two moments; None if one was not watched."""
+    counted = [channel for channel in power if channel.counted]
+    edges = np.array([begin, end])
+    total = sum(float(channel.between(edges)[0]) for channel in counted)
+    return total if counted and np.isfinite(total) else None
+
+
+def mean_power(channels: Iterable[Channel], edges: Floats) -> Floats:
+    """Mean watts of the sum of channels between consecutive ``edges`` (Unix seconds).
+
+    NaN where one of them was not watched.
+    """
+    used = np.zeros(edges.size - 1)
+    for channel in channels:
+        used = used + channel.between(edges)
+    return np.asarray(used / np.diff(edges), np.float64)

@@ -1,0 +1,211 @@
+"""Where results come from: the environments of runs, grouped, and where they are unlike."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Any
+
+from scalesweep.core.formatting import finite
+from scalesweep.tables.hardware import Hardware, hosts_of
+
+FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
+
+# Set by launchers for each rank or job: they say where a run was, not how it was steered.
+_PLACE = re.compile(
+    r"SLURM_.*|HOROVOD_(RANK|SIZE|LOCAL_\w+|CROSS_\w+|GLOO_\w+|HOSTNAME"
+    r"|ELASTIC|RENDEZVOUS\w*)|NCCL_SOCKET_IFNAME"
+    # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
+    r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
+)
+_GPU_KEPT = ("name", "memory.total", "driver_version")
+
+
+@dataclass(frozen=True)
+class EnergyFacts:
+    """How the energy of a run was measured, or (``joules`` None) why it was not."""
+
+    joules: float | None
+    missing: str
+    sources: tuple[str, ...]
+    interval_s: float | None
+    seconds: float | None
+    hosts: int
+    sampler_cpu_s: float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the report needs of a record; ``environment`` is a sorted tuple of (fact, value)."""
+
+    environment: tuple[tuple[str, str], ...]
+    hosts: tuple[str, ...]
+    affinities: tuple[str, ...]
+    source: str
+    started: str
+    ended: str
+    wall_s: float | None
+    attempt: int
+    hardware: Hardware = ()
+    energy: EnergyFacts | None = None  # None where the record says nothing of it
+
+
+@dataclass
+class Environment:
+    """Runs with the same environment, the hosts they were on and their ranks' affinity masks."""
+
+    facts: dict[str, str]
+    runs: int = 0
+    hosts: dict[str, None] = field(default_factory=dict)
+    affinities: dict[str, None] = field(default_factory=dict)
+    sources: dict[str, None] = field(default_factory=dict)
+
+
+def run_facts(record: Mapping[str, Any]) -> RunFacts:
+    """Facts of one record; whatever it lacks is left out."""
+    environment = _mapping(record.get("environment"))
+    resources = _mapping(record.get("resources"))
+    ranks = [rank for rank in environment.get("ranks") or [] if isinstance(rank, dict)]
+    affinities = [rank["affinity"] for rank in ranks if rank.get("affinity") is not None]
+    nodes = resources.get("slurm_nodes") or []
+    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
+    wall = record.get("wall_s")
+    return RunFacts(
+        tuple(_environment(record, environment)),
+        tuple(dict.fromkeys(map(str, hosts))),
+        tuple(dict.fromkeys(map(str, affinities))),
+        str(record.get("source")),
+        str(record.get("started") or ""),
+        str(record.get("ended") or ""),
+        float(wall) if isinstance(wall, int | float) else None,
+        int(record.get("attempt") or 0),
+        hosts_of(environment),
+        _energy(record.get("energy")),
+    )
+
+
+def _energy(energy: Any) -> EnergyFacts | None:
+    if not isinstance(energy, dict):
+        return None
+    return EnergyFacts(
+        _number(energy.get("joules")),
+        str(energy.get("missing") or ""),
+        tuple(map(str, energy.get("sources") or [])),
+        _number(energy.get("interval_s")),
+        _number(energy.get("seconds")),
+        len(energy.get("hosts") or []),
+        _number(energy.get("sampler_cpu_s")),
+        tuple(map(str, energy.get("notes") or [])),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if finite(value) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _environment(
+    record: Mapping[str, Any], environment: Mapping[str, Any]
+) -> Iterable[tuple[str, str]]:
+    node = _mapping(environment.get("node"))
+    point = _mapping(record.get("point"))
+    facts: dict[str, Any] = {
+        "CPU": node.get("cpu_model"),
+        "cores": node.get("cores"),
+        "governor": node.get("governor"),
+        "kernel": node.get("kernel"),
+        # Of imported logs, which show the GPUs of a run, not all of the machine.
+        "GPU": node.get("gpu_model"),
+    }
+    if isinstance(memory := node.get("memory_bytes"), int):
+        facts["memory"] = f"{memory / 2**30:.1f} GiB"
+    gpus = [
+        " ".join(str(gpu[key]) for key in _GPU_KEPT if gpu.get(key))
+        for gpu in node.get("gpus") or []
+        if isinstance(gpu, dict)
+    ]
+    if gpus:
+        facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
+    facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
+    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
+    stems = {str(parameter).removesuffix("_ms").removesuffix("_mb") for parameter in point}
+    set_by = {*map(str, point), *(f"horovod_{stem}" for stem in stems)}
+    git = record.get("git")
+    if isinstance(git, dict):
+        dirty = " with local changes" if git.get("dirty") else ""
+        facts["git commit"] = f"{str(git.get('commit'))[:12]}{dirty}"
+    for name, value in sorted(_mapping(environment.get("variables")).items()):
+        # A variable that a parameter sets belongs to the point, not to the environment.
+        if not _PLACE.fullmatch(str(name)) and str(name).lower() not in set_by:
+            facts[str(name)] = value
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
+
+
+def facts_text(record: Mapping[str, Any]) -> str:
+    """``run_facts`` of a record as JSON text; ``read_facts`` is its inverse."""
+    facts = run_facts(record)
+    content = {name: getattr(facts, name) for name in RunFacts.__dataclass_fields__}
+    # Usually all hosts are alike, and then named once.
+    content["hardware"] = [
+        (told, None if hosts == facts.hosts else hosts) for told, hosts in facts.hardware
+    ]
+    content["energy"] = None if facts.energy is None else vars(facts.energy)
+    return json.dumps(content, separators=(",", ":"))
+
+
+def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
+    """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
+    found = {}
+    for run_id, text in zip(run_ids, texts, strict=True):
+        if not isinstance(text, str):
+            continue
+        content = json.loads(text)
+        hosts = tuple(map(intern, content["hosts"]))  # one text, however many runs were there
+        content["hosts"] = hosts
+        content["environment"] = _pairs(content["environment"])
+        content["affinities"] = tuple(content["affinities"])
+        content["hardware"] = tuple(
+            (_pairs(told), hosts if some is None else tuple(map(intern, some)))
+            for told, some in content["hardware"]
+        )
+        if content["energy"] is not None:
+            energy = content["energy"]
+            several = {name: tuple(energy[name]) for name in ("sources", "notes")}
+            content["energy"] = EnergyFacts(**{**energy, **several})
+        found[run_id] = RunFacts(**content)
+    return found
+
+
+def _pairs(told: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in told])
+
+
+def group(facts: Iterable[RunFacts]) -> list[Environment]:
+    """Environments by falling number of runs."""
+    groups: dict[tuple[tuple[str, str], ...], Environment] = {}
+    for run in facts:
+        entry = groups.setdefault(run.environment, Environment(dict(run.environment)))
+        entry.runs += 1
+        entry.hosts.update(dict.fromkeys(run.hosts))
+        entry.affinities.update(dict.fromkeys(run.affinities))
+        entry.sources[run.source] = None
+    return sorted(groups.values(), key=lambda entry: -entry.runs)
+
+
+def differences(environments: Sequence[Environment]) -> dict[str, dict[str, int]]:
+    """Facts that are not the same in all environments: fact -> value -> number of runs."""
+    names = dict.fromkeys(name for entry in environments for name in entry.facts)
+    found: dict[str, dict[str, int]] = {}
+    for name in names:
+        values: dict[str, int] = {}
+        for entry in environments:
+            value = entry.facts.get(name, "not recorded")
+            values[value] = values.get(value, 0) + entry.runs
+        if len(values) > 1:
+            found[name] = values
+    return found

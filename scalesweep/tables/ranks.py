@@ -1,0 +1,223 @@
+"""The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.rank_stats import (
+    NOTABLE,
+    Floats,
+    Places,
+    Spread,
+    by_host,
+    chances,
+    own_times,
+    spread_of,
+)
+from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values
+from scalesweep.core.files import content_digest, read_json
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.tables.points import ExperimentData, Point
+
+MAX_RUNS = 60
+MAX_ROWS = 32_768
+_KINDS = 2  # of times that a run may have
+_SECONDS = {
+    "median": "Median", "max": "Longest",
+    **{f"p{n}": f"{int(n)} % quantile" for n in ("05", "25", "75", "95")},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """What is kept of one run: its times by whose time it is, and the host of each rank."""
+
+    run_id: str
+    repeat: int
+    spreads: Mapping[str, Spread]
+    hosts: Sequence[str]
+
+
+def rank_column(name: str, axes: Sequence[str]) -> str:
+    """Column of the table: its name, unless a varying parameter has it."""
+    return f"rank_{name}" if name in axes else name
+
+
+def rank_table(
+    data: ExperimentData, series: Sequence[Sequence[Point]], runs: Path | None
+) -> pd.DataFrame | None:
+    """A row per point, run, rank and kind of time (``time``, see ``ranktimes``).
+
+    ``series`` holds the points of each series by scale: the largest finished one of several ranks
+    is taken, with all its repeats; of many series as many, evenly, as 60 runs and 32,768 rows
+    hold (``attrs["left_out"]`` counts the others). One run is in memory at a time.
+    Rows: varying parameters, source, run_id, repeat, rank, host (missing where the record does not
+    tell that of every rank), time, ``steps`` (values of the rank), quantiles and ``max`` in s,
+    ``slow`` (the rank's median over that of all ranks) with its interval over the steps,
+    ``excess`` (the same difference as a share of a whole step, of the medians or the means,
+    whichever is less), ``chance`` (of all runs of the
+    point; missing where no rank has 5 % to excess), and, where hosts are not ranks by another
+    name, ``host_slow``, ``host_low``, ``host_high`` and ``host_chance``. None without any.
+    A run whose files are damaged is left out, with a line.
+    """
+    if runs is None:
+        return None
+    finished = [_largest(data, points) for points in series]
+    points = [point for point in finished if point is not None]
+    taken = _fitting(data, points)
+    frames: list[dict[str, Any]] = []
+    for point in taken:
+        frames += _rows_of(data, point, _read(data, point, runs))
+    if not frames:
+        return None
+    table: dict[str, Any] = {}
+    for name in frames[0]:
+        parts = [frame[name] for frame in frames]
+        whole = [value for part in parts for value in part]
+        table[name] = np.concatenate(parts) if _numbers(parts) else typed_values(whole)
+    result = pd.DataFrame(table)
+    result.attrs["left_out"] = len(points) - len(taken)
+    meaning = {"unit": "s", "better": "lower", "scope": "rank"}
+    result.attrs["units"] = {
+        rank_column(name, data.axes): {"label": f"{label} of a rank's times", **meaning}
+        for name, label in _SECONDS.items()
+    }
+    return result
+
+
+def _numbers(parts: Sequence[Any]) -> bool:
+    return all(isinstance(part, np.ndarray) and part.dtype.kind in "fi" for part in parts)
+
+
+def _ranks(data: ExperimentData, point: Point) -> int:
+    return int(point.values.get("ranks") or data.experiment["fixed"].get("ranks") or 1)
+
+
+def _largest(data: ExperimentData, points: Sequence[Point]) -> Point | None:
+    """The last of the points, which ascend in scale, that finished on several ranks."""
+    found = [point for point in points if point.rows.size and _ranks(data, point) > 1]
+    return found[-1] if found else None
+
+
+def _fitting(data: ExperimentData, points: Sequence[Point]) -> list[Point]:
+    """As many of the points, evenly from all, as there is room for; one at least."""
+    count = len(points)
+    while count > 1:
+        some = [points[round(i)] for i in np.linspace(0, len(points) - 1, count)]
+        runs = [point.rows.size for point in some]
+        ranks = [_ranks(data, point) for point in some]
+        rows = sum(n * size * _KINDS for n, size in zip(runs, ranks, strict=True))
+        if sum(runs) <= MAX_RUNS and rows <= MAX_ROWS:
+            return some
+        count = min(count - 1, round(count * 0.9))
+    return list(points[:1])
+
+
+def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
+    """The point's runs that have times by rank, reduced one by one."""
+    found = []
+    ranks = _ranks(data, point)
+    most = max(1, min(MAX_RUNS, MAX_ROWS // (ranks * _KINDS)))
+    for row in point.rows[:most].tolist():
+        run_id = str(data.summary["run_id"].iloc[row])
+        try:
+            record = read_json(runs / run_id / RECORD) or {}
+            spreads = _spreads(record, runs / run_id, ranks)
+        except (BadRecord, *NOT_ARRAYS) as error:
+            print(f"warning: {run_id}: {error}: left out of the table of ranks")
+            continue
+        if spreads:
+            repeat = int(data.summary["repeat"].iloc[row])
+            found.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks)))
+    return found
+
+
+def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, Spread]:
+    expected = checksums({"samples": None, **record}).get(SAMPLES)
+    if expected is None:
+        return {}
+    content = (folder / SAMPLES).read_bytes()
+    if content_digest(content) != expected:
+        raise BadRecord(f"{SAMPLES} was changed: checksum differs")
+    with np.load(io.BytesIO(content), allow_pickle=False) as samples:
+        found = own_times(samples, ranks)
+    return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
+
+
+def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
+    """The host of each rank; the names Slurm gave come first. Empty where one is not known."""
+    resources = record.get("resources")
+    told = resources if isinstance(resources, dict) else {}
+    for name in ("slurm_nodes", "hosts"):
+        hosts = told.get(name)
+        if isinstance(hosts, list) and len(hosts) == ranks and all(hosts):
+            return [str(host) for host in hosts]
+    return []
+
+
+def _rows_of(data: ExperimentData, point: Point, found: Sequence[_Ranks]) -> list[dict[str, Any]]:
+    """Columns of the rows of a point, a part for each run and kind of time."""
+    frames = []
+    ranks = _ranks(data, point)
+    for kind in dict.fromkeys(kind for run in found for kind in run.spreads):
+        some = [run for run in found if kind in run.spreads]
+        notable = any((run.spreads[kind].excess >= NOTABLE).any() for run in some)
+        every = np.arange(ranks)
+        chance = np.full(ranks, np.nan)
+        if notable and ranks > 2:
+            blocks = [run.spreads[kind].blocks for run in some]
+            chance = chances(blocks, [every] * len(some), ranks)
+        by_run = _of_hosts(some, kind, notable)
+        for run, of_hosts in zip(some, by_run, strict=True):
+            spread = run.spreads[kind]
+            columns = {
+                "source": [point.source] * ranks, "run_id": [run.run_id] * ranks,
+                "repeat": np.full(ranks, run.repeat), "rank": every,
+                "host": list[str | None](run.hosts) or [None] * ranks, "time": [kind] * ranks,
+                "steps": np.full(ranks, spread.steps), **spread.quantiles,
+                "slow": spread.slow, "slow_low": spread.low, "slow_high": spread.high,
+                "excess": spread.excess, "chance": chance, **of_hosts,
+            }  # fmt: skip
+            frames.append(
+                {name: [value] * ranks for name, value in point.values.items()}
+                | {rank_column(name, data.axes): value for name, value in columns.items()}
+            )
+    return frames
+
+
+def _of_hosts(found: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[str, Floats]]:
+    """For each run what is known of its ranks' hosts, ``[rank]``.
+
+    All missing where a rank's host is unknown, there is one host, or each rank has its own in all
+    runs: then hosts are the ranks.
+    """
+    names = ("host_slow", "host_low", "host_high", "host_chance")
+    first = found[0].hosts
+    alike = len(set(first)) == len(first) and all(run.hosts == first for run in found)
+    if alike or any(len(set(run.hosts)) < 2 for run in found):
+        size = [run.spreads[kind].slow.size for run in found]
+        return [{name: np.full(n, np.nan) for name in names} for n in size]
+    order: dict[str, int] = {}
+    blocks: list[Floats] = []
+    places: list[Places] = []
+    spreads: list[Spread] = []
+    for run in found:
+        hosts, of_hosts = by_host(run.spreads[kind].blocks, run.hosts)
+        places.append(np.array([order.setdefault(host, len(order)) for host in hosts], np.intp))
+        blocks.append(of_hosts)
+        spreads.append(spread_of(of_hosts, of_hosts))
+    chance = np.full(len(order), np.nan)
+    if notable and all(one.size > 2 for one in places):
+        chance = chances(blocks, places, len(order))
+    result = []
+    for run, columns, spread in zip(found, places, spreads, strict=True):
+        where = {int(place): column for column, place in enumerate(columns)}
+        at = [where[order[host]] for host in run.hosts]
+        values = (spread.slow, spread.low, spread.high, chance[columns])
+        result.append(dict(zip(names, (value[at] for value in values), strict=True)))
+    return result

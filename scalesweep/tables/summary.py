@@ -1,0 +1,326 @@
+"""Summaries: one row per finished run, and what each of its quantities means.
+
+A row is identity, parameters and quantities (docs/architecture.md, summary.parquet). Quantities
+stand in columns ``<metric>_<stat>_<phase>``:
+
+* times per epoch and rank give the metrics of ``QUANTITIES`` for the phases ``init`` (epoch 0)
+  and ``later`` (epochs > 0), with stat ``mean`` and ``std``;
+* a plain metric of a record (``metrics: {name: {value, unit, better, scope}}``) becomes
+  ``<name>_mean_run``: one number for the whole run, so it has no spread of its own. A value
+  that is null, NaN or infinite is missing. Its unit, direction and scope travel in the frame's
+  ``attrs["metrics"][benchmark][name]``, which Parquet keeps.
+
+``warnings`` holds text where a cross-check failed (warm-up longer than the one epoch that is
+kept apart, or than the steps that were declared) and is missing otherwise. Columns that begin
+with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
+"""
+
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
+from scalesweep.analysis.stats import epoch_stats, steady_state
+from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json, content_digest
+from scalesweep.core.parallel import shared_map
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.planning.run_state import files_stamp
+from scalesweep.tables.epoch_curves import CURVES, curves_of
+from scalesweep.tables.summary_cache import (
+    EPOCH_COLUMNS,
+    IDENTITY,
+    KEY,
+    SUMMARY_VERSION,
+    KeptSummary,
+    Row,
+)
+
+MANY = 100  # records that are worth several processes
+INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
+
+_METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Summary row of one run.
+
+    ``record`` as in docs/architecture.md; ``samples`` may hold ``local_times`` and
+    ``global_times`` [epoch, rank] in seconds. Returns identity, parameters and quantities as
+    {column: value}; a missing number is NaN.
+    Raises UserError naming the run if times are not [epoch, rank] with one column per rank of
+    the point, or are not finite and positive, or the record contradicts itself.
+    """
+    row = _summarise(record, samples)
+    parameters = {name: _plain(value) for name, value in row.point.items()}
+    return {**row.identity, **parameters, **row.epochs, **row.plain}
+
+
+def _summarise(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
+) -> Row:
+    run_id = str(record.get("run_id"))
+    try:
+        point = record["point"]
+        work = record.get("work") or {}
+        identity = {name: record[name] for name in IDENTITY[:8]}
+        identity["hosts"] = _host_count(record.get("resources") or {})
+        identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
+        identity["bytes"] = _count(work.get("bytes_per_epoch"), "work.bytes_per_epoch")
+        times = {
+            name: _times(name, samples[name], point)
+            for name in ("local_times", "global_times")
+            if name in samples
+        }
+        if len({array.shape for array in times.values()}) > 1:
+            raise UserError("local_times and global_times have different shapes")
+        epochs = _epoch_quantities(times, identity["samples"], identity["bytes"])
+        plain, meanings = _plain_metrics(record.get("metrics") or {})
+        curves = curves_of(record, samples, folder)
+        for name in point:
+            if name in IDENTITY or name in epochs or name in plain or name.startswith("_"):
+                raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
+    except KeyError as error:
+        raise UserError(f"{run_id}: the record lacks {error}") from None
+    except UserError as error:
+        raise type(error)(f"{run_id}: {error}") from None
+    except (AttributeError, IndexError, OverflowError, TypeError) as error:
+        raise UserError(f"{run_id}: the record cannot be summarised ({error})") from None
+    identity["warnings"] = _warmup_warning(times, samples)
+    return Row(identity, point, epochs, plain, meanings, curves)
+
+
+def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
+    """``array`` as float64 after checking that it is [epoch, rank], finite and positive."""
+    ranks = point["ranks"]
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
+        raise UserError(f"{name} is {array.dtype} of shape {array.shape}, not times[epoch, rank]")
+    if array.shape[1] != ranks:
+        raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
+    values = array.astype(np.float64, copy=False)
+    # One pass for the usual case; NaN fails the comparison too.
+    if not (values.min() > 0 and values.max() < math.inf):
+        epoch, rank = np.argwhere(~((values > 0) & (values < math.inf)))[0]
+        found = values[epoch, rank]
+        raise UserError(f"{name} of epoch {epoch}, rank {rank} is {found}, not a positive time")
+    return values
+
+
+def _epoch_quantities(
+    times: Mapping[str, NDArray[np.float64]], samples: int | None, size: int | None
+) -> dict[str, float]:
+    values: dict[str, NDArray[np.float64]] = {}
+    if (local := times.get("local_times")) is not None:
+        values["local_time"] = local
+        if samples is not None:
+            values["local_throughput"] = samples / (local.shape[1] * local)
+    if (total := times.get("global_times")) is not None:
+        values["total_time"] = total
+        if samples is not None:
+            values["total_throughput"] = samples / total
+        if size is not None:
+            values["read_rate"] = size / total
+    result = dict.fromkeys(EPOCH_COLUMNS, math.nan)
+    for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
+        taken = [array[epochs] for array in values.values()]
+        if taken and taken[0].size:
+            means, stds = epoch_stats(np.stack(taken))
+            for metric, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
+                result[column(metric, "mean", phase)] = mean
+                result[column(metric, "std", phase)] = std
+    return result
+
+
+def _warmup_warning(
+    times: Mapping[str, NDArray[np.float64]], samples: Mapping[str, NDArray[Any]]
+) -> str | None:
+    """What the steady-state test says against keeping exactly the first epoch apart, or against
+    the declared warm-up of a benchmark that times steps."""
+    array = times.get("global_times", times.get("local_times"))
+    if array is None and "warmup_step_times" in samples and "step_times" in samples:
+        warmup = samples["warmup_step_times"]
+        steps = np.concatenate([warmup, samples["step_times"]])
+        return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
+    if array is None or array.shape[0] < 2:
+        return None
+    return steady_state(array, declared=1).message.replace("values", "epochs") or None
+
+
+def _plain_metrics(
+    metrics: Mapping[str, Any],
+) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    values, meanings = {}, {}
+    for name, metric in metrics.items():
+        value = metric["value"]
+        meaning = {key: metric[key] for key in ("unit", "better", "scope")}
+        if not _METRIC_NAME.fullmatch(name):
+            raise UserError(f"metric '{name}': names are letters, digits and _ . -")
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise UserError(f"metric '{name}' is not a number")
+        if meaning["better"] not in ("higher", "lower") or meaning["scope"] not in (
+            "rank",
+            "total",
+        ):
+            raise UserError(f"metric '{name}': better is higher or lower, scope rank or total")
+        if name in QUANTITIES:
+            known = QUANTITIES[name]
+            if (known.unit, known.better, known.scope) != tuple(meaning.values()):
+                raise UserError(f"metric '{name}' has another meaning than scalesweep's own")
+        number = math.nan if value is None else float(value)
+        values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
+        meanings[name] = meaning
+    return values, meanings
+
+
+def _count(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise UserError(f"{name} is {value!r}, not a positive number")
+    return int(value)
+
+
+def _host_count(resources: Mapping[str, Any]) -> int | None:
+    """Distinct machines; the names Slurm gave count before host names, which may be shared."""
+    nodes = resources.get("slurm_nodes") or []
+    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
+    return len(set(hosts)) or None
+
+
+def _plain(value: Any) -> Any:
+    return canonical_json(value) if isinstance(value, list | dict) else value
+
+
+def build_summary(
+    records: Sequence[Path],
+    previous: Path | None = None,
+    broken: dict[str, str] | None = None,
+    processes: int = 1,
+) -> pd.DataFrame:
+    """Summary of the runs whose ``record.json`` files are given, in their order.
+
+    Rows of runs whose record and samples have the times and sizes that they had for ``previous``
+    (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
+    so many processes; a digest guards samples, the records themselves are checked by whoever found
+    them (``scalesweep.planning.run_state``).
+    ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why.
+    Raises UserError naming every run (the first three, then a count) that cannot be summarised,
+    without ``broken`` the untrusted ones too.
+    """
+    known = KeptSummary(previous)
+    keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
+    found: list[Row | Exception | None] = [known.row(key) for key in keys]
+    new = [place for place, row in enumerate(found) if row is None]
+    processes = processes if len(new) >= MANY else 1
+    read = shared_map(_read_or_error, None, [records[place] for place in new], processes)
+    for place, row in zip(new, read, strict=True):
+        found[place] = row
+    rows: list[Row] = []
+    kept: list[tuple[str, str]] = []
+    bad: list[str] = []
+    for path, key, row in zip(records, keys, found, strict=True):
+        run_id = path.parent.name
+        if isinstance(row, Row):
+            rows.append(row)
+            kept.append(key)
+        elif isinstance(row, BadRecord) and broken is not None:
+            broken[run_id] = str(row).removeprefix(f"{run_id}: ")
+        elif isinstance(row, OSError):
+            bad.append(f"{run_id}: {row.strerror}: {row.filename}")
+        else:
+            bad.append(str(row))
+    if bad:
+        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
+        raise UserError("; ".join(bad[:3]) + more)
+    return _frame(rows, kept)
+
+
+def _read_or_error(_work: None, path: Path) -> Row | UserError | OSError:
+    try:
+        return _read_run(path)
+    except (UserError, OSError) as error:
+        return error
+
+
+def _read_run(path: Path) -> Row:
+    """Row of the run at ``path``; one read per file."""
+    run_id = path.parent.name
+    try:
+        record = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BadRecord(f"{run_id}: {RECORD} is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+    if not isinstance(record, dict) or record.get("run_id") != run_id:
+        raise BadRecord(f"{run_id}: {path} is not the record of this run")
+    expected = checksums(record).get(SAMPLES)
+    try:
+        if expected is None:
+            return _summarise(record, {}, path.parent)
+        content = (path.parent / SAMPLES).read_bytes()
+        if content_digest(content) != expected:
+            raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
+        with np.load(io.BytesIO(content), allow_pickle=False) as samples:
+            return _summarise(record, samples, path.parent)
+    except FileNotFoundError:
+        raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
+    except NOT_ARRAYS as error:
+        what = "the record" if expected is None else SAMPLES
+        raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
+
+
+def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Rows as a frame: identity, parameters by name, quantities, bookkeeping."""
+    data: dict[str, Any] = {}
+    for name in IDENTITY:
+        values = [row.identity[name] for row in rows]
+        data[name] = typed_values(values, int if name in INTEGERS else str)
+    for name in sorted({n for row in rows for n in row.point}, key=lambda n: (n != "ranks", n)):
+        data[name] = typed_values([row.point.get(name) for row in rows])
+    for name in EPOCH_COLUMNS:
+        data[name] = np.array([row.epochs[name] for row in rows], np.float64)
+    for name in sorted({name for row in rows for name in row.plain}):
+        data[name] = np.array([row.plain.get(name, math.nan) for row in rows], np.float64)
+    for position, name in enumerate(KEY):
+        data[name] = typed_values([key[position] for key in keys])
+    data["_point"] = typed_values(_as_texts([row.point for row in rows]))
+    data["_metrics"] = typed_values(_as_texts([row.meanings for row in rows]))
+    for name in CURVES:
+        data[name] = typed_values([row.curves[name] for row in rows])
+    frame = pd.DataFrame(data)
+    frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": _meanings(rows)}
+    return frame
+
+
+def _as_texts(values: Sequence[Any]) -> list[str]:
+    """Canonical JSON of each; of what several rows share, once."""
+    texts: dict[int, str] = {}
+    return [texts.get(id(v)) or texts.setdefault(id(v), canonical_json(v)) for v in values]
+
+
+def _meanings(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
+    """benchmark -> plain metric -> unit, better, scope; refuses two meanings of one name."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    first: dict[tuple[str, str], str] = {}
+    for row in rows:
+        benchmark, run_id = row.identity["benchmark"], row.identity["run_id"]
+        known = found.setdefault(benchmark, {})
+        for name, meaning in row.meanings.items():
+            other = first.setdefault((benchmark, name), run_id)
+            if known.setdefault(name, meaning) != meaning:
+                raise UserError(f"{run_id}: metric '{name}' means something else than in {other}")
+    return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
+
+
+def write_summary(frame: pd.DataFrame, path: Path) -> None:
+    """Write a summary as Parquet, by rename, with the meanings in ``attrs``."""
+    write_parquet(frame, path, {})

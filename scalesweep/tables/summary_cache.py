@@ -1,0 +1,108 @@
+"""The summary as it was left for the next one, which takes over the rows that have not changed."""
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column
+from scalesweep.tables.epoch_curves import CURVES
+
+# Raised when a column changes its meaning: rows of other versions are computed again.
+SUMMARY_VERSION = 5
+
+IDENTITY = (
+    "run_id",
+    "benchmark",
+    "version",
+    "site",
+    "source",
+    "repeat",
+    "started",
+    "wall_s",
+    "hosts",
+    "samples",
+    "bytes",
+    "warnings",
+)
+# What a row was made from: the path of the record, and times and sizes of it and its samples.
+KEY = ("_record", "_files")
+
+EPOCH_COLUMNS = tuple(
+    column(metric, stat, phase)
+    for metric in EPOCH_METRICS
+    for phase in EPOCH_PHASES
+    for stat in ("mean", "std")
+)
+_SEAL_BYTES = 16
+
+
+class Row(NamedTuple):
+    """The row of a run: what it is, its point, and its quantities by column."""
+
+    identity: dict[str, Any]
+    point: Mapping[str, Any]
+    epochs: dict[str, float]
+    plain: dict[str, float]
+    meanings: dict[str, dict[str, str]]
+    curves: dict[str, str | None]
+
+
+def keep_summary(summary: Path, kept: Path) -> None:
+    """Copy a summary for the next one, with a checksum at its end: a flipped bit is no result."""
+    content = summary.read_bytes()
+    partial = kept.with_name(f"{kept.name}.tmp")
+    partial.write_bytes(content + _seal(content))
+    partial.replace(kept)
+
+
+def _seal(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_SEAL_BYTES).digest()
+
+
+class KeptSummary:
+    """Rows of a kept summary by what they were made from."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read what ``keep_summary`` left; nothing if it is not there, not whole, or older."""
+        self._index: dict[tuple[str, str], int] = {}
+        self._columns: dict[str, list[Any]] = {}
+        self._parsed = cache(json.loads)  # the repeats of a point say the same
+        try:
+            content = b"" if path is None else path.read_bytes()
+        except OSError:
+            return
+        content, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
+        if seal != _seal(content):
+            return
+        frame = pd.read_parquet(io.BytesIO(content))
+        if frame.attrs.get("summary_version") != SUMMARY_VERSION:
+            return
+        self._columns = {
+            str(name): [None if value is pd.NA else value for value in frame[name].tolist()]
+            for name in frame.columns
+        }
+        keys = zip(*(self._columns[name] for name in KEY), strict=True)
+        self._index = {key: index for index, key in enumerate(keys)}
+
+    def row(self, key: tuple[str, str]) -> Row | None:
+        """The row that was made from this; None if there is none."""
+        index = self._index.get(key)
+        if index is None:
+            return None
+        columns = self._columns
+        meanings = self._parsed(columns["_metrics"][index])
+        plain = [column(name, "mean", "run") for name in meanings]
+        return Row(
+            {name: columns[name][index] for name in IDENTITY},
+            self._parsed(columns["_point"][index]),
+            {name: columns[name][index] for name in EPOCH_COLUMNS},
+            {name: columns[name][index] for name in plain},
+            meanings,
+            {name: columns[name][index] for name in CURVES},
+        )
