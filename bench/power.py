@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from scalesweep.compute.power_sampling import Sampling
-from tests.unit.fake_sysfs import described, write, zone
+from tests.fakes.sysfs import described, write, zone
 
 SOURCES = ["rapl", "pm_counters", "hwmon"]
 # As many processes as cores, each with the same work; prints seconds from the first to the last.

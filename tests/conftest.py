@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 pytest.register_assert_rewrite("tests.report.visits")
 
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")

@@ -21,7 +21,7 @@ SEED = 20_200_806
 
 # A percentile bootstrap of few values is too short: simulated on normal data it covers 85 % at
 # n = 6, 90 % at n = 10 and 93 % at n = 20 (and never more than 1 - 2^(1 - n)), where Student's t
-# covers 95 %. tests/unit/test_stats.py measures both.
+# covers 95 %. tests/unit/analysis/test_stats.py measures both.
 BOOTSTRAP_FROM = 20
 
 # Median absolute deviation of a normal distribution times this is its standard deviation.

@@ -9,8 +9,8 @@ import pytest
 from scalesweep.compare.inputs import read_sides
 from scalesweep.compare.run import compare
 from scalesweep.config.campaign import Campaign
+from tests.fakes.results import Fake, make_results
 from tests.report.visits import CONTRAST, NEEDED, Visit
-from tests.unit.fake_results import Fake, make_results
 
 pytestmark = [pytest.mark.browser, NEEDED]
 

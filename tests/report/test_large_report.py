@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.fakes.results import demo, make_results
 from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting
-from tests.unit.fake_results import demo, make_results
-from tests.unit.test_report import render
+from tests.unit.report.test_page import render
 
 sys.path.insert(0, str(ROOT / "bench"))
 

@@ -5,9 +5,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.fakes.sysfs import Rising, zone
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
-from tests.unit.fake_sysfs import Rising, zone
 
 pytestmark = needs_slurm
 

@@ -14,9 +14,9 @@ from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
-from tests.unit.fake_foreign import FOREIGN
-from tests.unit.fake_foreign import SITE as FOREIGN_SITE
-from tests.unit.fake_logs import Read
+from tests.fakes.foreign import FOREIGN
+from tests.fakes.foreign import SITE as FOREIGN_SITE
+from tests.fakes.logs import Read
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
 SITE = (

@@ -24,7 +24,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.smk.report_command import report_command
 from scalesweep.smk.startup import _check_names, prepare
 from tests.conftest import ROOT, Project, make_project
-from tests.unit.test_report import bare
+from tests.unit.report.test_page import bare
 
 SHELL = "$(touch pwned) `touch pwned`; touch pwned & touch 'pwned' || \"touch pwned\" > pwned"
 HTML = "<script>alert('pwned')</script><img src=x onerror=alert(1)>&amp;]]>"

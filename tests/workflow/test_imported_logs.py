@@ -8,8 +8,8 @@ import pytest
 
 from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
-from tests.unit import fake_logs as fake
-from tests.unit import fake_mllog as mllog
+from tests.fakes import logs as fake
+from tests.fakes import mllog
 
 
 def run_import(project: Project, source: Path, *words: str) -> "tuple[int, str]":

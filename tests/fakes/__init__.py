@@ -1,0 +1,1 @@
+"""What tests make up: records, results folders, logs, machines."""

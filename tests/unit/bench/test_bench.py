@@ -1,0 +1,125 @@
+"""The table of `make bench`, and that a finished campaign is planned without reading records."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+import projects
+import table
+from pairs import figure, within
+
+import scalesweep.planning.run_state
+from scalesweep.config.campaign import load_campaign
+from scalesweep.smk.startup import prepare
+
+# In the place of a benchmark.
+SCRIPT = """
+import json, sys
+from pathlib import Path
+assert sys.argv[1] == "--json"
+Path(sys.argv[2]).write_text(json.dumps({{"rounds": 3, "figures": {figures}}}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "better", "kept"),
+    [(1.5, 1.5, "lower", True), (1.6, 1.5, "lower", False), (20, 20, "higher", True),
+     (19, 20, "higher", False), (7, None, "lower", None)],
+)  # fmt: skip
+def test_a_bound_holds_on_its_own_side(
+    value: float, bound: float | None, better: str, kept: bool | None
+) -> None:
+    row = figure("f", value, "s", bound, better)
+    assert set(row) == {"name", "value", "unit", "bound", "better"}
+    assert within(json.loads(json.dumps(row))) is kept
+
+
+def test_one_table_of_all_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench, results = tmp_path / "bench", tmp_path / "results"
+    bench.mkdir()
+    rows = [figure("a ratio", 1.25, "x", 1.5), figure("too slow", 12345.6, "s", 2.0)]
+    (bench / "one.py").write_text(SCRIPT.format(figures=json.dumps(rows).replace("null", "None")))
+    (bench / "broken.py").write_text("raise SystemExit(3)")
+    rows = [figure("speed", 21.0, "x", 20.0, "higher"), figure("for information", 3, "MB")]
+    (bench / "two.py").write_text(SCRIPT.format(figures=json.dumps(rows).replace("null", "None")))
+    monkeypatch.setattr(table, "ROOT", tmp_path)
+    monkeypatch.setattr(table, "RESULTS", results)
+    monkeypatch.setattr(table, "SCRIPTS", ("one", "broken", "two"))
+
+    def main(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["table.py", *words])
+        return table.main()
+
+    assert main() == 1  # one has failed; the others have run
+    said = capsys.readouterr()
+    told = [re.split(r"\s{2,}", line) for line in said.out.splitlines() if "  " in line]
+    assert told == [
+        ["figure", "measured", "unit", "bound", "within", "script"],
+        ["a ratio", "1.25", "x", "<= 1.5", "yes", "one"],
+        ["too slow", "12,346", "s", "<= 2", "NO", "one"],
+        ["speed", "21", "x", ">= 20", "yes", "two"],
+        ["for information", "3", "MB", "two"],
+    ]
+    assert "2 of 3 bounds are kept" in said.out
+    assert "failed: broken" in said.err
+    kept = json.loads((results / "table.json").read_text())
+    assert kept["failed"] == ["broken"]
+    assert [(row["name"], row["within"], row["script"]) for row in kept["figures"]] == [
+        ("a ratio", True, "one"), ("too slow", False, "one"), ("speed", True, "two"),
+        ("for information", None, "two"),
+    ]  # fmt: skip
+    assert main("one") == 0  # a bound that is missed is told, and no failure
+    assert "1 of 2 bounds are kept" in capsys.readouterr().out
+
+
+def test_every_script_gives_figures() -> None:
+    for name in table.SCRIPTS:
+        text = (ROOT / "bench" / f"{name}.py").read_text()
+        assert "figure(" in text and '"figures"' in text and "--json" in text, name
+
+
+def test_a_finished_campaign_is_planned_without_reading_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: Path
+) -> None:
+    folder = projects.project(tmp_path / "project")
+    name = projects.campaign(folder, "all.yaml", points=200, site="toy")
+    projects.finish(folder, name)
+    monkeypatch.chdir(folder)
+    runs = folder / "results" / "runs" / "toy"
+    index = (runs / ".index.json").stat().st_mtime_ns
+    monkeypatch.setattr(scalesweep.planning.run_state, "read_record", _refuse)
+    monkeypatch.setattr(scalesweep.planning.run_state, "verify_files", _refuse)
+
+    def nothing_to_do() -> tuple[str, ...]:
+        return prepare([Path(name)], {}, Path(name), cluster=False, dry=lambda: False).awaited
+
+    assert nothing_to_do() == ()
+    assert (runs / ".index.json").stat().st_mtime_ns == index  # nor is it written again
+    states = list((folder / "results" / ".state").iterdir())
+    assert len(states) == 1  # the report is of this state
+    # One more point: its run alone is to be done, and still nothing is read.
+    projects.campaign(folder, name, points=200, extra=1, site="toy")
+    (new,) = nothing_to_do()
+    assert not (runs / new).exists()
+
+
+def _refuse(*_: Any) -> None:
+    raise AssertionError("a record was read")
+
+
+def test_ids_do_not_depend_on_how_many_repeats_are_asked_for(toy: Path, tmp_path: Path) -> None:
+    name = projects.campaign(tmp_path, "c.yaml", points=100, repeats=3, site="toy")
+    (experiment,) = load_campaign(tmp_path / name).experiments
+    assert len({run.run_id for run in experiment.runs}) == 300
+    for run in experiment.runs[::37]:
+        assert run.run_id == experiment.benchmark.run_id(run.point, run.repeat)

@@ -1,0 +1,301 @@
+"""Foreign programs: what benchmark.yaml may say, what starts, what is recorded and read again."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from scalesweep.compute.launcher import launch
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.command_template import as_text
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_failure, read_record
+from scalesweep.planning.reextract import reread, stale_runs
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_state import RunState, scan
+from tests.conftest import ROOT
+from tests.fakes.foreign import SITE, patterns
+
+
+@pytest.fixture
+def folder(foreign: Path) -> Path:
+    """Where the benchmark ``foreign``, its program and the site ``toy`` lie."""
+    return foreign
+
+
+@pytest.fixture
+def campaign(folder: Path) -> Callable[..., Campaign]:
+    def load(head: str | None = None, **fixed: Any) -> Campaign:
+        path = folder / "c.yaml"
+        programs = f"programs: {{speaker: {folder}/speaker.py}}" if head is None else head
+        path.write_text(
+            f"campaign: c\nsite: toy\nresults: {folder}/results\n{programs}\nexperiments:\n"
+            f"  e:\n    benchmark: foreign\n    fixed: {json.dumps(fixed)}\n"
+        )
+        return load_campaign(path)
+
+    return load
+
+
+# The command
+
+
+def words(campaign: Campaign) -> list[str]:
+    experiment = campaign.experiments[0]
+    return list(run_spec(campaign, experiment, experiment.runs[0])["argv"])
+
+
+def test_the_command_is_filled_in(folder: Path, campaign: Callable[..., Campaign]) -> None:
+    expected = [
+        sys.executable, f"{folder}/speaker.py", "--size=4", "--sizes=1,2", "--fast=true",
+        "--out={out}",
+    ]  # fmt: skip
+    assert words(campaign()) == expected
+    assert words(campaign(extra="a b", fast=False)) == [
+        *expected[:4], "--fast=false", "--out={out}", "--extra=a b",
+    ]  # fmt: skip
+
+
+def test_braces_of_others_are_left_alone(
+    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    edited(command=["sh", '${size} ${HOME} {{size}} {} {1} {"a": {size}} {{program:x}} { size }'])
+    assert words(campaign())[1] == ('${size} ${HOME} {size} {} {1} {"a": 4} {program:x} { size }')
+
+
+def test_values_as_text() -> None:
+    values = [True, False, 1, 1.5, 1e-5, "x y", [1, 2], [True, "a"]]
+    assert [as_text(value) for value in values] == [
+        "true", "false", "1", "1.5", "1e-05", "x y", "1,2", "true,a",
+    ]  # fmt: skip
+
+
+def test_null_is_never_printed(
+    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    edited(command=["x", {"when": "size > 2", "words": ["--extra={extra}"]}])
+    assert words(campaign(size=2)) == ["x"]
+    with pytest.raises(UserError, match="command: extra is null where 'size > 2' holds, in"):
+        campaign(size=3)
+
+
+def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campaign]) -> None:
+    with pytest.raises(UserError) as error:
+        campaign("")
+    assert str(error.value) == (
+        f"{folder}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
+        "path is not known; add to config/sites/toy.yaml, or to this file, "
+        "'programs: {speaker: /path}'"
+    )
+    site = folder / "sites" / "toy.yaml"
+    site.write_text(yaml.safe_dump({**SITE, "programs": {"speaker": "~/speaker.py"}}))
+    assert words(campaign(""))[1] == str(Path.home() / "speaker.py")
+    assert words(campaign("programs: {speaker: ./x/y.py}"))[1] == str(Path("x/y.py").absolute())
+    assert words(campaign("programs: {speaker: speaker}"))[1] == "speaker"
+    # Where nothing is started, nothing has to be there.
+    site.write_text(yaml.safe_dump({k: v for k, v in SITE.items() if k != "launch"}))
+    assert campaign("").programs == {}
+
+
+def test_a_program_under_a_condition_is_asked_for_where_it_is_used(
+    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    edited(command=["x", {"when": "size > 2", "words": ["{program:tool}"]}])
+    assert campaign("", size=2)
+    with pytest.raises(UserError, match="starts the program 'tool'"):
+        campaign("", size=3)
+
+
+@pytest.mark.parametrize(
+    ("multi", "env", "labelled"),
+    [
+        (["srun", "--label", "-n", "{ranks}"], {}, True),
+        (["/usr/bin/srun", "-l"], {}, True),
+        (["srun"], {"SLURM_LABELIO": "1"}, True),
+        (["srun", "-n", "{ranks}"], {}, False),
+        (["horovodrun", "-l"], {}, False),
+    ],
+)
+def test_srun_labels_are_known_by_the_launcher(
+    folder: Path, campaign: Callable[..., Campaign], multi: list[str], env: Any, labelled: bool
+) -> None:
+    site = {**SITE, "env": env, "launch": {"single": [], "multi": multi}}
+    (folder / "sites" / "toy.yaml").write_text(yaml.safe_dump(site))
+    loaded = campaign(ranks=2)
+    spec = run_spec(loaded, loaded.experiments[0], loaded.experiments[0].runs[0])
+    assert spec["extract"]["srun_labels"] is labelled
+
+
+# A run
+
+
+def started(folder: Path) -> int:
+    path = folder / "started"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def run(campaign: Campaign) -> tuple[int, Path]:
+    experiment = campaign.experiments[0]
+    spec = run_spec(campaign, experiment, experiment.runs[0])
+    return launch(spec, ROOT), Path(spec["folder"])
+
+
+def test_a_foreign_run_leaves_a_record(
+    folder: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # as Snakemake sets it in every shell job
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("TF_SECRET", "x")
+    code, path = run(campaign(ranks=2))
+    assert code == 0 and started(folder) == 2
+    record = read_record(path / "record.json")
+    check_schema(record, "record", path / "record.json")
+    assert {name: m["value"] for name, m in record["metrics"].items()} == {
+        "total_rate": 8.5, "rate": 8.5, "peak": 1000.5,
+    }  # fmt: skip
+    assert record["metrics"]["rate"]["scope"] == "rank"
+    assert record["phases"] == {} and record["work"] == {"samples_per_epoch": 8}
+    assert record["environment"]["variables"].get("NCCL_DEBUG") == "INFO"
+    assert not {"OMP_NUM_THREADS", "TF_SECRET"} & record["environment"]["variables"].keys()
+    assert len(record["resources"]["hosts"]) == 1 and record["environment"]["node"]["cores"]
+    with np.load(path / "samples.npz") as samples:
+        assert samples["rate"].tolist() == [[4, 5], [8, 9], [12, 13]]
+        assert samples["peak"].tolist() == [1000, 1001]
+    notes = record["notes"]["extract"]
+    assert notes["metrics"]["rate"] == {
+        "matches": 6, "ranks": "0-1", "file": "stdout.log", "line": 4,
+    }  # fmt: skip
+    assert not list(path.glob("attempt-1/.*"))
+
+
+def test_what_a_program_exits_with_is_its_own_affair(campaign: Callable[..., Campaign]) -> None:
+    code, path = run(campaign(extra="fail"))
+    failure = read_failure(path)
+    assert code == 1 and failure is not None
+    assert (failure["cause"], failure["exit_code"]) == ("NON_ZERO_EXIT", 69)
+    assert "cannot go on" in failure["last_lines"] and "extract_digest" not in failure
+
+
+def test_a_bad_result_names_metric_and_pattern(
+    campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    code, path = run(campaign(extra="nan"))
+    failure = read_failure(path)
+    assert code == 1 and failure is not None
+    assert failure["cause"] == "BAD_RESULT"
+    assert failure["detail"] == "metric total_rate: 'nan' in line 5 of stdout.log is not finite"
+    edited({"pattern": "TOTAL (.*)"})
+    _, path = run(campaign())
+    failure = read_failure(path)
+    assert failure is not None and failure["detail"] == (
+        "metric total_rate: pattern 'TOTAL (.*)' matches no line of stdout.log"
+    )
+    assert "step 2: 12.0" in failure["last_lines"] and "done" in failure["last_lines"]
+
+
+# Reading again
+
+KEPT = ("run_id", "started", "ended", "wall_s", "attempt", "git", "command", "environment", "point")
+
+
+def state(campaign: Campaign) -> RunState:
+    run_id = campaign.experiments[0].runs[0].run_id
+    return scan(campaign.runs_folder, [run_id])[run_id]
+
+
+def stale(campaign: Campaign) -> int:
+    runs = campaign.unique_runs()
+    return len(stale_runs(runs, scan(campaign.runs_folder, runs)))
+
+
+def test_reading_again_changes_the_numbers_and_nothing_else(
+    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    _, path = run(campaign(ranks=2))
+    old = read_record(path / "record.json")
+    assert stale(campaign(ranks=2)) == 0
+    new = patterns(edited({"pattern": r"step 0: (\S+)"}))
+    assert stale(campaign(ranks=2)) == 1
+    assert reread(path, new) is None
+    assert stale(campaign(ranks=2)) == 0 and state(campaign(ranks=2)).status == "done"
+    record = read_record(path / "record.json")
+    assert record["metrics"]["total_rate"]["value"] == 4
+    assert {key: record[key] for key in KEPT} == {key: old[key] for key in KEPT}
+    notes = record["notes"]["extract"]
+    before = old["notes"]["extract"]["extract_digest"]
+    assert (notes["read_before_with"], notes["extract_digest"]) == (before, new.digest)
+    assert notes["reread"].startswith("20") and started(folder) == 2
+    kept = path / "attempt-1"
+    assert json.loads((kept / f"record.{before}.json").read_text()) == old
+    assert (kept / f"samples.{before}.npz").read_bytes() == (path / "samples.npz").read_bytes()
+
+
+def test_patterns_that_match_nothing_lose_nothing(
+    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    _, path = run(campaign())
+    old = read_record(path / "record.json")
+    wrong = patterns(edited({"pattern": "nothing (like) it"}))
+    why = reread(path, wrong)
+    assert why == "metric total_rate: pattern 'nothing (like) it' matches no line of stdout.log"
+    found = state(campaign())
+    assert (found.status, found.cause, found.detail) == ("failed", "BAD_RESULT", why)
+    assert found.settled and stale(campaign()) == 0  # another run would print the same
+    failure = read_failure(path)
+    assert failure is not None and failure["started"] == old["started"]
+    assert not (path / "samples.npz").exists()
+    # And back: the record is what it was.
+    right = patterns(edited({"pattern": r"total: (\S+)"}))
+    assert stale(campaign()) == 1 and reread(path, right) is None
+    assert read_record(path / "record.json")["metrics"] == old["metrics"]
+    assert read_failure(path) is None and started(folder) == 1
+    assert len(list(path.glob("attempt-1/failure.*.json"))) == 1
+
+
+def test_a_failed_run_is_mended_by_its_logs(
+    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    edited({"pattern": "Total (.*)"})
+    code, path = run(campaign())
+    assert code == 1 and not state(campaign()).settled  # as any other failure
+    assert reread(path, patterns(edited({"pattern": "total: (.*)"}))) is None
+    assert state(campaign()).status == "done" and started(folder) == 1
+
+
+def test_a_program_that_failed_is_not_read_again(
+    campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    run(campaign(extra="fail"))
+    edited({"unit": "1"})
+    assert stale(campaign(extra="fail")) == 0
+
+
+def test_a_record_stands_where_its_logs_are_gone(
+    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    _, path = run(campaign())
+    old = read_record(path / "record.json")
+    (path / "attempt-1" / "stdout.log").unlink()
+    new = patterns(edited({"unit": "1"}))
+    assert stale(campaign()) == 1 and reread(path, new) is None and stale(campaign()) == 0
+    record = read_record(path / "record.json")
+    assert record["metrics"] == old["metrics"] and record["samples"] == old["samples"]
+    assert record["notes"]["extract"]["kept_despite"] == new.digest
+    shutil.rmtree(path / "attempt-1")
+    assert reread(path, patterns(edited({"unit": "2"}))) is None and stale(campaign()) == 0
+    # Without logs a failure can only be run again.
+    edited({"pattern": "Total (.*)"})
+    _, path = run(campaign(size=5))
+    shutil.rmtree(path / "attempt-1")
+    edited({"pattern": "total: (.*)"})
+    assert stale(campaign(size=5)) == 1
+    assert reread(path, patterns(edited())) == "attempt-1/attempt.json is gone or not whole"
+    assert stale(campaign(size=5)) == 0 and not state(campaign(size=5)).settled

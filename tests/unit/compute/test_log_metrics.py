@@ -1,0 +1,378 @@
+"""Metrics from logs: what a pattern finds is what the program said, once, and of which rank."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.compute.log_lines import Line, read_lines
+from scalesweep.compute.log_metrics import LogsGone, Metric, Reading, Unreadable, read_metrics
+from scalesweep.config.log_patterns import RESERVED
+from scalesweep.core.npy import Array, write_npz
+from tests.conftest import ROOT
+
+RATE = Metric("rate", r"^rate: (\S+)", "images/s", "higher", "rank")
+TOTAL = Metric("total", r"^total: (\S+)", "images/s", "higher", "total")
+
+
+def metric(base: Metric = RATE, **changes: Any) -> Metric:
+    return Metric(**{**base.__dict__, **changes})
+
+
+def read(
+    tmp_path: Path,
+    text: str | bytes,
+    *metrics: Metric,
+    ranks: int = 1,
+    srun_labels: bool = False,
+    name: str = "stdout.log",
+) -> Reading:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for other in ("stdout.log", "stderr.log"):
+        (tmp_path / other).touch()
+    return read_metrics(metrics or (RATE,), tmp_path, ranks, srun_labels)
+
+
+def value(reading: Reading, name: str = "rate") -> float:
+    number: float = reading.metrics[name]["value"]
+    return number
+
+
+STEPS = "start\nrate: 1\nrate: 2\nnoise\nrate: 6\n"
+
+
+@pytest.mark.parametrize(
+    ("match", "expected", "line"), [("first", 1, 2), ("last", 6, 5), ("mean", 3, 5), ("all", 3, 5)]
+)
+def test_which_match_counts(tmp_path: Path, match: str, expected: float, line: int) -> None:
+    found = read(tmp_path, STEPS, metric(match=match))
+    assert found.metrics == {
+        "rate": {"value": expected, "unit": "images/s", "better": "higher", "scope": "rank"}
+    }
+    assert found.notes["rate"] == {"matches": 3, "ranks": "", "file": "stdout.log", "line": line}
+    assert found.arrays == ({"rate": Array((3,), [1, 2, 6])} if match == "all" else {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12", 12), ("-1.5", -1.5), ("+3", 3), ("1e3", 1000), ("1.5E-03", 0.0015), ("2.5D+01", 25),
+        ("1,234.5", 1234.5), ("1,234,567", 1234567), (".5", 0.5), ("7.", 7), ("  8 ", 8),
+    ],
+)  # fmt: skip
+def test_numbers(tmp_path: Path, text: str, expected: float) -> None:
+    assert value(read(tmp_path, f"x = {text};\n", metric(pattern="x = (.*);"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nan", "not finite"), ("-inf", "not finite"), ("Infinity", "not finite"),
+        ("1e999", "not finite"), ("1.234,5", "not a number"), ("12,34", "not a number"),
+        ("fast", "not a number"), ("", "not a number"), ("1_000", "not a number"),
+        ("0x10", "not a number"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_named(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(Unreadable, match=rf"metric rate: '{text}' in line 2 of .* is {told}"):
+        read(tmp_path, f"x = 1;\nx = {text};\n", metric(pattern="x = (.*);"))
+    # A match that does not count may be anything.
+    first = metric(pattern="x = (.*);", match="first")
+    assert value(read(tmp_path, f"x = 1;\nx = {text};\n", first)) == 1
+
+
+def test_integers_stay_integers(tmp_path: Path) -> None:
+    whole = metric(type="integer")
+    found = value(read(tmp_path, "rate: 1756620.0\n", whole))
+    assert found == 1756620 and isinstance(found, int)
+    with pytest.raises(Unreadable, match=r"'1\.5' in line 1 of stdout\.log is not an integer"):
+        read(tmp_path, "rate: 1.5\n", whole)
+
+
+def test_named_groups_and_the_streams(tmp_path: Path) -> None:
+    named = metric(pattern=r"(\w+): (?P<value>\d+) of (\d+)", source="stderr")
+    assert value(read(tmp_path, "rate: 5 of 9\n", named, name="stderr.log")) == 5
+
+
+OSU = """# OSU MPI Allreduce Latency Test v7.3
+# Size       Avg Latency(us)
+4                       2.61
+8                       2.58
+1048576              1,204.30
+"""
+TABLE = Metric(
+    "latency", r"^(?P<key>\d+)\s+(?P<value>[\d.,]+)\s*$", "us", "lower", "total"
+)  # fmt: skip
+
+
+def test_a_table_gives_a_metric_for_each_key(tmp_path: Path) -> None:
+    found = read(tmp_path, OSU, TABLE, ranks=2)
+    assert {name: m["value"] for name, m in found.metrics.items()} == {
+        "latency_4": 2.61, "latency_8": 2.58, "latency_1048576": 1204.3,
+    }  # fmt: skip
+    assert found.notes["latency_8"]["line"] == 4
+
+
+def test_keys_become_names(tmp_path: Path) -> None:
+    keyed = metric(pattern=r"^(?P<key>[^=]*)=(?P<value>\d+)$")
+    found = read(tmp_path, "a b=1\nc=2\n", keyed)
+    assert list(found.metrics) == ["rate_a_b", "rate_c"]
+    with pytest.raises(Unreadable, match="metric rate_a_b: two metrics or keys have this name"):
+        read(tmp_path, "a b=1\na/b=2\n", keyed)
+    with pytest.raises(Unreadable, match="metric rate: more than 1000 keys"):
+        read(tmp_path, "".join(f"k{i}=1\n" for i in range(1001)), keyed)
+
+
+# Labels of launchers.
+
+HOROVODRUN = (
+    "[0]<stdout>:rate: 10\n[1]<stdout>:rate: 20\n[0]<stdout>:total: 30\n[1]<stdout>:total: 30\n"
+)
+LABELLED = {
+    "horovodrun": HOROVODRUN,
+    "horovodrun with times": HOROVODRUN.replace("[", "Thu Jan  1 00:00:00 1970["),
+    "mpirun": HOROVODRUN.replace("[", "[1,"),
+    "mpirun 5": HOROVODRUN.replace("[", "[prterun-node-12345@1,").replace(">:", ">: "),
+    "srun": "0: rate: 10\n1: rate: 20\n0: total: 30\n1: total: 30\n",
+    "srun of many": "  0: rate: 10\n  1: rate: 20\n  0: total: 30\n  1: total: 30\n",
+}
+
+
+@pytest.mark.parametrize("launcher", LABELLED)
+def test_labels_tell_ranks_apart(tmp_path: Path, launcher: str) -> None:
+    srun = launcher.startswith("srun")
+    found = read(tmp_path, LABELLED[launcher], RATE, TOTAL, ranks=2, srun_labels=srun)
+    assert value(found) == 15 and value(found, "total") == 30  # never a sum
+    assert found.arrays == {"rate": Array((2,), [10, 20])}
+    assert found.notes["rate"] == {"matches": 2, "ranks": "0-1", "file": "stdout.log", "line": 1}
+    assert found.notes["total"]["taken_from_rank"] == 0 and not found.warnings
+
+
+def test_a_table_is_not_taken_for_labels(tmp_path: Path) -> None:
+    table = metric(pattern=r"^(?P<key>\d+): (?P<value>\d+)$")
+    assert len(read(tmp_path, "1: 5\n2: 6\n", table, ranks=8).metrics) == 2
+
+
+def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
+    text = "".join(f"[{rank}]<stdout>:rate: {10 * rank + i}\n" for i in range(3) for rank in (0, 1))
+    found = read(tmp_path, text, metric(match="all"), ranks=2)
+    assert found.arrays["rate"] == Array((3, 2), [0, 10, 1, 11, 2, 12])
+    assert value(found) == 6
+    total = metric(match="all", scope="total")
+    assert read(tmp_path, text, total, ranks=2).arrays["rate"] == Array((3,), [0, 1, 2])
+    less = text.removesuffix("[1]<stdout>:rate: 12\n")
+    found = read(tmp_path, less, metric(match="all"), ranks=2)
+    assert found.arrays["rate"].shape == (2, 2) and "unlike numbers" in found.notes["rate"]["note"]
+
+
+@pytest.mark.parametrize(("second", "warned"), [("30.2", False), ("31", True)])
+def test_ranks_that_disagree_on_a_total(tmp_path: Path, second: str, warned: bool) -> None:
+    text = f"[3]<stdout>:total: {second}\n[2]<stdout>:total: 30\n"
+    found = read(tmp_path, text, TOTAL, ranks=4)
+    assert value(found, "total") == 30 and found.notes["total"]["taken_from_rank"] == 2
+    told = ["total: 2 ranks do not agree on it: 30 to 31, taken 30"]
+    assert found.warnings == (told if warned else [])
+
+
+def test_a_rank_that_says_nothing(tmp_path: Path) -> None:
+    text = "[0]<stdout>:rate: 10\n"
+    assert not read(tmp_path, text, ranks=2).warnings
+    every = metric(printed_by="every_rank")
+    assert read(tmp_path, text, every, ranks=2).warnings == ["rate: 1 of 2 ranks printed it"]
+
+
+def test_only_rank_0_counts_where_only_it_prints(tmp_path: Path) -> None:
+    found = read(tmp_path, HOROVODRUN, metric(printed_by="rank_0"), ranks=2)
+    assert value(found) == 10 and found.arrays == {}
+
+
+# What mpirun --tag-output of Open MPI 4.1 writes when ranks print half lines (as it was printed).
+INTERLEAVED = (
+    b"[1,0]<stdout>:rate: 1\r\n"
+    b"[1,0]<stdout>:rat[1,1]<stdout>:rate: 7\r\n"
+    b"[1,1]<stdout>:rat[1,0]<stdout>:e: 2\n"
+    b"[1,0]<stdout>:p1\rp2\rrate: 3\n"
+    b"[1,1]<stdout>:e: 9\n"
+)
+
+
+def test_half_lines_are_put_together(tmp_path: Path) -> None:
+    found = read(tmp_path, INTERLEAVED, metric(match="all"), ranks=2)
+    assert found.notes["rate"]["matches"] == 5
+    assert found.arrays["rate"] == Array((2, 2), [1, 7, 2, 9])
+    assert value(found) == ((1 + 2 + 3) / 3 + 8) / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("[0]<stdout>:a[1]<stdout>:b\n\n", [("b", 1, 1), ("a", 2, 0)]),
+        ("[1]<stdout>:end[0]<stdout>:half\n", [("half", 1, 0), ("end", 1, 1)]),
+        ("[0]<stdout>:a[1]<stdout>:b[2]<stdout>:c\n\n\n", [("c", 1, 2), ("a", 2, 0), ("b", 3, 1)]),
+        ("ab[1]<stdout>:c\nd\n", [("ab", 1, None), ("c", 1, 1), ("d", 2, None)]),
+        ("[0]<stdout>:a\r[0]<stdout>:\n", [("a", 1, 0), ("", 1, 0)]),
+    ],
+)
+def test_lines_and_their_ranks(tmp_path: Path, text: str, lines: list[Line]) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(text.encode())
+    assert list(read_lines(path)) == lines
+
+
+# No labels: nobody knows which rank printed what.
+
+
+def test_duplicates_are_recognised_and_never_added(tmp_path: Path) -> None:
+    text = "rate: 10\nrate: 20\ntotal: 30\ntotal: 30\n"
+    found = read(tmp_path, text, RATE, TOTAL, ranks=2)
+    assert value(found) == 20 and value(found, "total") == 30
+    assert found.notes["total"]["duplicates"] == (
+        "as many as if every rank had printed it; 2 matches are 1 of each of 2 ranks"
+    )
+    assert "duplicates" not in read(tmp_path, "total: 30\n", TOTAL, ranks=2).notes["total"]
+    assert "duplicates" not in read(tmp_path, text, TOTAL).notes["total"]
+
+
+def test_what_every_rank_prints(tmp_path: Path) -> None:
+    rate, total = (metric(m, printed_by="every_rank") for m in (RATE, TOTAL))
+    text = "rate: 1\nrate: 2\nrate: 10\nrate: 20\ntotal: 30\ntotal: 33\n"
+    found = read(tmp_path, text, rate, total, ranks=2)
+    assert value(found) == 15 and value(found, "total") == 33
+    assert found.notes["rate"]["duplicates"] == "4 matches are 2 of each of 2 ranks"
+    assert found.warnings == ["total: 2 ranks do not agree on it: 30 to 33, taken 33"]
+    first = metric(rate, match="first")
+    assert value(read(tmp_path, text, first, ranks=2)) == 1.5
+    every = metric(rate, match="all")
+    assert read(tmp_path, text, every, ranks=2).arrays["rate"] == Array((2, 2), [1, 2, 10, 20])
+    odd = read(tmp_path, text + "rate: 40\n", rate, ranks=2)
+    assert value(odd) == 30
+    assert odd.warnings == ["rate: 5 matches cannot be of 2 ranks in equal parts"]
+
+
+def test_a_file_for_each_rank(tmp_path: Path) -> None:
+    source = metric(source="logs/rank*.txt")
+    for rank in range(12):
+        path = tmp_path / "logs" / f"rank{rank}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"rate: {rank}\n")
+    found = read(tmp_path, "", source, ranks=12)
+    assert found.arrays["rate"].values == list(range(12))
+    assert found.notes["rate"]["file"] == "logs/rank0.txt"
+    assert found.notes["rate"]["ranks"] == "0-11"
+    # Of another number of files nobody knows the ranks: they are read one after the other.
+    assert value(read(tmp_path, "", source, ranks=5)) == 11
+
+
+# Nothing found.
+
+
+def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable) as error:
+        read(tmp_path, STEPS, TOTAL)
+    told = r"metric total: pattern '^total: (\S+)' matches no line of stdout.log"
+    assert str(error.value) == told
+    with pytest.raises(Unreadable, match=r"metric rate: no file 'out\*\.json' in "):
+        read(tmp_path, STEPS, metric(source="out*.json"))
+    (tmp_path / "out1.json").write_text("{}")
+    with pytest.raises(Unreadable, match=r"matches no line of out\*\.json"):
+        read(tmp_path, STEPS, metric(source="out*.json"))
+
+
+def test_what_is_optional_may_be_missing(tmp_path: Path) -> None:
+    found = read(tmp_path, STEPS, RATE, metric(TOTAL, optional=True))
+    assert list(found.metrics) == list(found.notes) == ["rate"]
+    with pytest.raises(Unreadable, match="no pattern matches anything"):
+        read(tmp_path, "", metric(optional=True))
+
+
+def test_logs_that_are_gone_are_not_an_empty_log(tmp_path: Path) -> None:
+    with pytest.raises(LogsGone, match=r"stdout\.log is gone"):
+        read_metrics([RATE], tmp_path, 1)
+
+
+# Whatever a log looks like.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"rate: 1\r\nrate: 5\r\n",
+        b"rate: 5",
+        "größer\nrate: 5\n".encode("latin1"),
+        b"\x80\x81\nrate: 5\n",
+        "\ufeffrate: 5\n".encode(),
+        "x\nrate: 5\n".encode("utf-16"),
+        b"\x1b[32mrate:\x1b[0m 5\x1b[K\n",
+        b"\x1b]0;title\x07rate: 5\n",
+        b"  0%|    | 0/9\r 50%|##  | 4/9\rrate: 5\r100%|####| 9/9\r\n",
+        b"1/9 [..]\b\b\b\b\b\b\b\b\b\rrate: 5\n",
+        b"null\x00byte\nrate: 5\n",
+    ],
+)
+def test_odd_logs_do_not_hide_a_match(tmp_path: Path, content: bytes) -> None:
+    assert value(read(tmp_path, content)) == 5
+
+
+def test_characters_are_not_cut_at_the_end_of_a_chunk(tmp_path: Path) -> None:
+    text = "x" * ((1 << 20) - 1) + "\nrate: 5\u20ac\n" + "ä" * (1 << 20) + "\nrate: 7\u20ac\r\n"
+    found = read(tmp_path, text, metric(pattern=r"^rate: (\d)€$", match="all"))
+    assert found.arrays["rate"].values == [5, 7]
+    assert found.notes["rate"]["line"] == 4
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from scalesweep.compute.log_metrics import Metric, read_metrics
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = read_metrics([Metric("rate", r"^rate: (.*)", "1", "higher", "rank")], Path(sys.argv[1]), 1)
+print(found.metrics["rate"]["value"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_long_logs_are_streamed(tmp_path: Path) -> None:
+    line = b"nothing of interest, but long enough to be a line of a log\n"
+    with (tmp_path / "stdout.log").open("wb") as file:
+        for _ in range(80):
+            file.write(line * (1_000_000 // len(line)))
+        file.write(b"rate: 5\n")
+    (tmp_path / "stderr.log").touch()
+    command = [sys.executable, "-S", "-c", MEMORY, str(tmp_path)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    number, kilobytes = said.split()
+    assert float(number) == 5 and int(kilobytes) < 30_000
+
+
+def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    content = (
+        b"rate: 4\r" + b"." * 5_000_000 + b"\r" + b"50%\r" * 2_000_000 + b"rate: 5\r" + b"-" * 3
+    )
+    assert value(read(tmp_path, content)) == 5
+    assert max(len(line.text) for line in read_lines(tmp_path / "stdout.log")) < 3 << 20
+
+
+def test_arrays_are_what_numpy_reads(tmp_path: Path) -> None:
+    path = tmp_path / "samples.npz"
+    write_npz(
+        path, {"a": Array((2, 3), range(6)), "b": Array((0,), []), "long" * 20: Array((1,), [0.1])}
+    )
+    with np.load(path, allow_pickle=False) as found:
+        assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and found["a"].dtype == np.float64
+        assert found["b"].shape == (0,) and found["long" * 20][0] == 0.1
+    before = path.read_bytes()
+    write_npz(
+        path, {"a": Array((2, 3), range(6)), "b": Array((0,), []), "long" * 20: Array((1,), [0.1])}
+    )
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match="6 values do not make"):
+        write_npz(path, {"a": Array((4,), range(6))})
+
+
+def test_names_with_a_meaning_of_their_own_are_known() -> None:
+    assert set(QUANTITIES) <= RESERVED

@@ -1,0 +1,267 @@
+"""The launcher and its sampler: a real program beside a made sysfs tree."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import write_order
+from scalesweep.compute.launcher import launch
+from scalesweep.compute.power.domains import SOURCES
+from scalesweep.config.log_patterns import Extract, load_extract
+from scalesweep.config.site import PowerSampling, load_site
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_record
+from scalesweep.planning.reextract import reread
+from tests.conftest import ROOT
+from tests.fakes.sysfs import Rising, deny, write, zone
+
+RUN_ID = "toy-r1-0123456789ab"
+# A program of our own with two phases of known times.
+PROGRAM = """
+import json, sys, time
+from pathlib import Path
+out = Path(json.loads(Path(sys.argv[1]).read_text())["out"])
+spans = []
+for name, seconds in (("training", 0.9), ("evaluation", 0.6)):
+    begin = time.time()
+    time.sleep(seconds)
+    spans.append([name, begin, time.time()])
+native = dict.fromkeys(("phases", "metrics", "notes"), {}) | {
+    "phase_spans": spans, "work": {"samples": 100, "phases": ["training"]},
+    "resources": {"hosts": ["here"], "slurm_nodes": [None]},
+    "environment": {"ranks": [], "versions": {}, "variables": {}},
+}
+(out / "native.json").write_text(json.dumps(native))
+"""
+
+
+def spec(tmp_path: Path, script: str = PROGRAM, **changes: Any) -> dict[str, Any]:
+    power = {"interval_s": 0.1, "sources": ["rapl", "hwmon"], "nodes": 1}
+    power["sysfs"] = str(tmp_path / "sys")
+    return {
+        "run_id": RUN_ID, "profile": "none", "benchmark": "toy", "version": 1,
+        "params": {"ranks": 1, "ranks_per_node": 1}, "repeat": 0, "site": "toy",
+        "folder": str(tmp_path / RUN_ID), "data": None, "node_local": "/tmp",
+        "argv": [sys.executable, "-c", script, "{run_file}"], "env": {}, "prologue": [],
+        "time_limit_s": 60.0, "asked": None, "power": power | changes.pop("power", {}), **changes,
+    }  # fmt: skip
+
+
+def record_of(tmp_path: Path) -> dict[str, Any]:
+    path = tmp_path / RUN_ID / "record.json"
+    record = read_record(path)
+    check_schema(record, "record", path)
+    return record
+
+
+def power_rows(tmp_path: Path) -> list[dict[str, str]]:
+    with (tmp_path / RUN_ID / "power.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def samplers(folder: Path) -> list[str]:
+    """Processes with a sampler's command line for this folder."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"sampler.py.*{folder}"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.split()
+
+
+def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> None:
+    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    core = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "core")
+    with Rising({package: 150.0, core: 100.0}) as rising:
+        before = time.monotonic()
+        assert launch(spec(tmp_path), ROOT) == 0
+        after = time.monotonic()
+    record = record_of(tmp_path)
+    energy = record["energy"]
+    assert energy["missing"] is None and energy["sources"] == ["rapl"] and len(energy["hosts"]) == 1
+    assert energy["seconds"] == pytest.approx(record["wall_s"], abs=0.1)
+    # The thread that counts may be late on a busy machine, so its own counts are the measure.
+    ((host, domains),) = energy["domains"].items()
+    assert domains["rapl:package-0"]["counted"] and not domains["rapl:package-0/core"]["counted"]
+    assert energy["joules"] == domains["rapl:package-0"]["joules"]
+    assert energy["joules"] < rising.between(package, before, after) + rising.doubt(package)
+    begin, end = (datetime.fromisoformat(record[key]).timestamp() for key in ("started", "ended"))
+    offset = time.time() - time.monotonic()
+    wanted = rising.between(package, begin - offset, end - offset)
+    assert energy["joules"] == pytest.approx(wanted, abs=rising.doubt(package))
+    assert energy["mean_watts"] == pytest.approx(energy["joules"] / energy["seconds"])
+    assert energy["peak_watts"] >= energy["mean_watts"] * 0.99
+    assert energy["sampler_cpu_s"] > 0 and energy["samples"] > 10
+    for name, start, stop in record["phase_spans"]:
+        wanted = rising.between(package, start - offset, stop - offset)
+        assert energy["phases"][name] == pytest.approx(wanted, abs=rising.doubt(package))
+    values = {name: metric["value"] for name, metric in record["metrics"].items()}
+    assert values == {
+        "energy": energy["joules"],
+        "energy_per_sample": pytest.approx(energy["phases"]["training"] / 100),
+        "energy_delay_product": pytest.approx(energy["joules"] * record["wall_s"]),
+        "mean_power": energy["mean_watts"],
+        "peak_power": energy["peak_watts"],
+    }
+    rows = power_rows(tmp_path)
+    assert {row["domain"] for row in rows} == {"rapl:package-0", "rapl:package-0/core"}
+    assert {row["host"] for row in rows} == {host}
+    stamps = [datetime.fromisoformat(row["time"]).timestamp() for row in rows]
+    assert stamps[0] <= begin + 0.01 and stamps[-1] >= end - 0.01 and stamps == sorted(stamps)
+    # What is read from power.csv is the energy again, up to the edges of the program.
+    mine = [row for row in rows if row["domain"] == "rapl:package-0"]
+    times = [datetime.fromisoformat(row["time"]).timestamp() for row in mine]
+    again = sum(
+        float(row["watts"]) * (times[i] - times[i - 1])
+        for i, row in enumerate(mine)
+        if row["watts"]
+    )
+    wanted = rising.between(package, times[0] - offset, times[-1] - offset)
+    assert again == pytest.approx(wanted, abs=rising.doubt(package)) and mine[0]["watts"] == ""
+    assert not samplers(tmp_path)
+
+
+def test_without_a_counter_the_record_says_so(tmp_path: Path) -> None:
+    old = write(tmp_path / RUN_ID / "power.csv", "time,host,domain,watts")
+    assert launch(spec(tmp_path, power={"sources": ["rapl"]}), ROOT) == 0
+    record = record_of(tmp_path)
+    assert record["energy"]["joules"] is None and record["metrics"] == {}
+    assert record["energy"]["missing"].startswith("no RAPL counter on host ")
+    assert not old.exists() and not list((tmp_path / RUN_ID / "attempt-1").glob("power*"))
+
+
+def test_what_is_denied_is_the_reason(tmp_path: Path) -> None:
+    denied = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    deny(denied)
+    assert launch(spec(tmp_path), ROOT) == 0
+    missing = record_of(tmp_path)["energy"]["missing"]
+    assert f"{denied}: {os.strerror(40)}" in missing
+
+
+def test_switched_off(tmp_path: Path) -> None:
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    assert launch(spec(tmp_path) | {"power": None}, ROOT) == 0
+    energy = record_of(tmp_path)["energy"]
+    assert energy["missing"] == "switched off (power: off)" and energy["interval_s"] is None
+
+
+def test_a_counter_that_vanishes_takes_the_total_with_it(tmp_path: Path) -> None:
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    lost = zone(tmp_path / "sys", "intel-rapl:1", "package-1")
+    script = PROGRAM.replace("spans = []", f"import os; os.unlink({str(lost)!r}); spans = []")
+    assert launch(spec(tmp_path, script), ROOT) == 0
+    record = record_of(tmp_path)
+    assert record["energy"]["joules"] is None and record["metrics"] == {}
+    assert "rapl:package-1" in record["energy"]["missing"]
+    assert "No such file" in record["energy"]["missing"]
+    assert power_rows(tmp_path)
+
+
+def test_a_run_on_several_nodes_needs_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    assert launch(spec(tmp_path, power={"nodes": 2}), ROOT) == 0
+    assert "the run takes 2 nodes" in record_of(tmp_path)["energy"]["missing"]
+
+
+def test_a_sampler_that_cannot_be_started_fails_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    (tmp_path / "bin").mkdir()
+    srun = tmp_path / "bin" / "srun"
+    srun.write_text("#!/bin/sh\necho srun: unrecognized option >&2\nexit 1\n")
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    assert launch(spec(tmp_path, power={"nodes": 2}), ROOT) == 0
+    missing = record_of(tmp_path)["energy"]["missing"]
+    assert missing == "the sampler failed: srun: unrecognized option"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_launcher_that_is_stopped_leaves_no_sampler(tmp_path: Path, number: int) -> None:
+    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    order = tmp_path / "order.json"
+    program = f"import time; open({str(tmp_path / 'on')!r}, 'w'); time.sleep(600)"
+    write_order(order, spec(tmp_path, program))
+    script = ROOT / "workflow" / "scripts" / "launch.py"
+    launcher = subprocess.Popen([sys.executable, script, "--order", order])
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "on").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert len(samplers(tmp_path)) == 1
+    launcher.send_signal(number)
+    assert launcher.wait(30) != 0
+    while samplers(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not samplers(tmp_path)
+
+
+FOREIGN = "import time; time.sleep(0.5); print('rate 12 images/s')"
+
+
+def patterns(pattern: str) -> Extract:
+    metric = {"metric": "rate", "pattern": pattern, "unit": "images/s", "better": "higher"}
+    found = load_extract({"extract": [metric | {"scope": "total"}]}, Path("benchmark.yaml"))
+    assert found is not None
+    return found
+
+
+def order_of(extract: Extract) -> dict[str, Any]:
+    metrics = [asdict(metric) for metric in extract.metrics]
+    return {"metrics": metrics, "digest": extract.digest, "srun_labels": False, "work": {}}
+
+
+@pytest.mark.parametrize("first", [r"rate (\d)", r"speed (\d+)"])
+def test_a_foreign_program_keeps_its_energy_when_its_logs_are_read_again(
+    tmp_path: Path, first: str
+) -> None:
+    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
+    works = first.startswith("rate")
+    with Rising({package: 50.0}):
+        order = spec(tmp_path, FOREIGN, extract=order_of(patterns(first)))
+        assert launch(order, ROOT) == (0 if works else 1)
+    folder = tmp_path / RUN_ID
+    # Of a failure the table stays with the attempt.
+    assert (folder / "power.csv").exists() == works
+    assert reread(folder, patterns(r"rate (\d+)")) is None
+    record = record_of(tmp_path)
+    assert record["metrics"]["rate"]["value"] == 12
+    energy = record["energy"]
+    assert energy["joules"] > 0 and energy["phases"] == {}
+    assert record["metrics"]["energy"]["value"] == energy["joules"]
+    assert "energy_per_sample" not in record["metrics"] and power_rows(tmp_path)
+
+
+def test_the_site_decides(toy: Path) -> None:
+    site = toy / "sites" / "toy.yaml"
+    plain = site.read_text()
+    assert load_site("toy").power == PowerSampling(1.0, SOURCES, "/sys")
+    site.write_text(f"{plain}power: off\n")
+    assert load_site("toy").power is None
+    site.write_text(f"{plain}power: {{interval_s: 0.5, sources: [rapl], sysfs: /made}}\n")
+    assert load_site("toy").power == PowerSampling(0.5, ("rapl",), "/made")
+    for wrong, said in (
+        ("on", "power: 'on' is not allowed: off, or a map"),
+        ("{interval_s: 0}", "power.interval_s"),
+        ("{sources: [sun]}", "'sun' is not one of rapl, nvml"),
+        ("{sources: []}", "power.sources"),
+        ("{rate: 1}", "unknown key 'rate'; allowed: interval_s, sources, sysfs"),
+        ("{sysfs: sys}", "an absolute path"),
+    ):
+        site.write_text(f"{plain}power: {wrong}\n")
+        with pytest.raises(UserError, match=re.escape(said)):
+            load_site("toy")

@@ -1,0 +1,99 @@
+"""Run ids: the same measurement has one id, two measurements never share one."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalesweep.config.benchmark import BENCHMARKS, Benchmark, Parameter, load_benchmark
+from tests.conftest import ROOT
+
+TOY = load_benchmark("toy", folder=ROOT / "tests" / "toy")
+
+points = st.fixed_dictionaries(
+    {},
+    optional={
+        "ranks": st.integers(1, 1024),
+        "size": st.integers(1, 1000),
+        "rate": st.one_of(st.integers(0, 5), st.floats(0, 1e6)),
+        "threads": st.none() | st.integers(1, 64),
+        "behaviour": st.sampled_from(["good", "exit3", "nan"]),
+    },
+)
+
+
+def resolved(benchmark: Benchmark, given_point: dict[str, Any]) -> dict[str, Any]:
+    normal = {k: benchmark.parameters[k].normalise(v, "test") for k, v in given_point.items()}
+    return {**benchmark.defaults, **normal}
+
+
+@given(points, st.integers(0, 9), st.randoms(use_true_random=False))
+def test_the_order_of_keys_changes_no_id(
+    point: dict[str, Any], repeat: int, shuffle: random.Random
+) -> None:
+    items = list(resolved(TOY, point).items())
+    shuffle.shuffle(items)
+    assert TOY.run_id(dict(items), repeat) == TOY.run_id(resolved(TOY, point), repeat)
+
+
+@given(points, st.integers(0, 9))
+def test_a_new_parameter_at_its_default_changes_no_id(point: dict[str, Any], repeat: int) -> None:
+    new = Parameter("new", ("integer",), 3, "added later")
+    larger = replace(
+        TOY, parameters={**TOY.parameters, "new": new}, defaults={**TOY.defaults, "new": 3}
+    )
+    before = TOY.run_id(resolved(TOY, point), repeat)
+    assert larger.run_id(resolved(larger, point), repeat) == before
+    assert larger.run_id(resolved(larger, {**point, "new": 4}), repeat) != before
+
+
+@settings(max_examples=500)
+@given(points, points, st.integers(0, 3), st.integers(0, 3))
+def test_distinct_runs_have_distinct_ids(
+    one: dict[str, Any], other: dict[str, Any], repeat: int, another: int
+) -> None:
+    left, right = resolved(TOY, one), resolved(TOY, other)
+    same = left == right and repeat == another
+    assert (TOY.run_id(left, repeat) == TOY.run_id(right, another)) == same
+
+
+@given(points)
+def test_integers_and_floats_of_one_value_are_one_point(point: dict[str, Any]) -> None:
+    as_floats = {
+        k: float(v) if isinstance(v, int) and not isinstance(v, bool) else v
+        for k, v in point.items()
+    }
+    assert TOY.run_id(resolved(TOY, point), 0) == TOY.run_id(resolved(TOY, as_floats), 0)
+
+
+def test_the_version_is_part_of_the_id() -> None:
+    point = resolved(TOY, {})
+    assert replace(TOY, version=2).run_id(point, 0) != TOY.run_id(point, 0)
+
+
+def test_ids_name_benchmark_and_ranks() -> None:
+    run_id = TOY.run_id(resolved(TOY, {"ranks": 64}), 0)
+    assert run_id.startswith("toy-r64-") and len(run_id.rsplit("-", 1)[1]) == 12
+
+
+# A changed default changes what a benchmark measures: whoever changes one raises the version in
+# benchmark.yaml and adds a line here. Lines are never edited.
+FINGERPRINTS: dict[tuple[str, int], str] = {
+    ("data_loading", 1): "b4192e5066d17d62",
+    ("tf_cnn_benchmarks", 1): "c0e7c99c865a9d0d",
+    ("keras_multi_gpu", 1): "504b9a3435706f6c",
+    ("cnn_training", 1): "126721cc82de056b",
+    ("cosmoflow_training", 1): "ef0e8ca07546f079",
+    ("nt3", 1): "73018de6b9e0c683",
+}
+
+
+def test_defaults_change_only_with_the_version() -> None:
+    for file in sorted(BENCHMARKS.glob("*/benchmark.yaml")):
+        benchmark = load_benchmark(file.parent.name)
+        key = (benchmark.name, benchmark.version)
+        assert FINGERPRINTS.get(key) == benchmark.fingerprint(), (
+            f"defaults of {key} differ from the committed fingerprint: raise 'version'"
+        )

@@ -1,0 +1,127 @@
+"""benchmark.yaml of foreign programs: mistakes, digest, the examples of the documentation."""
+
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.log_patterns import load_extract
+from scalesweep.config.site import load_site
+from scalesweep.core.errors import UserError
+from tests.conftest import ROOT
+from tests.fakes.foreign import SITE, patterns
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        ({"pattern": "total: (["}, "result.extract[0].pattern: 'total: ([' of total_rate is no "),
+        ({"pattern": r"total: \S+"}, "has no group for the number; put it in (?P<value>...)"),
+        ({"pattern": "(a) (b)"}, "'(a) (b)' of total_rate has 2 groups for the number"),
+        ({"pattern": "(?P<key>a)"}, "has no group for the number"),
+        ({"pattern": None}, "result.extract.0: 'pattern' is a required property"),
+        ({"better": "faster"}, "result.extract.0.better: 'faster' is not one of higher, lower"),
+        ({"scope": "node"}, "result.extract.0.scope: 'node' is not one of rank, total"),
+        ({"match": "sum"}, "result.extract.0.match: 'sum' is not one of first, last, mean, all"),
+        ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
+        ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
+        ({"metric": "total_throughput"}, "'total_throughput' has a meaning of scalesweep's own"),
+        ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
+        ({"from": "../x"}, "without '..'"),
+        ({"from": "stdout.log"}, "'stdout.log' of total_rate: is called stdout"),
+        ({"units": "s"}, "unknown key 'units'; allowed: better, from, match, metric, optional"),
+    ],
+)
+def test_mistakes_in_a_metric_are_one_line(
+    edited: Callable[..., Benchmark], metric: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        edited(metric)
+    assert "foreign/benchmark.yaml: result.extract" in str(error.value)
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"main_metric": "speed"}, "main_metric: 'speed' is none of total_rate, rate, peak"),
+        ({"result": "foreign"}, "result: 'foreign' is not allowed: native, or {extract: "),
+        ({"result": {"extract": []}}, "result.extract: [] should be non-empty"),
+        ({"result": {"patterns": []}}, "result: unknown key 'patterns'; allowed: extract"),
+        ({"command": ["x", 3]}, "command.1: 3 is not a word, or {when: expression, words: "),
+        ({"command": [{"when": "fast"}]}, "command.0: 'words' is a required property"),
+        (
+            {"command": [{"when": "quick", "words": ["x"]}]},
+            "command[0].when: 'quick' names 'quick'",
+        ),
+        (
+            {"command": ["{sise}"]},
+            "command[0]: '{sise}': 'sise' is no parameter; allowed: python, ",
+        ),
+        (
+            {"command": ["--extra={extra}"]},
+            "extra may be null; write {when: extra is not null, words: ['--extra={extra}']}",
+        ),
+    ],
+)
+def test_mistakes_elsewhere_are_one_line(
+    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        edited(**changes)
+    assert "foreign/benchmark.yaml: " in str(error.value) and told in str(error.value)
+
+
+def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
+    assert edited().main_metric == "total_rate"
+    assert edited(main_metric="peak").main_metric == "peak"
+    keyed = {"pattern": r"(?P<key>\d+) (?P<value>\S+)"}
+    assert edited(keyed, main_metric="total_rate_8").main_metric == "total_rate_8"
+    with pytest.raises(UserError, match="'total_rate' is none of total_rate_<key>, rate, peak"):
+        edited(main_metric="total_rate")
+
+
+def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None:
+    def digest() -> str:
+        extract = edited().extract
+        assert extract is not None
+        return extract.digest
+
+    before = digest()
+    edited({"match": "last", "from": "stdout", "optional": False}, summary="Another one.")
+    assert digest() == before
+    edited({"unit": "1"})
+    assert digest() != before
+
+
+def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
+    text = (ROOT / "docs" / "foreign.md").read_text()
+    blocks = [textwrap.dedent(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    names = []
+    for block in blocks:
+        content = yaml.safe_load(block)
+        if "name" in content:
+            path = foreign / "benchmarks" / content["name"]
+            path.mkdir()
+            (path / "benchmark.yaml").write_text(block)
+            names.append(load_benchmark(content["name"]).name)
+        else:
+            site = yaml.safe_dump({**SITE, **content})
+            (foreign / "sites" / "toy.yaml").write_text(site)
+            assert load_site("toy").programs["osu_allreduce"].startswith("/opt")
+    assert names == ["my_training", "osu_allreduce"]
+
+
+def test_the_metrics_of_tf_cnn_benchmarks() -> None:
+    path = ROOT / "workflow" / "benchmarks" / "tf_cnn_benchmarks"
+    benchmark = load_benchmark("tf_cnn_benchmarks", folder=path)
+    assert [metric.metric for metric in patterns(benchmark).metrics] == [
+        "total_images_per_second", "images_per_second", "images_per_second_uncertainty",
+        "images_per_second_jitter", "final_loss", "model_parameters",
+    ]  # fmt: skip
+    assert load_extract("native", Path("x")) is None

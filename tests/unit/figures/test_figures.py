@@ -1,0 +1,277 @@
+"""Figures: the right kinds for what varies, holes that stay holes, files that do not change."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from scalesweep.analysis.factors import fold_axes
+from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.figures import draw, write_figures
+from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
+from scalesweep.figures.scaling import MAX_SERIES_FIGURES
+from scalesweep.figures.style import Drawing, log_axis, look
+from scalesweep.figures.svg import tidy_svg
+from tests.conftest import ROOT
+from tests.fakes.results import Fake, demo, make_results
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentResults]:
+    root = make_results(tmp_path_factory.mktemp("figures"))
+    return studies_of(root)
+
+
+def studies_of(root: Path) -> dict[str, ExperimentResults]:
+    plan = read_plan(root / "plan.json")
+    return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
+
+
+def one(root: Path, fake: Fake) -> ExperimentResults:
+    return studies_of(make_results(root, [fake]))[fake.name]
+
+
+def named(drawings: list[Drawing], name: str) -> Drawing:
+    return next(drawing for drawing in drawings if drawing.name == name)
+
+
+def texts(figure: Figure | Axes) -> list[str]:
+    from matplotlib.text import Text
+
+    return [t.get_text() for t in figure.findobj(Text) if isinstance(t, Text) and t.get_text()]
+
+
+def lines(ax: Axes) -> list[tuple[Any, Any]]:
+    return [(line.get_xdata(), line.get_ydata()) for line in ax.get_lines()]
+
+
+def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
+    names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
+    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later"]
+    assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
+    assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
+    assert len(names["batch_sizes"]) == 2 + 3 * 2
+    assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
+    assert names["not_started"] == []
+
+
+def test_scaling_panels_axes_and_ideal(studies: dict[str, ExperimentResults]) -> None:
+    drawing = named(draw(studies["io_weak_scaling"]), "scaling-init")
+    upper, lower = drawing.figure.axes[:2]
+    assert upper.get_yscale() == "log" and lower.get_xscale() == "log"
+    ticks = [lower.xaxis.get_major_formatter()(t, 0) for t in lower.get_xticks()]
+    assert sorted(map(int, ticks)) == [2**i for i in range(11)]
+    rows = {row["ranks"]: row for row in studies["io_weak_scaling"].scaling}
+    drawn = [y for x, y in lines(upper) if len(y) == 10 and y[-1] > 5000]
+    assert drawn, "the ideal total line is there"
+    assert drawn[0][-1] == pytest.approx(1024 * rows[1]["total_throughput_mean_init"])
+    horizontals = {y[0] for x, y in lines(lower) if len(y) == 2}
+    assert {0.8, 1.0} <= horizontals
+
+
+def test_hole_breaks_the_line_and_is_named(studies: dict[str, ExperimentResults]) -> None:
+    figure = named(draw(studies["io_weak_scaling"]), "scaling-later").figure
+    upper = figure.axes[0]
+    x, y = next((x, y) for x, y in lines(upper) if len(x) == 11)
+    assert list(x)[9] == 512 and math.isnan(y[9])
+    assert "NODE_FAIL" in texts(figure)
+
+
+def test_titles_and_captions_say_source_repeats_and_band(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    for study in studies.values():
+        for drawing in draw(study):
+            assert "(simulated)" in drawing.title
+            assert any("(simulated)" in text for text in texts(drawing.figure))
+            assert "Source: simulated." in drawing.caption
+            assert re.search(r"repeats? per point", drawing.caption)
+            assert drawing.alt
+    caption = named(draw(studies["io_weak_scaling"]), "scaling-init").caption
+    assert "95 % interval over repeats" in caption and "epoch 0" in caption
+    single = draw(studies["parallel_reads"])[0].caption
+    assert "± std over epochs and ranks" in single and "1 repeat per point" in single
+
+
+def test_measured_is_not_marked(tmp_path: Path) -> None:
+    study = one(tmp_path, Fake("e", {"ranks": [1, 2]}, "weak", source="measured"))
+    drawing = draw(study)[0]
+    assert drawing.title == "e: weak scaling, first epoch"
+    assert "Source: measured." in drawing.caption
+
+
+def test_heat_map_labels_real_cells_and_marks_holes(studies: dict[str, ExperimentResults]) -> None:
+    study = studies["thread_pools"]
+    figure = named(draw(study), "heatmap").figure
+    for ax, phase in zip(figure.axes[:2], ("init", "later"), strict=True):
+        mesh = ax.collections[0]
+        values = np.asarray(mesh.get_array(), float).reshape(5, 6)
+        assert np.isnan(values).sum() == 3  # failed, pending, excluded
+        assert np.nanmin(values) > 0
+        assert values[2, 0] == pytest.approx(
+            next(
+                row[f"total_throughput_mean_{phase}"]
+                for row in study.points
+                if (row["inter_threads"], row["intra_threads"]) == (2, 0)
+            )
+        )
+        told = [text.get_text() for text in ax.texts]
+        assert len(told) == 30
+        assert {"pending", "excluded", "out\nof\nmemory"} <= set(told)
+        assert "0" not in told
+        hatched = [patch for patch in ax.patches if patch.get_hatch()]
+        assert len(hatched) == 3
+        outlined = [patch for patch in ax.patches if patch.get_linewidth() > 2]
+        assert len(outlined) == 1
+        best = outlined[0]
+        i, j = round(best.get_y() + 0.46), round(best.get_x() + 0.46)  # type: ignore[attr-defined]
+        assert values[i, j] == np.nanmax(values)
+    bars = [ax.get_ylabel() for ax in figure.axes[2:]]
+    assert bars == ["Total throughput [samples/s]"] * 2
+
+
+def test_heat_map_outlines_the_lowest_where_lower_is_better(tmp_path: Path) -> None:
+    fake = Fake("e", {"a": [1, 2], "b": [1, 2]}, epochs=0, metrics={"latency": ("s", "lower")})
+    study = one(tmp_path, fake)
+    assert study.main is not None and not study.main.higher
+    ax = named(draw(study), "heatmap").figure.axes[0]
+    values = np.asarray(ax.collections[0].get_array(), float).reshape(2, 2)
+    best = next(patch for patch in ax.patches if patch.get_linewidth() > 2)
+    i, j = round(best.get_y() + 0.46), round(best.get_x() + 0.46)  # type: ignore[attr-defined]
+    assert values[i, j] == values.min()
+
+
+def test_cell_text_contrasts() -> None:
+    assert _contrast((1.0, 1.0, 0.9)) == "#000000"
+    assert _contrast((0.1, 0.0, 0.3)) == "#ffffff"
+
+
+def test_group_lines_have_mean_and_std_band(studies: dict[str, ExperimentResults]) -> None:
+    study = studies["thread_pools"]
+    left, right = named(draw(study), "groups-later").figure.axes[:2]
+    assert left.get_xlabel() == "intra_threads [threads]"
+    assert right.get_xlabel() == "inter_threads [threads]"
+    x, y = next((line.get_xdata(), line.get_ydata()) for line in left.get_lines()
+                if line.get_color() == "black" and line.get_linewidth() == 1.8)  # fmt: skip
+    column = [r["total_throughput_mean_later"] for r in study.points if r["intra_threads"] == 12]
+    assert list(x) == [0, 6, 12, 24, 36, 48]
+    assert y[2] == pytest.approx(np.mean(column))
+    band = next(c for c in left.collections if c.get_zorder() == 0)
+    at = [v[1] for path in band.get_paths() for v in path.vertices if v[0] == 12]
+    assert max(at) == pytest.approx(np.mean(column) + np.std(column))
+    assert {"mean", "± std", "inter_threads"} <= set(texts(left))
+
+
+def test_further_parameters_make_further_figures(tmp_path: Path) -> None:
+    fake = Fake("e", {"a": [1, 2], "b": [1, 2], "c": list(range(MAX_COMBINATIONS + 2))}, repeats=1)
+    drawings = draw(one(tmp_path, fake))
+    heatmaps = [d for d in drawings if d.name.startswith("heatmap")]
+    assert len(heatmaps) == MAX_COMBINATIONS
+    assert "c 1" in heatmaps[1].title
+    assert "2 more combinations of c only in the table" in heatmaps[-1].caption
+
+
+def test_many_series_stay_readable(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [1, 2, 4], "a": list(range(20))}, "weak", repeats=2)
+    drawings = draw(one(tmp_path, fake))
+    assert len([d for d in drawings if d.name.endswith("init")]) == 1 + MAX_SERIES_FIGURES
+    assert "8 more series" in named(drawings, "overview-init").caption
+    looks = [json.dumps(look(i)) for i in range(18)]
+    assert len(set(looks)) == 18
+
+
+def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResults]) -> None:
+    assert studies["models"].leaders == ["model"]
+    assert studies["models"].followers == {"model": ["image_size"]}
+    points = [{"ranks": r, "batch": 512 // r, "a": a} for r in (1, 2, 4) for a in (1, 2)]
+    experiment = {
+        "axes": ["batch", "a", "ranks"], "runs": [{"point": point} for point in points],
+        "scale": "ranks", "scale_parameters": ["ranks"],
+    }  # fmt: skip
+    assert fold_axes(experiment) == (["ranks", "a"], {"ranks": ["batch"], "a": []})
+
+
+def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
+    study = one(tmp_path / "r", Fake("e", {"ranks": [1, 2, 4]}, "weak", repeats=2))
+    out = tmp_path / "figures"
+    entries = write_figures([study], out)
+    before = {path: path.read_bytes() for path in out.glob("*/*")}
+    assert len(before) == 6
+    (out / "e" / "old.svg").write_text("old")
+    (out / "gone").mkdir()
+    (out / "gone" / "old.pdf").write_text("old")
+    write_figures([study], out, processes=2)
+    assert {path: path.read_bytes() for path in out.glob("*/*")} == before
+    assert not (out / "gone").exists()
+    assert json.loads((out / "index.json").read_text()) == entries
+    assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "files"}
+
+
+def test_svgs_can_stand_in_one_page(tmp_path: Path) -> None:
+    fakes = [Fake(name, {"ranks": [1, 2, 4]}, "weak", repeats=2) for name in ("e", "f")]
+    studies = studies_of(make_results(tmp_path / "r", fakes))
+    out = tmp_path / "figures"
+    entries = write_figures(list(studies.values()), out)
+    ids: list[str] = []
+    for entry in entries:
+        text = (out / entry["files"]["svg"]).read_text()
+        root = ET.fromstring(text)
+        found = [e.attrib["id"] for e in root.iter() if "id" in e.attrib]
+        for target in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text):
+            assert "".join(target) in found
+        ids += found
+        assert root.get("viewBox") and root.get("width") == "100%" and root.get("height") is None
+        assert root.get("role") == "img" and root.get("aria-label") == entry["alt"]
+        assert "<text" in text and "dc:date" not in text and "DOCTYPE" not in text
+        assert len(text) < 60_000
+    assert len(ids) == len(set(ids))
+
+
+def test_svg_text_stays_text() -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><text id="t">a &lt;script&gt; url(#t)</text></svg>'  # noqa: E501
+    tidy = tidy_svg(svg, "p-", 'say "hi" <b>')
+    assert "<script" not in tidy and "&lt;script&gt; url(#t)" in tidy
+    assert ET.fromstring(tidy).get("aria-label") == 'say "hi" <b>'
+
+
+def test_dollar_and_angle_names_are_drawn_literally(tmp_path: Path) -> None:
+    fake = Fake("e", {"mode": ["$x^2$", "<b>&"]}, repeats=1)
+    study = one(tmp_path / "r", fake)
+    entries = write_figures([study], tmp_path / "f")
+    text = (tmp_path / "f" / entries[0]["files"]["svg"]).read_text()
+    assert "$x^2$" in text and "&lt;b&gt;&amp;" in text
+
+
+def test_command_line(tmp_path: Path) -> None:
+    root = make_results(tmp_path / "r", [demo()[4]])
+    script = ROOT / "workflow" / "scripts" / "figures.py"
+    command = [sys.executable, str(script), "--tables", str(root / "tables"), "--out"]
+    command += [str(tmp_path / "out"), "--plan"]
+    done = subprocess.run(
+        [*command, str(root / "plan.json")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "parallel_reads" / "parameter.pdf").stat().st_size > 1000
+    (root / "bad.json").write_text("{")
+    bad = subprocess.run(
+        [*command, str(root / "bad.json")], capture_output=True, text=True, check=False
+    )
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("error: ") and bad.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("span", [(221, 285), (100, 101), (8, 9.5), (2.1, 2.9), (30, 4000)])
+def test_a_log_axis_is_labelled_whatever_its_range(span: tuple[float, float]) -> None:
+    ax = Figure().subplots()
+    log_axis(ax, span)
+    low, high = ax.get_ylim()
+    assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3

@@ -1,0 +1,340 @@
+"""Every rule, with data where it holds and data where it must not."""
+
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings import Finding, find
+from scalesweep.findings.general import (
+    best_configuration,
+    cache_effect,
+    coverage,
+    outlier_runs,
+    waiting,
+    warnings,
+)
+from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
+
+Triple = tuple[float, float | None, float | None]
+T = "total_throughput"
+
+
+def study(
+    rows: list[dict[str, Any]],
+    axes: list[str] | None = None,
+    runs: list[dict[str, Any]] | None = None,
+    **plan: Any,
+) -> ExperimentResults:
+    axes = axes or ["a"]
+    rows = [{"source": "measured", "repeats": 3, "planned": 3, **row} for row in rows]
+    plan_runs = [
+        {"run_id": f"r{i}", "repeat": 0, "status": "done", "cause": "", "detail": "",
+         "point": {name: row[name] for name in axes}}
+        for i, row in enumerate(rows)
+    ]  # fmt: skip
+    entry = {
+        "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {},
+        "scaling": "weak" if "ranks" in axes else "none", "scale": "ranks",
+        "scale_parameters": ["ranks"], "work": [], "main_metric": None, "metrics": {}, "linked": [],
+        "runs": plan_runs, "excluded": [], "profiles": [],
+        "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
+    }  # fmt: skip
+    frame = pd.DataFrame(rows)
+    tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
+    tables["runs"] = pd.DataFrame(runs) if runs else None
+    return ExperimentResults(entry, tables)
+
+
+def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:
+    return {
+        f"{metric}_{s}_{phase}": v for s, v in zip(("mean", "low", "high"), triple, strict=True)
+    }
+
+
+def eff(phase: str, triple: Triple) -> dict[str, Any]:
+    names = ("total_eff", "total_eff_low", "total_eff_high")
+    return {f"{name}_{phase}": v for name, v in zip(names, triple, strict=True)}
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, [finding.text for finding in findings]
+    return findings[0]
+
+
+# --- best configuration ---
+
+
+def test_best_is_claimed_when_clear_of_all() -> None:
+    s = study([{"a": 1, **value("later", (10, 9, 11))}, {"a": 2, **value("later", (20, 19, 21))}])
+    found = only(best_configuration(s))
+    assert found.level == "confirmed"
+    assert found.text.startswith("Best total throughput (later epochs): 20.0 [19.0, 21.0]")
+    assert "a 2" in found.text
+    assert found.evidence["table"] == "points"
+    assert found.evidence["key"]["a"] == 2
+    assert found.evidence["numbers"][f"{T}_low_later"] == 19
+    assert found.evidence["runner_up"]["key"]["a"] == 1
+
+
+def test_best_is_not_claimed_when_intervals_overlap() -> None:
+    rows = [
+        {"a": 1, **value("later", (10, 9, 11))},
+        {"a": 2, **value("later", (20, 18, 22))},
+        {"a": 3, **value("later", (19, 17, 21))},
+        # Third by its mean, but its interval reaches furthest.
+        {"a": 4, **value("later", (15, 5, 30))},
+    ]
+    found = only(best_configuration(study(rows)))
+    assert found.level == "open"
+    assert "indistinguishable from 2 others" in found.text
+    assert "Best" not in found.text
+
+
+def test_one_repeat_confirms_nothing() -> None:
+    rows = [
+        {"a": 1, **value("init", (10, None, None))},
+        {"a": 2, **value("init", (20, None, None))},
+    ]
+    found = only(best_configuration(study(rows)))
+    assert found.level == "open"
+    assert found.text == (
+        "Highest measured total throughput (first epoch): 20.00 samples/s at a 2; "
+        "one repeat, not confirmed."
+    )
+
+
+def test_best_is_not_confirmed_against_single_repeats() -> None:
+    rows = [{"a": 1, **value("later", (10, None, None))}, {"a": 2, **value("later", (20, 19, 21))}]
+    found = only(best_configuration(study(rows)))
+    assert found.level == "open"
+    assert "not confirmed against 1 point with one repeat (a 1)" in found.text
+
+
+def test_one_point_has_no_best() -> None:
+    assert best_configuration(study([{"a": 1, **value("later", (10, 9, 11))}])) == []
+
+
+def test_sources_do_not_compete_and_are_named() -> None:
+    rows = [
+        {"a": 1, **value("later", (10, 9, 11))},
+        {"a": 2, **value("later", (20, 19, 21))},
+        {"a": 1, "source": "imported", **value("later", (99, 98, 100))},
+    ]
+    found = only(best_configuration(study(rows)))
+    assert "a 2" in found.text and "99" not in found.text
+    simulated = [{**row, "source": "simulated"} for row in rows[:2]]
+    assert only(best_configuration(study(simulated))).text.startswith("Simulated: Best")
+
+
+def test_lower_is_better_is_followed() -> None:
+    rows = [
+        {"a": 1, **value("run", (10, 9, 11), "latency")},
+        {"a": 2, **value("run", (20, 19, 21), "latency")},
+    ]
+    s = study(rows)
+    frame = s.tables["points"]
+    assert frame is not None
+    meaning = {"label": "Latency", "unit": "s", "better": "lower", "scope": "total"}
+    frame.attrs["units"] = {"latency_mean_run": meaning}
+    found = only(best_configuration(s))
+    assert found.level == "confirmed" and "at a 1" in found.text
+
+
+# --- efficiency ---
+
+
+def scaling(*effs: Triple, **more: Any) -> ExperimentResults:
+    rows = []
+    for i, triple in enumerate(((1.0, None, None), *effs)):
+        rows.append(
+            {"ranks": 2**i, **value("later", (10.0 * 2**i, 9.0, 11.0)), **eff("later", triple)}
+        )
+    return study(rows, ["ranks"], **more)
+
+
+def test_efficiency_at_the_largest_rank_count() -> None:
+    found = only(efficiency_at_largest(scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))))
+    assert found.level == "confirmed"
+    assert (
+        "Efficiency at 4 ranks, relative to 1 rank: 70.0 [68.0, 72.0] % in the later" in found.text
+    )
+    assert found.evidence["numbers"]["total_eff_later"] == 0.7
+
+
+def test_efficiency_without_interval_is_open() -> None:
+    found = only(efficiency_at_largest(scaling((0.66, 0.25, 1.74))))
+    assert found.level == "open" and "too wide" in found.text
+    found = only(efficiency_at_largest(scaling((0.9, None, None))))
+    assert found.level == "open" and "one repeat" in found.text
+
+
+def test_no_efficiency_from_a_single_rank_count() -> None:
+    assert efficiency_at_largest(scaling()) == []
+    assert efficiency_threshold(scaling()) == []
+
+
+def test_larger_failed_rank_count_is_told() -> None:
+    s = scaling((0.9, 0.88, 0.92))
+    s.entry["runs"].append(
+        {"run_id": "x", "repeat": 0, "status": "failed", "cause": "TIMEOUT", "detail": "",
+         "point": {"ranks": 64}}
+    )  # fmt: skip
+    assert "(64 ranks: timeout)" in only(efficiency_at_largest(s)).text
+
+
+def threshold(*effs: Triple) -> Finding:
+    return only(efficiency_threshold(scaling(*effs)))
+
+
+def test_falls_under_80_percent() -> None:
+    found = threshold((0.9, 0.88, 0.92), (0.7, 0.68, 0.72), (0.6, 0.5, 0.7))
+    assert found.level == "confirmed"
+    assert found.text == (
+        "Later epochs: largest rank count with efficiency clearly over 80 %: 90.0 [88.0, 92.0] % "
+        "at 2 ranks; efficiency first falls under 80 % at 4 ranks (70.0 [68.0, 72.0] %)."
+    )
+    assert found.evidence["key"]["ranks"] == 4
+
+
+def test_no_largest_count_over_80_percent_where_none_is_clear() -> None:
+    for effs in (((0.7, 0.68, 0.72),), ((0.9, None, None), (0.7, 0.68, 0.72))):
+        assert "clearly over" not in threshold(*effs).text
+    straddling = threshold((0.9, 0.88, 0.92), (0.82, 0.79, 0.85), (0.7, 0.68, 0.72))
+    assert "clearly over 80 %: 90.0 [88.0, 92.0] % at 2 ranks; the interval" in straddling.text
+    assert straddling.level == "open"
+
+
+def test_stays_above_80_percent() -> None:
+    found = threshold((0.9, 0.88, 0.92), (0.85, 0.8, 0.9))
+    assert found.level == "confirmed" and "stays above 80 % up to 4 ranks" in found.text
+
+
+def test_straddling_80_percent_is_said() -> None:
+    found = threshold((0.9, 0.88, 0.92), (0.79, 0.74, 0.84))
+    assert found.level == "open"
+    assert "straddles 80 % at 4 ranks" in found.text and "falls under" not in found.text
+    found = threshold((0.81, 0.74, 0.84), (0.7, 0.68, 0.72))
+    assert "straddles 80 % at 2 ranks" in found.text
+    assert "clearly under from 4 ranks" in found.text and found.level == "open"
+
+
+def test_threshold_with_one_repeat_is_not_confirmed() -> None:
+    found = threshold((0.9, None, None), (0.7, None, None))
+    assert found.level == "open" and "not confirmed" in found.text
+    found = threshold((0.9, None, None), (0.85, None, None))
+    assert found.level == "open" and "stays above" in found.text and "not confirmed" in found.text
+
+
+def test_many_series_are_told_together() -> None:
+    rows = []
+    for a in range(6):
+        for ranks, triple in ((1, (1.0, None, None)), (2, (0.9 + a / 100, 0.88, 0.96))):
+            rows.append(
+                {"ranks": ranks, "a": a, **value("later", (10, 9, 11)), **eff("later", triple)}
+            )
+    s = study(rows, ["ranks", "a"])
+    found = only(efficiency_at_largest(s))
+    assert "6 series" in found.text and "(a 0, 2 ranks)" in found.text and "(a 5, 2" in found.text
+    found = only(efficiency_threshold(s))
+    assert found.text.startswith("6 series (a 0, a 1 and 4 more): later epochs: efficiency stays")
+
+
+def test_different_series_keep_their_sentences() -> None:
+    rows = []
+    for a, triple in ((0, (0.9, 0.88, 0.92)), (1, (0.7, 0.68, 0.72))):
+        rows.append(
+            {"ranks": 1, "a": a, **value("later", (10, 9, 11)), **eff("later", (1, None, None))}
+        )
+        rows.append({"ranks": 2, "a": a, **value("later", (10, 9, 11)), **eff("later", triple)})
+    above, below = efficiency_threshold(study(rows, ["ranks", "a"]))
+    assert above.text.startswith("a 0: later epochs: efficiency stays above")
+    assert below.text.startswith("a 1: later epochs: efficiency first falls under 80 % at 2 ranks")
+    assert below.evidence["key"]["a"] == 1
+
+
+def test_recovery_above_80_percent_is_said() -> None:
+    found = threshold((0.7, 0.68, 0.72), (0.9, 0.88, 0.92))
+    assert "clearly over 80 %: 90.0 [88.0, 92.0] % at 4 ranks; efficiency first" in found.text
+
+
+# --- first against later epochs ---
+
+
+def test_cache_effect_when_clear() -> None:
+    s = study([{"a": 1, **value("init", (10, 9, 11)), **value("later", (30, 29, 31))}])
+    found = only(cache_effect(s))
+    assert "higher" in found.text and "3.00 [2.64, 3.44] times" in found.text
+    s = study([{"a": 1, **value("init", (30, 29, 31)), **value("later", (10, 9, 11))}])
+    assert "lower" in only(cache_effect(s)).text
+
+
+def test_no_cache_effect_when_not_clear() -> None:
+    overlap = {"a": 1, **value("init", (10, 9, 12)), **value("later", (11, 10, 13))}
+    single = {"a": 2, **value("init", (10, None, None)), **value("later", (30, None, None))}
+    assert cache_effect(study([overlap, single])) == []
+    assert cache_effect(study([{"a": 1, **value("init", (10, 9, 12))}])) == []
+
+
+# --- waiting, outliers, warnings, coverage ---
+
+
+def waits(own: Triple, total: Triple, ranks: int = 4) -> ExperimentResults:
+    times = {**value("later", own, "local_time"), **value("later", total, "total_time")}
+    return study([{"ranks": 1, **times}, {"ranks": ranks, **times}], ["ranks"])
+
+
+def test_notable_waiting_is_told() -> None:
+    found = only(waiting(waits((6, 5.9, 6.1), (10, 9.9, 10.1))))
+    assert "at 4 ranks a rank waits 40.0 %" in found.text
+
+
+def test_waiting_must_be_notable_and_sure() -> None:
+    assert waiting(waits((9.8, 9.7, 9.9), (10, 9.9, 10.1))) == []
+    assert waiting(waits((6, 3, 10), (10, 8, 12))) == []
+    assert waiting(waits((6, None, None), (10, None, None))) == []
+    assert waiting(waits((6, 5.9, 6.1), (10, 9.9, 10.1), ranks=1)) == []
+
+
+def test_outliers_are_named() -> None:
+    rows = [{"a": 1, **value("later", (10, 9, 11))}]
+    runs = [{"run_id": "r0", "a": 1, "outlier": "far"}, {"run_id": "r1", "a": 1, "outlier": None}]
+    found = only(outlier_runs(study(rows, runs=runs)))
+    assert found.level == "warning" and "r0 (a 1)" in found.text and "r1" not in found.text
+    assert outlier_runs(study(rows, runs=runs[1:])) == []
+
+
+def test_warnings_are_told() -> None:
+    rows = [{"a": 1, **value("later", (10, 9, 11))}]
+    runs = [{"run_id": "r0", "a": 1, "warnings": "epochs still drift"}]
+    assert "epochs still drift" in only(warnings(study(rows, runs=runs))).text
+    assert warnings(study(rows, runs=[{"run_id": "r0", "a": 1, "warnings": None}])) == []
+
+
+def test_coverage_counts_everything() -> None:
+    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
+    found = only(coverage(s))
+    assert (found.level, found.text) == ("note", "Coverage: 4 of 4 runs done.")
+    s.entry["runs"][0].update(status="failed", cause="TIMEOUT")
+    s.entry["runs"][1].update(status="new")
+    s.entry["excluded"].append({"point": {"a": 9}, "reason": "no"})
+    found = only(coverage(s))
+    assert found.level == "warning"
+    assert found.text == (
+        "Coverage: 2 of 4 runs done, 1 failed (TIMEOUT 1), 1 pending, 1 point excluded on purpose."
+    )
+
+
+def test_nothing_finished_gives_coverage_only() -> None:
+    s = study([{"ranks": 1, "source": None, "repeats": 0}, {"ranks": 2, "repeats": 0}], ["ranks"])
+    assert [finding.rule for finding in find(s)] == ["coverage"]
+    assert [finding.rule for finding in find(ExperimentResults(s.entry, {}))] == ["coverage"]
+
+
+def test_every_finding_carries_evidence() -> None:
+    s = scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))
+    findings = find(s)
+    assert {"best", "efficiency", "threshold", "coverage"} <= {f.rule for f in findings}
+    for finding in findings:
+        assert finding.evidence["experiment"] == "e"
+        assert finding.evidence["table"] in ("points", "scaling", "runs")

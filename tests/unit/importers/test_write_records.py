@@ -1,0 +1,178 @@
+"""From imported logs to records and a campaign."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.config.benchmark import load_benchmark
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_record
+from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_records import import_runs
+from tests.fakes import logs as fake
+from tests.fakes.logs import LINES, TEXT, Read, one, rate
+
+
+def test_sources(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file or folder"):
+        read_source(tmp_path / "no")
+    with pytest.raises(UserError, match="holds no log of"):
+        read_source(tmp_path)
+    (tmp_path / "README").write_text("nothing\n")
+    with pytest.raises(UserError, match="holds no log of"):
+        read_source(tmp_path / "README")
+    for number in (10, 9):
+        (tmp_path / f"run{number}.log").write_text(one(1000.0 + number))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "log").write_text(TEXT)
+    os.mkfifo(tmp_path / "pipe")
+    runs, refusals, others = read_source(tmp_path)
+    assert [rate(found) for found in runs] == [1009.0, 1010.0]
+    assert [(r.file.name, r.reason) for r in refusals] == [("pipe", "not a regular file")]
+    assert [file.name for file in others] == ["README"]
+    assert len(read_source(tmp_path / "run9.log")[0]) == 1
+
+
+def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
+    runs, _ = read(one(1000.0) + one(1010.0), one(1020.0), one(1010.0))
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert [entry.repeat for entry in written] == [0, 1, 2]
+    assert [r.reason for r in refusals] == [
+        f"the same run as in {tmp_path}/log0.txt:{len(LINES) + 1}"
+    ]
+    records = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/record.json")}
+    totals = {
+        record["repeat"]: record["metrics"]["total_images_per_second"]["value"]
+        for record in map(read_record, records)
+    }
+    assert totals == {0: 1000.0, 1: 1010.0, 2: 1020.0}
+    again, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    assert len(again) == 3
+    assert records == {path: path.stat().st_mtime_ns for path in records}
+    runs, _ = read(one(1001.0))
+    assert (
+        "already holds another result"
+        in import_runs(runs, tmp_path / "runs" / "imported")[1][0].reason
+    )
+
+
+def test_unlike_machines_are_no_repeats(read: Read, tmp_path: Path) -> None:
+    other = one(2000.0).replace("Tesla M60", "Tesla P100-PCIE-16GB")
+    runs, _ = read(one(1000.0), other, one(1100.0, "--xla=True"), one(1001.0).replace("Creat", "x"))
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert [entry.variant for entry in written] == [{"GPU": "Tesla M60"}, {}]
+    assert "but GPU Tesla P100-PCIE-16GB instead of GPU Tesla M60; import it" in refusals[0].reason
+    assert "--xla True instead of --xla not told" in refusals[1].reason
+
+
+def test_values_that_no_parameter_takes(read: Read, tmp_path: Path) -> None:
+    runs, _ = read(one(1000.0, model="mynet"), one(1000.0).replace("NCHW", "NCWH"))
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert written == []
+    assert refusals[0].reason.startswith("model = 'mynet' is not one of trivial, ")
+    assert refusals[1].reason == "data_format = 'NCWH' is not one of NHWC, NCHW"
+
+
+def campaign(read: Read, tmp_path: Path, *texts: str) -> Any:
+    runs, _ = read(*texts)
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert refusals == []
+    content = campaign_of(written, RULES, "Imported.", "imported", str(tmp_path))
+    write_campaign(content, tmp_path / "campaign.yaml", "import_logs")
+    return load_campaign(tmp_path / "campaign.yaml")
+
+
+def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
+    nccl: dict[str, Any] = {"devices": 2, "update": "replicated", "more": "Use NCCL:    True\n"}
+    loaded = campaign(
+        read, tmp_path,
+        one(1000.0) + one(600.0, data_format="NHWC") + one(1100.0, devices=2)
+        + one(1170.0, "--local_parameter_device cpu", devices=2) + one(1180.0, **nccl)
+        + one(50.0, model="resnet110") + one(1010.0),
+    )  # fmt: skip
+    found = {experiment.name: experiment for experiment in loaded.experiments}
+    assert list(found) == [
+        "scaling_parameter_server_gpu",
+        "scaling_parameter_server_cpu_over_parameter_server_gpu",
+        "scaling_replicated_over_parameter_server_gpu",
+        "data_layout",
+        "update_methods",
+        "other_points",
+    ]
+    assert {name: len(experiment.points) for name, experiment in found.items()} == {
+        "scaling_parameter_server_gpu": 2,
+        "scaling_parameter_server_cpu_over_parameter_server_gpu": 2,
+        "scaling_replicated_over_parameter_server_gpu": 2,
+        "data_layout": 2,
+        "update_methods": 3,
+        "other_points": 1,
+    }
+    scaling = found["scaling_parameter_server_gpu"]
+    assert (scaling.scaling, scaling.axes[0]) == ("weak", "devices")
+    assert len(scaling.runs) == 4
+    assert {r.run_id for e in found.values() for r in e.runs if r.repeat == 0} == {
+        path.parent.name for path in tmp_path.glob("runs/*/*/record.json")
+        if read_record(path)["repeat"] == 0
+    }  # fmt: skip
+
+
+def test_machines_have_experiments_of_their_own(read: Read, tmp_path: Path) -> None:
+    def faster(text: str) -> str:
+        return text.replace("Tesla M60", "Tesla K80")
+
+    loaded = campaign(
+        read, tmp_path, one(1000.0) + one(1900.0, devices=2),
+        faster(one(100.0, model="resnet20") + one(190.0, devices=2, model="resnet20")),
+    )  # fmt: skip
+    assert [experiment.name for experiment in loaded.experiments] == [
+        "scaling_parameter_server_tesla_m60", "scaling_parameter_server_tesla_k80",
+    ]  # fmt: skip
+
+
+def test_keras_logs(read: Read, tmp_path: Path) -> None:
+    one_gpu, two = fake.keras(), fake.keras([50.0, 52.5, 52.71], 2, "cpu", last=False)
+    runs, refusals = read(one_gpu + two)
+    assert refusals == []
+    assert runs[1].point == {
+        "model": "inception3", "devices_per_rank": 2, "parameter_device": "cpu",
+        "method": "kuza55", "epochs": 3, "global_batch_size": 32,
+    }  # fmt: skip
+    assert [r.metrics["median_images_per_second"]["value"] for r in runs] == [31.71, 52.71]
+    np.testing.assert_array_equal(runs[1].samples["median_images_per_second"], [50.0, 52.5, 52.71])
+    assert runs[0].metrics["model_parameters"]["value"] == 23851784
+    assert runs[0].variant == {"GPU": "Tesla M60"}
+    loaded = campaign(read, tmp_path, one_gpu + two)
+    assert [(e.name, e.scaling) for e in loaded.experiments] == [
+        ("keras_scaling_kuza55_cpu_over_kuza55_gpu", "strong")
+    ]
+
+
+def test_keras_logs_that_are_not_whole(read: Read) -> None:
+    text = fake.keras()
+    for damaged, reason in (
+        (text[: text.index("31.71")], "cut: Samples/sec of 2 epochs of 3"),
+        (text.replace("batch_size: 32\n", ""), "the header lacks batch_size"),
+        ("Samples/sec: 31.54\n", "the header lacks architecture"),
+        (text + "Samples/sec: 31.71\n", "Samples/sec 5 times in 3 epochs"),
+        (text.replace("Samples/sec: 31.67", "Samples/sec: 31.x7"), "a damaged line"),
+        (text.replace("epochs: 3", "epochs: 2"), "3 epochs, the header says 2"),
+        (text.replace("31.71", "0.00"), "Samples/sec of 0"),
+    ):
+        runs, refusals = read(damaged, fake.keras((40.0, 41.0, 42.0)))
+        assert len(runs) == 1
+        assert reason in refusals[0].reason, (reason, refusals)
+
+
+def test_metrics_are_those_of_the_benchmarks(read: Read) -> None:
+    runs, _ = read(one(1000.0), fake.keras())
+    for found in runs:
+        extract = load_benchmark(found.benchmark).extract
+        assert extract is not None
+        told = {metric.metric: metric.meaning for metric in extract.metrics}
+        for name, metric in found.metrics.items():
+            assert told[name] == {key: metric[key] for key in ("unit", "better", "scope")}

@@ -1,0 +1,174 @@
+"""The control point from records to plan, tables, findings, figure and report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.record import RECORD, write_record
+from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.figures import draw, write_figures
+from scalesweep.findings import Finding, find
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_state import scan
+from scalesweep.report.page import render_report
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
+
+Load = Callable[..., Campaign]
+HEAD = (
+    "campaign: test\nsite: toy\n"
+    "control: {{experiment: e, point: {{ranks: 1, size: 3}}, every: {every}}}\n"
+)
+BEGAN = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+@dataclass
+class Made:
+    """A campaign whose runs have made-up results, with the plan and studies of them."""
+
+    campaign: Campaign
+    root: Path
+    plan: dict[str, Any]
+    summary: Any
+
+    @property
+    def studies(self) -> list[ExperimentResults]:
+        return [load_results(entry, self.root / "tables") for entry in self.plan["experiments"]]
+
+
+@pytest.fixture
+def made(campaign_of: Load, tmp_path: Path) -> Callable[..., Made]:
+    """Run a campaign in its order: ``speed`` of the run at each place, which takes ten minutes."""
+
+    def make(
+        speed: Callable[[int], float],
+        every: int = 2,
+        body: str = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 3",
+        hosts: Sequence[str] = ("n1",),
+        pause: int = 10**6,
+    ) -> Made:
+        campaign = campaign_of(body, HEAD.format(every=every))
+        generator = np.random.default_rng(7)
+        for run_id, place in campaign.positions().items():
+            run = campaign.unique_runs()[run_id][1]
+            started = BEGAN + timedelta(minutes=10 * place + (1200 if place > pause else 0))
+            rate = speed(place) * float(np.exp(0.01 * generator.standard_normal()))
+            where = [hosts[place % len(hosts)]] * run.point["ranks"]
+            record = {
+                "run_id": run_id, "benchmark": "toy", "version": 1, "point": run.point,
+                "repeat": run.repeat, "site": "toy", "source": "measured",
+                "started": started.isoformat(), "ended": started.isoformat(), "wall_s": 1.0,
+                "attempt": 1, "phases": {}, "metrics": {"rate": {
+                    "value": rate, "unit": "images/s", "better": "higher", "scope": "total"}},
+                "work": {}, "resources": {"hosts": where, "slurm_nodes": []}, "environment": {},
+                "notes": {}, "git": None, "command": [],
+            }  # fmt: skip
+            write_record(campaign.runs_folder / run_id, record)
+        states = scan(campaign.runs_folder, campaign.unique_runs())
+        plan = build_plan(campaign, states)
+        records = [campaign.runs_folder / run_id / RECORD for run_id in states]
+        summary = build_summary(records)
+        write_tables(make_tables(summary, plan), tmp_path / "tables")
+        return Made(campaign, tmp_path, plan, summary)
+
+    return make
+
+
+def drifts(study: ExperimentResults) -> list[Finding]:
+    return [finding for finding in find(study) if finding.rule == "drift"]
+
+
+def test_a_quiet_machine_gives_no_warning(made: Callable[..., Made]) -> None:
+    done = made(lambda _: 100.0)
+    assert [entry["control"] for entry in done.plan["experiments"]] == [False, True]
+    assert "seed 0; the control point 9 times" in plan_text(done.plan)
+    source, control = done.studies
+    assert drifts(source) == []
+    (found,) = drifts(control)
+    assert found.level == "note"
+    told = "No drift of the control point can be told: rate (whole run) changed by "
+    assert found.text.startswith(told)
+    assert "(9 runs)" in found.text
+    assert sorted(control.tables) == sorted(source.tables)
+    assert [name for name, frame in control.tables.items() if frame is not None] == [
+        "runs", "points",
+    ]  # fmt: skip
+
+
+def test_drift_is_told_with_its_interval(made: Callable[..., Made]) -> None:
+    done = made(lambda place: 100 * np.exp(-0.2 * place / 24))
+    source, control = done.studies
+    (found,) = drifts(control)
+    assert found.level == "warning" and found.text.startswith("The control point drifts: rate")
+    assert " fell by " in found.text and "(worse) over 3 h 50 min (9 runs); " in found.text
+    assert "differences between points smaller than that may be drift" in found.text
+    numbers = found.evidence["numbers"]
+    assert numbers["low"] < np.expm1(-0.2 * 23 / 24) < numbers["high"] < 0
+    (also,) = drifts(source)
+    assert also.level == "warning" and also.text.startswith("Runs drift: ")
+    assert "(18 runs at 6 points)" in also.text
+    # Every interval of the interleaved points holds the speed in the middle of the campaign.
+    for row in source.points:
+        assert row["rate_low_run"] < 100 * np.exp(-0.1) < row["rate_high_run"]
+
+
+def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
+    done = made(
+        lambda place: 100.0 if place <= 22 else 85.0, every=1, hosts=("n1", "n2", "n3"), pause=22
+    )
+    (found,) = drifts(done.studies[1])
+    assert found.level == "warning"
+    assert " % lower (worse) from 2026-03-03 07:50 UTC on, where a session begins, " in found.text
+    assert found.text.endswith("It ran on 3 sets of hosts; what they differ by is in this.")
+    (drawing,) = [d for d in draw(done.studies[1]) if d.name == "control"]
+    (ax,) = drawing.figure.axes
+    assert [text.get_text() for text in ax.texts] == [
+        "2026-03-02 08:10 UTC",
+        "2026-03-03 07:50 UTC",
+    ]
+    legend = ax.get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert (sorted(labels[:3]), labels[3:]) == (
+        ["n1", "n2", "n3"], ["mean", "means before and after"],
+    )  # fmt: skip
+    assert ax.get_ylabel() == "Rate [images/s]" or "images/s" in ax.get_ylabel()
+    marks = sum(
+        len(np.atleast_1d(line.get_xdata())) for line in ax.lines if line.get_marker() != "None"
+    )
+    assert marks == len(done.plan["experiments"][1]["runs"])
+    assert "Dotted: a session begins." in drawing.caption
+
+
+def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
+    done = made(lambda place: 100.0 - place, every=10, body="axes: {size: [1, 3]}\nrepeats: 2")
+    (found,) = drifts(done.studies[1])
+    assert (found.level, found.text) == (
+        "open",
+        "Whether the control point drifts cannot be told: 2 of 2 runs measured, 5 are needed.",
+    )
+
+
+def test_the_report_warns_and_ends_with_the_control(made: Callable[..., Made]) -> None:
+    done = made(lambda place: 100.0 - 2 * place)
+    figures = done.root / "figures"
+    names = {entry["name"] for entry in write_figures(done.studies, figures)}
+    assert "control" in names
+    out = done.root / "report.html"
+    runs = done.campaign.runs_folder
+    page = render_report(
+        done.plan, done.studies, done.summary, done.root / "tables", figures, runs, out
+    )
+    warning = page.index('<p class="warn" role="note">The control point drifts')
+    assert warning < page.index('<ul class="findings">')
+    sections = [part.partition("</h2>")[0] for part in page.split("<h2>")[1:]]
+    assert sections[:3] == ["Findings", "e", "Control"]
+    assert "in a random order (seed 0)" in page

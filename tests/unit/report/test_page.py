@@ -1,0 +1,363 @@
+"""The report: whole, self-contained, honest about holes, and small."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pandas as pd
+import pytest
+
+from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
+from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.figures import write_figures
+from scalesweep.report import page as page_module
+from scalesweep.report.page import render_report
+from scalesweep.tables.provenance import differences, group, run_facts
+from scalesweep.tables.summary import write_summary
+from tests.conftest import ROOT
+from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def render(root: Path, figures: bool = True) -> str:
+    plan = read_plan(root / "plan.json")
+    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
+    if figures:
+        write_figures(studies, root / "figures", ("svg",))
+    else:
+        (root / "figures").mkdir(exist_ok=True)
+        (root / "figures" / "index.json").write_text("[]")
+    summary = pd.read_parquet(root / "summary.parquet")
+    folders = (root / "tables", root / "figures", root / "runs" / SITE)
+    jobs = root / "jobs.csv"
+    text = render_report(
+        plan, studies, summary, *folders, root / "report.html", jobs if jobs.exists() else None
+    )
+    (root / "report.html").write_text(text)
+    return bare(text)
+
+
+def bare(page: str) -> str:
+    """The page without its styles and data, and without the scripts that its policy allows."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None and "unsafe-eval" not in policy[1]
+    allowed = re.findall(r"'sha256-([^']+)'", policy[1])
+
+    def other(found: re.Match[str]) -> str:
+        digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+        return "" if digest in allowed else found[0]
+
+    page = re.sub(r'<script type="module">(.*?)</script>', other, page, flags=re.S)
+    page = re.sub(r'<script type="application/json" id="[\w-]+">[^<]*</script>', "", page)
+    return re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make_results(tmp_path_factory.mktemp("report"))
+    (root / "plan.csv").write_text("")
+    render(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return bare((root / "report.html").read_text())
+
+
+class Outline(HTMLParser):
+    """Tags, ids, links and headings of a page."""
+
+    void = frozenset({"meta", "link", "br", "img", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.hrefs: list[str] = []
+        self.sources: list[str] = []
+        self.attributes: set[str] = set()
+        self.ths_without_scope = 0
+        self.stack: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.attributes |= set(found)
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "a":
+            self.hrefs.append(found["href"])
+        self.sources += [found[name] for name in ("src", "srcset", "data") if name in found]
+        self.ths_without_scope += tag == "th" and "scope" not in found
+        if tag not in self.void:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.void:
+            self.stack.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+
+def outline(text: str) -> Outline:
+    parser = Outline()
+    parser.feed(text)
+    parser.close()
+    assert parser.stack == []
+    return parser
+
+
+def visible(text: str) -> str:
+    """Text of the page without tags, spaces collapsed."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def test_page_is_well_formed_and_self_contained(page: str) -> None:
+    found = outline(page)
+    assert len(found.ids) == len(set(found.ids))
+    assert found.ths_without_scope == 0
+    assert not {"script", "img", "link", "iframe", "object"} & set(found.tags)
+    assert found.sources == [] and not any(name.startswith("on") for name in found.attributes)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert found.tags.count("h1") == 1
+    assert page.count('role="img"') == found.tags.count("svg") + 1
+    assert found.tags.count("svg") == 16
+
+
+def test_every_link_leads_somewhere(root: Path, page: str) -> None:
+    found = outline(page)
+    for href in found.hrefs:
+        if href.startswith("#"):
+            assert href[1:] in found.ids
+        else:
+            assert href.startswith("./")
+            assert (root / unquote(href)).exists(), href
+
+
+def test_findings_come_first(page: str) -> None:
+    headings = re.findall(r"<h2>(.*?)</h2>", page)
+    assert headings[0] == "Findings"
+    assert headings[-2:] == ["Methods", "Provenance"]
+    assert headings[1:-2] == [fake.name for fake in demo()]
+    text = visible(page)
+    assert "Simulated: Efficiency at 1,024 ranks, relative to 1 rank:" in text
+
+
+def test_header_and_coverage(page: str) -> None:
+    text = visible(page)
+    assert "cosmoflow_io" in text and SITE in text
+    assert "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz, 24 cores" in text
+    assert "187 of 206 runs done , 7 failed, 12 pending; 1 point excluded on purpose" in text
+    assert "2026-03-01 to 2026-03-06" in text
+
+
+def test_failures_exclusions_and_holes_are_told(page: str) -> None:
+    text = visible(page)
+    assert "NODE_FAIL 512 ranks: made up: NODE_FAIL" in text
+    assert "error: OUT_OF_MEMORY" in text
+    assert "one thread cannot feed 48: 1 point (inter_threads 1, intra_threads 48)" in text
+    row = re.search(r'<tr><th scope="row">512</th>(.*?)</tr>', page)
+    assert row is not None
+    assert "0/3 NODE_FAIL" in row[1] and row[1].count("–") == 6
+    # At its place among the rank counts.
+    order = re.findall(r'<tr><th scope="row">(\d+)</th>', page)
+    assert order[:11] == [str(2**i) for i in range(11)]
+
+
+def test_values_have_intervals_and_low_efficiency_is_marked(page: str) -> None:
+    row = re.search(r'<tr><th scope="row">1024</th>(.*?)</tr>', page)
+    assert row is not None
+    assert re.search(r"[\d,]+ \[[\d,]+, [\d,]+\]", row[1])
+    assert re.search(r'class="num bad">47\.\d \[[\d., ]+\] %', row[1])
+
+
+def test_unlike_environments_are_flagged(page: str) -> None:
+    section = page[page.index('id="e1"') : page.index('id="e2"')]
+    assert "unlike environments" in section
+    text = visible(section)
+    assert "tensorflow (simulated): 2.18.1 (26 runs) and 2.17.0 (3 runs)" in text
+    assert "with local changes (10 runs)" in text
+    reads = page[page.index('id="e5"') : page.index('id="e6"')]
+    assert "unlike" not in reads
+
+
+def test_identical_environments_appear_once() -> None:
+    base: dict[str, Any] = {
+        "source": "measured",
+        "point": {"omp_num_threads": 2},
+        "environment": {
+            "node": {"cpu_model": "X", "cores": 2, "gpus": [], "governor": None},
+            "versions": {"tensorflow": "2.18.1", "mpi": None},
+            "variables": {
+                "SLURM_JOB_ID": "1",
+                "HOROVOD_RANK": "0",
+                "OMP_NUM_THREADS": "2",
+                "HOROVOD_CYCLE_TIME": "1",
+            },
+            "ranks": [{"affinity": "0"}, {"affinity": "1"}],
+        },
+        "resources": {"hosts": ["a", "a"], "slurm_nodes": [None, None]},
+    }
+    other = json.loads(json.dumps(base))
+    other["environment"]["variables"] |= {"SLURM_JOB_ID": "2", "OMP_NUM_THREADS": "4"}
+    other["resources"]["hosts"] = ["b", "b"]
+    same = group([run_facts(base), run_facts(other)])
+    assert len(same) == 1 and same[0].runs == 2
+    assert list(same[0].hosts) == ["a", "b"] and list(same[0].affinities) == ["0", "1"]
+    assert "OMP_NUM_THREADS" not in same[0].facts and "HOROVOD_CYCLE_TIME" in same[0].facts
+    assert differences(same) == {}
+    other["environment"]["versions"]["tensorflow"] = "2.17.0"
+    apart = group([run_facts(base), run_facts(base), run_facts(other)])
+    assert differences(apart) == {"tensorflow": {"2.18.1": 2, "2.17.0": 1}}
+    # MPI and Gloo are two ways to communicate, not two places.
+    mpi = json.loads(json.dumps(base))
+    mpi["environment"]["variables"]["HOROVOD_CONTROLLER"] = "mpi"
+    assert list(differences(group([run_facts(base), run_facts(mpi)]))) == ["HOROVOD_CONTROLLER"]
+    assert run_facts({}).environment == ()
+
+
+def test_nothing_finished_still_renders(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [1, 2]}, "weak", fate=lambda p, r: "TIMEOUT" if r else "new")
+    page = render(make_results(tmp_path, [fake]))
+    outline(page)
+    text = visible(page)
+    assert "No run has finished yet" in text
+    assert "0 of 6 runs done , 4 failed, 2 pending" in text
+    assert "TIMEOUT 1 rank" in text
+
+
+def test_single_point_and_imported(tmp_path: Path) -> None:
+    fake = Fake("e", {"a": [1]}, repeats=2, source="imported")
+    text = visible(render(make_results(tmp_path, [fake])))
+    assert "nothing to draw" in text and "Source: imported." in text
+
+
+def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [2]}, repeats=1, fate=lambda p, r: "HANG")
+    root = make_results(tmp_path, [fake])
+    (path,) = (root / "runs" / SITE).glob("*/failure.json")
+    stacks = [
+        {"ranks": "1", "count": 1, "where": "<script>:3 f < g", "phase": "timed", "still_s": 41.0},
+        {"ranks": "", "count": 2, "where": "left nothing", "phase": None, "still_s": None},
+    ]
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": stacks}))
+    page = render(root)
+    outline(page)
+    told = "Where (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
+    assert told in visible(page)
+    assert "<script>:3" not in page
+    for damaged in ({"ranks": 1}, [1, None, {}]):
+        path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": damaged}))
+        outline(render(root))
+
+
+def test_hostile_names_are_inert(tmp_path: Path) -> None:
+    fake = Fake(
+        "e",
+        {HOSTILE: ["a", HOSTILE], "ranks": [1, 2]},
+        "weak",
+        repeats=2,
+        fate=lambda p, r: "done" if p["ranks"] == 1 else HOSTILE,
+        excluded=lambda p: HOSTILE if p == {} else "",
+        description=HOSTILE,
+        environment=lambda p, r: {HOSTILE: HOSTILE},
+    )
+    root = make_results(
+        tmp_path, [fake], campaign=HOSTILE, lines=[HOSTILE, "</pre>"], description=HOSTILE
+    )
+    page = render(root)
+    found = outline(page)
+    assert "script" not in found.tags and "img" not in found.tags
+    assert "onerror" not in found.attributes
+    assert HOSTILE in visible(page)
+
+
+def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
+    root = make_results(tmp_path, [Fake("e", {"a": [1, 2]}, repeats=1)])
+    summary = pd.read_parquet(root / "summary.parquet")
+    summary["_facts"] = [None, *summary["_facts"][1:]]
+    write_summary(summary, root / "summary.parquet")
+    text = visible(render(root))
+    assert "1 record could not be read" in text and "done: record cannot be read" in text
+
+
+def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Fake("e", {"a": list(range(30)), "b": list(range(10))}, repeats=1,
+                fate=lambda p, r: "TIMEOUT" if p["a"] > 19 else "done")  # fmt: skip
+    root = make_results(tmp_path, [fake], lines=["x" * 5000] * 100)
+    monkeypatch.setattr(page_module, "MAX_ROWS", 20)
+    monkeypatch.setattr(page_module, "MAX_FAILURES", 5)
+    monkeypatch.setattr(page_module, "MAX_SVG_BYTES", 10)
+    page = render(root)
+    text = visible(page)
+    assert "280 rows more: in the CSV files" in text
+    assert "300 runs: records" in text and "280 runs more: in runs.csv" in text
+    assert "95 failed runs more: see plan.csv" in text
+    assert "left out to keep this page small" in text and "<svg" not in page
+    assert len(page) < 150_000
+
+
+def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
+    fakes = [
+        Fake(f"e{i}", {"a": list(range(10)), "b": list(range(10))}, repeats=2) for i in range(4)
+    ]
+    root = make_results(tmp_path, fakes)
+    start = time.process_time()
+    page = render(root, figures=False)
+    assert time.process_time() - start < 5
+    assert len(page) < 2_000_000
+
+
+def test_command_line(tmp_path: Path) -> None:
+    root = make_results(tmp_path / "my results", [Fake("e", {"a": [1, 2]}, repeats=1)])
+    script = ROOT / "workflow" / "scripts"
+    plan = ["--plan", str(root / "plan.json"), "--tables", str(root / "tables")]
+    words = [sys.executable, str(script / "report.py"), *plan]
+    words += ["--summary", str(root / "summary.parquet"), "--figures", str(root / "figures")]
+    words += ["--runs", str(root / "runs" / SITE), "--out", str(root / "report.html")]
+    early = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert early.returncode == 1 and early.stderr.count("\n") == 1
+    assert early.stderr.startswith("error: ") and "draw the figures first" in early.stderr
+    figures = [sys.executable, str(script / "figures.py"), *plan, "--out", str(root / "figures")]
+    subprocess.run(figures, check=True, capture_output=True)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (root / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert not list(root.glob(".*tmp"))
+    write_jobs(root, {})
+    again = subprocess.run(
+        [*words, "--jobs", str(root / "jobs.csv")], capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert "1 Slurm job" in (root / "report.html").read_text()
+
+
+def test_numbers_for_people() -> None:
+    assert with_interval(1234.56, 1230.1, 1239.2) == "1,234.6 [1,230.1, 1,239.2]"
+    assert with_interval(0.0123456, 0.0121, 0.0126, "s") == "0.01235 [0.01210, 0.01260] s"
+    assert with_interval(98765.4, 90000, 110000) == "98,765 [90,000, 110,000]"
+    assert with_interval(5.0, 5.0, 5.0) == "5.0000 [5.0000, 5.0000]"
+    assert with_interval(12.3456, None, None) == "12.35"
+    assert with_interval(None, 1, 2) == "–"
+    assert number(123456.7) == "123,457" and number(float("nan")) == "–"
+    assert percent(0.782, 0.779, 0.786) == "78.20 [77.90, 78.60] %"
+    assert percent(0.5) == "50.0 %"
+    assert seconds_text(0.5) == "0.50 s" and seconds_text(7265) == "2 h 01 min"
+    assert listed(["a", "b", "c", "d", "e"], 3) == "a, b and 3 more"
+    assert listed(["a, b", "c"]) == "a, b; and c"

@@ -1,0 +1,259 @@
+"""The table of jobs: what each asked for, used, waited for and held."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.core.errors import UserError
+from scalesweep.slurm import job_table
+from scalesweep.slurm.failure import settle
+from scalesweep.slurm.job_table import (
+    COLUMNS,
+    collect,
+    job_ids,
+    overhead_s,
+    read_jobs,
+    shapes_used,
+)
+from scalesweep.slurm.sacct import Job
+from tests.conftest import ROOT
+from tests.unit.slurm.test_failure import ASKED, JOB, TIMEOUT, by_launcher
+
+
+class Books:
+    """A site's accounting, and the folders of a campaign with runs a and b."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs = Path("results/runs/site")
+        self.logs = folder / "results" / "logs" / "slurm"
+        self.out = folder / "results" / "jobs.csv"
+        self.jobs: dict[int, Job] = {}
+        self.asked: list[list[int]] = []
+        self.broken = ""
+
+    def query(self, ids: Sequence[int]) -> dict[int, Job]:
+        self.asked.append(list(ids))
+        if self.broken:
+            raise UserError(self.broken)
+        return {number: self.jobs[number] for number in ids if number in self.jobs}
+
+    def log(self, run_id: str, *names: str) -> None:
+        for name in names:
+            path = self.logs / "rule_run" / f"results_runs_site_{run_id}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+    def collect(self, *run_ids: str) -> list[str]:
+        return collect(run_ids or ("a", "b"), self.runs, self.logs, self.out).notes
+
+    def rows(self) -> dict[int, dict[str, Any]]:
+        return {row["job_id"]: row for row in read_jobs(self.out)}
+
+
+@pytest.fixture
+def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Books:
+    books = Books(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job_table, "query", books.query)
+    return books
+
+
+def record(folder: Path, job_id: Any, wall_s: float) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"wall_s": wall_s, "resources": {"slurm": {"job_id": job_id}}}
+    (folder / "record.json").write_text(json.dumps(content))
+
+
+def test_job_ids_are_the_names_of_logs(books: Books) -> None:
+    books.log("a", "12.log", "13.log", "notes.txt", "12_3.log")
+    books.log("ab", "99.log")
+    (books.logs / "rule_run" / "file").touch()
+    assert job_ids(books.logs, "results/runs/site", ["a", "b"]) == {12: "a", 13: "a"}
+    assert job_ids(books.logs, "/abs/site", ["a"]) == {}
+    assert job_ids(books.folder / "none", "results/runs/site", ["a"]) == {}
+
+
+def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
+    books.log("a", "12.log", "13.log", "14.log")
+    books.jobs = {
+        12: replace(TIMEOUT, energy_j=7200),
+        13: replace(JOB, job_id=13, state="COMPLETED", exit_code=0),
+        14: replace(JOB, job_id=14, state="CANCELLED", started=None, elapsed_s=0, node_list=""),
+    }
+    record(books.runs / "a", 13, 590.25)
+    assert books.collect() == []
+    rows = books.rows()
+    assert list(rows[12]) == list(COLUMNS) and list(rows) == [12, 13, 14]
+    assert rows[13] == {
+        "job_id": 13, "run_id": "a", "state": "COMPLETED", "cause": None, "exit_code": 0,
+        "partition": "main", "nodes": 2, "cpus": 48, "asked_s": 3600, "elapsed_s": 600,
+        "asked_mem_bytes": 2**30, "max_rss_bytes": 2**29, "submitted": JOB.submitted,
+        "started": JOB.started, "ended": JOB.ended, "wait_s": 30.0, "program_s": 590.25,
+        "held_s": 9.75, "node_hours": 1200 / 3600, "node_list": "node[1-2]", "energy_j": None,
+    }  # fmt: skip
+    assert (rows[12]["cause"], rows[12]["energy_j"]) == ("TIMEOUT", 7200)
+    # Who ran in job 12 is not known any more.
+    assert rows[12]["program_s"] is None and rows[12]["held_s"] is None
+    assert rows[14]["wait_s"] is None and rows[14]["node_hours"] == 0
+
+
+def test_the_time_of_a_failed_program(books: Books) -> None:
+    books.log("a", "12.log")
+    books.log("b", "15.log")
+    books.jobs = {12: JOB, 15: replace(TIMEOUT, job_id=15)}
+    by_launcher(books.runs / "a")
+    settle(books.runs / "b", "b", books.jobs[15], ASKED)
+    books.collect()
+    rows = books.rows()
+    assert (rows[12]["cause"], rows[12]["program_s"]) == ("NON_ZERO_EXIT", 585.5)
+    assert rows[12]["held_s"] == 14.5
+    # The launcher was killed: its program's time is not the job's.
+    assert (rows[15]["cause"], rows[15]["program_s"]) == ("TIMEOUT", None)
+
+
+def test_only_jobs_that_were_not_over_are_asked_for_again(books: Books) -> None:
+    books.log("a", "12.log", "13.log", "14.log", "16.log")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    books.jobs = {
+        12: JOB,
+        13: replace(JOB, job_id=13, state="RUNNING", ended=None),
+        14: replace(JOB, job_id=14, ended=now, max_rss_bytes=None),
+    }
+    assert books.collect() == ["1 of 4 jobs not in Slurm's accounting"]
+    books.jobs[13] = replace(JOB, job_id=13)
+    books.jobs[14] = replace(books.jobs[14], max_rss_bytes=5)
+    books.out.unlink()  # as Snakemake does
+    books.collect()
+    assert books.asked == [[12, 13, 14, 16], [13, 14, 16]]
+    rows = books.rows()
+    assert list(rows) == [12, 13, 14]
+    assert (rows[13]["state"], rows[14]["max_rss_bytes"]) == ("FAILED", 5)
+    # Without the hidden copy the table itself is believed.
+    (books.out.parent / ".jobs.csv.previous").unlink()
+    books.collect()
+    assert books.asked[-1] == [16]
+
+
+def test_rows_stay_when_the_accounting_does_not_answer(books: Books) -> None:
+    books.log("a", "12.log")
+    books.jobs = {12: JOB}
+    books.collect()
+    books.log("b", "15.log")
+    books.broken = "sacct: not on this machine"
+    books.out.unlink()
+    assert books.collect() == ["no word on 1 job: sacct: not on this machine"]
+    assert list(books.rows()) == [12]
+
+
+def test_rows_of_another_campaign_come_back(books: Books) -> None:
+    books.log("a", "12.log")
+    books.log("b", "15.log")
+    books.jobs = {12: JOB, 15: replace(JOB, job_id=15)}
+    books.collect("a", "b")
+    for path in books.logs.rglob("*.log"):
+        path.unlink()
+    books.collect("b")
+    assert list(books.rows()) == [15]
+    books.collect("a", "b")
+    assert list(books.rows()) == [12, 15]
+    assert books.asked == [[12, 15], [], []]
+
+
+def test_strange_records_and_tables_are_no_obstacle(books: Books) -> None:
+    books.log("a", "12.log")
+    books.jobs = {12: JOB}
+    books.out.parent.mkdir(exist_ok=True)
+    books.out.write_text("job_id,run_id\nx,y\n")
+    for resources in ([], {"slurm": None}, {"slurm": "12"}):
+        (books.runs / "a").mkdir(parents=True, exist_ok=True)
+        (books.runs / "a" / "record.json").write_text(json.dumps({"resources": resources}))
+        assert books.collect() == []
+    assert books.rows()[12]["program_s"] is None
+    books.out.write_text("job_id,run_id\nx,y\n")
+    with pytest.raises(UserError, match="not a table of jobs"):
+        read_jobs(books.out)
+
+
+def test_shapes_and_overhead(books: Books) -> None:
+    books.log("a", *(f"{number}.log" for number in range(20, 27)))
+    for number, elapsed in enumerate((600, 610, 640), start=20):
+        books.jobs[number] = replace(
+            JOB, job_id=number, state="COMPLETED", elapsed_s=elapsed, energy_j=100
+        )
+    books.jobs[23] = replace(TIMEOUT, job_id=23, elapsed_s=3600, max_rss_bytes=2**30)
+    books.jobs[24] = replace(JOB, job_id=24, nodes=1, limit_s=None, max_rss_bytes=None)
+    books.jobs[25] = replace(JOB, job_id=25, state="RUNNING", ended=None)
+    books.jobs[26] = replace(JOB, job_id=26, state="CANCELLED", started=None)
+    books.collect()
+    rows = read_jobs(books.out)
+    assert overhead_s(rows) is None
+    for row in rows:
+        row["held_s"] = row["elapsed_s"] - 590.0
+    assert overhead_s(rows) == 20
+    one, two = shapes_used(rows)
+    assert (one.nodes, one.asked_s, one.asked_node_hours, one.max_rss_bytes) == (1, None) + (
+        None,
+    ) * 2
+    assert (one.causes, one.held_s, one.energy_j) == ({"FAILED": 1}, None, None)
+    assert (two.nodes, two.cpus, two.asked_s, two.asked_mem_bytes) == (2, 48, 3600, 2**30)
+    assert (two.jobs, two.causes, two.used_s, two.used_s_max) == (4, {"TIMEOUT": 1}, 625, 3600)
+    assert (two.max_rss_bytes, two.asked_node_hours, two.wait_s) == (2**30, 8, 30)
+    assert two.node_hours == pytest.approx(2 * 5450 / 3600)
+    assert (two.held_s, two.energy_j) == (20, 300)
+    assert shapes_used([]) == []
+
+
+def run_script(folder: Path, path: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, str(ROOT / "workflow" / "scripts" / "accounting.py")]
+    words += ["--plan", "plan.json", "--runs", "results/runs/site", "--logs", "results/logs/slurm"]
+    return subprocess.run(
+        [*words, "--out", "results/jobs.csv"], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, "PATH": path}, check=False,
+    )  # fmt: skip
+
+
+def test_command_line(tmp_path: Path) -> None:
+    early = run_script(tmp_path, "/nowhere")
+    assert early.returncode == 1 and early.stderr.startswith("error: ")
+    plan = {"experiments": [{"runs": [{"run_id": "a"}]}, {"runs": [{"run_id": "a"}]}]}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    done = run_script(tmp_path, "/nowhere")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "accounting: no log of a job of this campaign in results/logs/slurm\n"
+        "0 jobs in results/jobs.csv\n"
+    )
+    out = tmp_path / "results" / "jobs.csv"
+    assert out.read_text() == ",".join(COLUMNS) + "\n"
+    Books(tmp_path).log("a", "12.log")
+    done = run_script(tmp_path, "/nowhere")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("accounting: no word on 1 job: sacct: not on this machine\n")
+    # Rows are what a job used and are read back as written.
+    sacct = tmp_path / "bin" / "sacct"
+    sacct.parent.mkdir()
+    line = "12|COMPLETED|0:0|2026-03-01T08:00:00|2026-03-01T08:00:01|2026-03-01T08:00:09"
+    sacct.write_text(f"#!/bin/sh\necho '{line}|8|5|1|2|n1|main|1024K|||'\n")
+    sacct.chmod(0o755)
+    done = run_script(tmp_path, str(sacct.parent))
+    assert (done.returncode, done.stdout) == (0, "1 job in results/jobs.csv\n")
+    assert read_jobs(out)[0]["node_hours"] == 8 / 3600
+
+
+def test_ten_thousand_runs_are_looked_up_fast(books: Books) -> None:
+    run_ids = [f"toy-{number:05d}" for number in range(10_000)]
+    for run_id in run_ids[:500]:
+        books.log(run_id, f"{int(run_id[4:]) + 1}.log")
+    start = time.process_time()
+    assert len(job_ids(books.logs, "results/runs/site", run_ids)) == 500
+    assert time.process_time() - start < 1

@@ -1,0 +1,113 @@
+"""MLPerf's score: what is dropped, what counts as the worst, and what is said of it."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.analysis.stats import olympic_mean
+from scalesweep.config.campaign import load_campaign
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.score import score
+from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_records import import_runs
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.run_state import scan
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
+from tests.fakes.mllog import T0, run_time, training
+
+
+@pytest.mark.parametrize(
+    ("values", "unfinished", "mean"),
+    [
+        ([5.0, 1.0, 3.0], 0, 3.0),
+        ([1.0, 2.0, 4.0, 100.0], 0, 3.0),
+        ([2.0, 1.0, 4.0], 1, 3.0),  # the best is dropped, and the one without an end
+        ([7.0, 7.0, 7.0], 0, 7.0),
+        ([1.0, 3.0], 1, 3.0),
+        ([1.0, 2.0], 0, math.nan),
+        ([1.0], 1, math.nan),
+        ([], 1, math.nan),
+        ([1.0, 2.0, 3.0, 4.0], 2, math.nan),
+    ],
+)
+def test_olympic_mean(values: list[float], unfinished: int, mean: float) -> None:
+    assert olympic_mean(values, unfinished) == pytest.approx(mean, nan_ok=True)
+
+
+def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
+    """The experiment that the logs become."""
+    folder.mkdir()
+    for number, lines in enumerate(logs):
+        (folder / f"result_{number}.txt").write_text("".join(lines))
+    runs, refusals, _ = read_source(folder, 32)
+    results = folder / "results"
+    written, refused = import_runs(runs, results / "runs" / "imported")
+    assert (refusals, refused) == ([], [])
+    write_campaign(
+        campaign_of(written, RULES, "test", "imported", str(results)), folder / "c.yaml", "test"
+    )
+    campaign = load_campaign(folder / "c.yaml")
+    states = scan(campaign.runs_folder, campaign.unique_runs())
+    plan = build_plan(campaign, states)
+    summary = build_summary(sorted(results.glob("runs/imported/*/record.json")))
+    (tables,) = make_tables(summary, plan).values()
+    return ExperimentResults(plan["experiments"][0], tables)
+
+
+def log(number: int, epochs: int, **told: Any) -> list[str]:
+    return training([0.3] * (epochs - 1) + [0.1], ms=T0 + number * 10**8, **told)
+
+
+def test_ten_runs(tmp_path: Path) -> None:
+    epochs = [5, 3, 4, 9, 4, 6, 7, 4, 5, 6]
+    found = study(tmp_path / "logs", [log(n, count) for n, count in enumerate(epochs)])
+    (row,) = found.rows("score")
+    assert (row["planned"], row["runs"], row["reached"], row["standard"]) == (10, 10, 10, True)
+    assert row["best"] == pytest.approx(run_time(3)) and row["worst"] == pytest.approx(run_time(9))
+    kept = sorted(epochs)[1:-1]
+    assert row["score"] == pytest.approx(sum(map(run_time, kept)) / 8)
+    (finding,) = score(found)
+    assert finding.level == "confirmed"
+    assert finding.text.startswith("Imported: Score of 10 runs (best and worst dropped): ")
+    assert f"{row['score']:,.1f} s" in finding.text
+
+
+def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
+    logs = [log(0, 3), log(1, 5), log(2, 4), log(3, 2, status="aborted")]
+    found = study(tmp_path / "one", logs)
+    (row,) = found.rows("score")
+    assert (row["runs"], row["reached"], row["standard"]) == (4, 3, False)
+    assert row["worst"] is None
+    assert row["score"] == pytest.approx((run_time(4) + run_time(5)) / 2)
+    (finding,) = score(found)
+    assert finding.level == "open"
+    assert "Score of 4 runs (MLPerf counts 10; best and worst dropped)" in finding.text
+    assert "worst one that missed the target" in finding.text
+
+    found = study(tmp_path / "two", [*logs, log(4, 3, status=None)])
+    (row,) = found.rows("score")
+    assert row["score"] is None and row["best"] == pytest.approx(run_time(3))
+    (finding,) = score(found)
+    assert finding.level == "warning"
+    assert "No score: 2 of 5 runs did not reach the target" in finding.text
+
+
+def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
+    own = {"submission_division": None}
+    aimed = [log(n, epochs, target_mae=0.2, **own) for n, epochs in enumerate((3, 5))]
+    found = study(tmp_path / "logs", [*aimed, log(2, 4, status="aborted", **own)])
+    assert len(found.rows("points")) == 2
+    (row,) = found.rows("score")  # the third has no target
+    assert row["score"] is None and row["runs"] == 2
+    (finding,) = score(found)
+    assert finding.level == "note"
+    assert finding.text.startswith("No score of 1 point with fewer than 3 runs: MLPerf counts 10")
+
+
+def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:
+    found = study(tmp_path / "logs", [log(0, 3, status="aborted"), log(1, 3, status="aborted")])
+    assert found.rows("score") == [] and score(found) == []

@@ -1,0 +1,245 @@
+"""Values of one parameter side by side, scaling over devices, and the same runs on two sites."""
+
+import itertools
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures import draw
+from scalesweep.findings import find
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.pairwise import compared_parameters
+from scalesweep.tables.summary import build_summary
+
+MAIN = "images_rate"
+Point = dict[str, Any]
+
+
+class Campaign:
+    """A made-up experiment over devices whose runs report a plain rate and a model size."""
+
+    def __init__(self, root: Path, site: str = "here") -> None:
+        self.root, self.site = root, site
+        self.records: list[Path] = []
+        self.experiment: dict[str, Any] = {
+            "name": "e", "benchmark": "cnn", "version": 1, "scaling": "none", "work": [],
+            "linked": [], "metrics": {},
+            "scale": "devices", "scale_parameters": ["devices_per_rank", "ranks"], "axes": [],
+            "main_metric": MAIN, "fixed": {"ranks": 1}, "runs": [], "excluded": [],
+            "profiles": [], "points": 0,
+            "parameters": {
+                "model": {"default": "a", "unit": None, "workload": True},
+                "layout": {"default": "NHWC", "unit": None},
+                "mode": {"default": "one", "unit": None},
+            },
+        }  # fmt: skip
+
+    def add(self, point: Mapping[str, Any], rates: list[float], **changes: Any) -> None:
+        """Add a point with one run per rate; none: all of its runs are pending."""
+        whole = {"ranks": 1, "devices_per_rank": 1, **point}
+        whole["devices"] = whole["ranks"] * whole["devices_per_rank"]
+        runs = self.experiment["runs"]
+        for repeat, rate in enumerate(rates or [0.0]):
+            run_id = f"cnn-r{whole['ranks']}-{len(runs):012x}"
+            runs.append({
+                "run_id": run_id, "repeat": repeat, "point": whole, "cause": "", "detail": "",
+                "status": "done" if rates else "new", "reused": False,
+            })  # fmt: skip
+            if rates:
+                self._record(run_id, whole, repeat, rate, changes)
+        names = [n for n in whole if any(run["point"][n] != whole[n] for run in runs)]
+        axes = {*names, *self.experiment["axes"]}
+        self.experiment["axes"] = sorted(axes, key=lambda n: (n != "devices", n))
+
+    def _record(
+        self, run_id: str, point: Point, repeat: int, rate: float, changes: dict[str, Any]
+    ) -> None:
+        sizes = {"a": 1000.0, "b": 5e6}
+        metrics = {
+            "size_first": {"value": 1.0, "unit": "1", "better": "lower", "scope": "rank"},
+            MAIN: {"value": rate, "unit": "images/s", "better": "higher", "scope": "total"},
+            "rank_rate": {"value": rate, "unit": "images/s", "better": "higher", "scope": "rank"},
+            "model_parameters": {
+                "value": sizes[point.get("model", "a")], "unit": "parameters",
+                "better": "lower", "scope": "rank",
+            },
+        }  # fmt: skip
+        record = {
+            "run_id": run_id, "benchmark": "cnn", "version": 1, "repeat": repeat,
+            "point": {k: v for k, v in point.items() if k != "devices"}, "site": self.site,
+            "source": "measured", "started": "2024-01-01", "ended": "2024-01-01", "wall_s": 1.0,
+            "attempt": 1, "phases": {}, "metrics": metrics, "work": {}, "resources": {},
+            "environment": {}, "notes": {}, "git": None, "command": [], **changes,
+        }  # fmt: skip
+        self.records.append(write_record(self.runs / run_id, record))
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs" / self.site
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        return {"site": self.site, "experiments": [self.experiment]}
+
+    def tables(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> dict[str, Any]:
+        return make_tables(build_summary(self.records), self.plan, elsewhere)["e"]
+
+    def study(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> ExperimentResults:
+        return ExperimentResults(self.experiment, self.tables(elsewhere))
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    return Campaign(tmp_path)
+
+
+def around(mean: float, spread: float = 0.01) -> list[float]:
+    return [mean * (1 - spread), mean, mean * (1 + spread)]
+
+
+def texts(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
+    return [(f.level, f.text) for f in find(study) if f.rule == rule]
+
+
+def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None:
+    """Two devices of one rank and two ranks of one device are both twice the base."""
+    for mode, two in (("one", {"devices_per_rank": 2}), ("two", {"ranks": 2})):
+        campaign.add({"mode": mode}, around(100))
+        campaign.add({"mode": mode, **two}, around(150))
+    assert series_parameters(campaign.experiment) == ["mode"]
+    assert fold_axes(campaign.experiment)[0] == ["devices", "mode"]
+    scaling = campaign.tables()["scaling"]
+    assert scaling["devices"].tolist() == [1, 2, 1, 2]
+    assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx([1, 0.75, 1, 0.75])
+    assert scaling[f"{MAIN}_speedup_run"].tolist() == pytest.approx([1, 1.5, 1, 1.5])
+    # A rank with two devices should do twice as much; a rank among two no more than alone.
+    per_rank = campaign.tables()["scaling"]["rank_rate_eff_run"].tolist()
+    assert per_rank == pytest.approx([1, 0.75, 1, 1.5])
+    study = campaign.study()
+    assert "Number of devices" in {
+        ax.get_xlabel() for d in draw(study) if d.name == "overview-run" for ax in d.figure.axes
+    }
+    assert any(
+        "at 2 devices, relative to 1 device: 75.0 [" in t for _, t in texts(study, "efficiency")
+    )
+
+
+def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaign) -> None:
+    for ranks, devices in itertools.product((1, 2), (1, 2)):
+        campaign.add({"ranks": ranks, "devices_per_rank": devices}, [100.0 * ranks])
+    assert series_parameters(campaign.experiment) == ["devices_per_rank"]
+    scaling = campaign.tables()["scaling"]
+    assert scaling["devices_per_rank"].tolist() == [1, 1, 2, 2]
+    assert scaling[f"{MAIN}_eff_run"].tolist() == [1, 1, 1, 1]
+
+
+def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
+    for model, gain in (("a", 1.726), ("b", 1.0)):
+        campaign.add({"model": model, "layout": "NHWC"}, around(2000))
+        campaign.add({"model": model, "layout": "NCHW"}, around(2000 * gain))
+    table = campaign.tables()["comparisons"]
+    assert table["parameter"].tolist() == ["layout", "layout"]
+    first, _ = table.to_dict("records")
+    assert (first["value"], first["reference"], first["model"]) == ("NCHW", "NHWC", "a")
+    assert first["ratio"] == pytest.approx(1.726)
+    assert 1.6 < first["low"] < 1.726 < first["high"] < 1.8
+    study = campaign.study()
+    levels = dict(texts(study, "ratio"))
+    assert (
+        "NCHW over NHWC (layout): 1.726" in levels["confirmed"]
+        and "at model a" in levels["confirmed"]
+    )
+    assert "no difference" in levels["open"] and "at model b" in levels["open"]
+    # Which model is fastest is not a question; which layout is, model by model.
+    assert compared_parameters(campaign.experiment) == [("layout",)]
+    best = [text for _, text in texts(study, "best")]
+    assert len(best) == 2 and "of model a" in best[0] and "layout NCHW" in best[0]
+    names = [drawing.name for drawing in draw(study)]
+    assert names == ["compare-layout-run", "ratio-layout-run"]
+
+
+def test_the_best_is_named_only_where_it_is_clear(campaign: Campaign) -> None:
+    for model, rates in (("a", (100, 200, 110)), ("b", (100, 101, 99))):
+        for mode, rate in zip(("one", "two", "three"), rates, strict=True):
+            campaign.add({"model": model, "mode": mode}, around(rate))
+    table = campaign.tables()["best"].set_index("model")
+    assert table.loc["a", "best"] == "two" and table.loc["a", "next"] == "three"
+    assert bool(table.loc["a", "clear"]) and not bool(table.loc["b", "clear"])
+    told = texts(campaign.study(), "best value")
+    assert [level for level, _ in told] == ["confirmed", "open"]
+    assert told[0][1].startswith("Best mode at model a: two with 200")
+    assert "model b" in told[1][1] and "two" not in told[1][1]
+    figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
+    words = [t.get_text() for ax in figure.figure.axes for t in ax.texts]
+    assert sum("best" in word for word in words) == 1
+
+
+def test_one_repeat_makes_nothing_clear(campaign: Campaign) -> None:
+    for mode, rate in (("one", 100.0), ("two", 500.0), ("three", 90.0)):
+        campaign.add({"mode": mode}, [rate])
+    assert not campaign.tables()["best"]["clear"].any()
+    assert campaign.tables()["comparisons"]["low"].isna().all()
+
+
+def test_what_follows_another_parameter_is_not_compared(campaign: Campaign) -> None:
+    for mode, reduce in (("one", "ring"), ("two", "tree")):
+        campaign.add({"mode": mode, "all_reduce": reduce}, around(100))
+    assert compared_parameters(campaign.experiment) == [("all_reduce",)]
+
+
+def test_efficiency_by_size_of_the_model(campaign: Campaign) -> None:
+    for model, eff in (("a", 0.5), ("b", 0.9)):
+        campaign.add({"model": model}, around(100))
+        campaign.add({"model": model, "ranks": 2}, around(200 * eff))
+    drawing = next(d for d in draw(campaign.study()) if d.name == "size-run")
+    ax = drawing.figure.axes[0]
+    assert ax.get_xscale() == "log" and "parameters" in ax.get_xlabel()
+    marks = [
+        (line.get_xdata()[0], round(line.get_ydata()[0], 3))
+        for line in ax.get_lines()
+        if len(line.get_xdata()) == 1
+    ]
+    assert marks == [(1000.0, 0.5), (5e6, 0.9)]
+
+
+def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
+    here, there = Campaign(tmp_path), Campaign(tmp_path, "there")
+    for ranks in (1, 2):
+        here.add({"ranks": ranks}, around(100.0 * ranks))
+        there.add({"ranks": ranks}, around(440.0 * ranks))
+    shutil.rmtree(there.runs / there.records[-1].parent.name)
+    ids = [run["run_id"] for run in here.experiment["runs"]]
+    elsewhere = summaries_elsewhere(here.runs, ids)
+    assert list(elsewhere) == ["there"] and len(elsewhere["there"]) == 5
+    table = here.tables(elsewhere)["sites"]
+    assert table["site"].tolist() == ["here", "there"] * 2
+    assert table["ratio"].tolist()[:2] == pytest.approx([1, 4.4])
+    assert table["repeats"].tolist() == [3, 3, 3, 2]
+    assert np.isnan(table["ratio_low"][0]) and table["ratio_low"][1] > 4
+    study = here.study(elsewhere)
+    assert "sites-run" in [drawing.name for drawing in draw(study)]
+    assert "4.4" in texts(study, "sites")[0][1]
+    assert "sites" not in here.tables({})
+
+
+def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:
+    """A server on the CPU, one on the GPU, and a ring without any compete with one another."""
+    campaign.experiment["linked"] = ["mode", "server", "ranks"]
+    for mode, server, rate in (("ps", "cpu", 100), ("ps", "gpu", 300), ("ring", "cpu", 200)):
+        campaign.add({"mode": mode, "server": server}, around(rate))
+    assert compared_parameters(campaign.experiment) == [("mode", "server")]
+    (row,) = campaign.tables()["best"].to_dict("records")
+    assert (row["best"], row["next"], row["clear"]) == ("ps, gpu", "ring, cpu", True)
+    assert row["parameter"] == "mode, server" and row["compared"] == 3
+    assert [d.name for d in draw(campaign.study()) if "compare" in d.name] == [
+        "compare-mode--server-run"
+    ]

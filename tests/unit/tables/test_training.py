@@ -1,0 +1,399 @@
+"""Tables of training runs: epochs, accuracy, phases and power, and the columns they come from."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.metrics import plain_quantity
+from scalesweep.compute.power.domains import Domain
+from scalesweep.compute.power.energy import Host, energy_of, power_rows
+from scalesweep.compute.power.series import series_of
+from scalesweep.compute.power_sampling import _table
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import scaled_unit
+from scalesweep.core.record import BadRecord
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.epoch_curves import curves_of
+from scalesweep.tables.power import ALL, MAX_ROWS, MAX_RUNS, TOTAL
+from scalesweep.tables.power_series import energy_between, mean_power, read_power
+from tests.fakes.results import Fake, make_results
+from tests.fakes.training import BEGAN, SITE, Training, make_training, nt3
+
+
+def one(root: Path, fake: Training) -> ExperimentResults:
+    return make_training(root, fake)[fake.name]
+
+
+def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
+    found = study.tables[name]
+    assert found is not None
+    return found
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {"point": {"ranks": 2}, "source": "measured", **changes}
+
+
+def epochs_of(samples: dict[str, Any], **changes: Any) -> Any:
+    text = curves_of(record(**changes), samples, None)["_epochs"]
+    return None if text is None else json.loads(text)
+
+
+def test_epochs_are_means_over_the_ranks() -> None:
+    loss = np.array([[1.0, 3.0], [0.5, 0.25]])
+    ends = np.array([[10.0, 10.0], [20.0, 20.0]])
+    found = epochs_of({"loss": loss, "epoch_ends": ends, "unknown": loss})
+    assert found == {"loss": [2.0, 0.375], "epoch_ends": [10.0, 20.0]}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_missing(bad: float) -> None:
+    loss = np.array([[1.0, 3.0], [bad, 0.25], [0.5, 0.5]])
+    assert epochs_of({"loss": loss}) == {"loss": [2.0, None, 0.5]}
+    assert epochs_of({"loss": np.full((2, 2), bad)}) is None
+
+
+def test_one_column_stands_for_all_ranks_only_of_imported_runs() -> None:
+    loss = np.array([[1.0], [0.5]])
+    assert epochs_of({"validation_mae": loss}, source="imported") == {"validation_mae": [1.0, 0.5]}
+    with pytest.raises(UserError, match="loss holds 1 ranks, the point has 2"):
+        epochs_of({"loss": loss})
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ({"loss": np.ones(3)}, r"loss is float64 of shape \(3,\), not \[epoch, rank\]"),
+        ({"loss": np.ones((0, 2))}, "not .epoch, rank."),
+        ({"loss": np.array([["a", "b"]])}, "not .epoch, rank."),
+        ({"loss": np.ones((3, 2)), "mae": np.ones((2, 2))}, "loss 3, mae 2"),
+    ],
+)
+def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        epochs_of(samples)
+
+
+def test_losses_of_steps_are_no_curves() -> None:
+    steps = np.ones((50, 2))
+    assert epochs_of({"loss": steps, "step_times": steps}) is None
+    assert epochs_of({"local_times": steps}) is None
+
+
+def test_phases_and_energy_of_a_record() -> None:
+    told = record(
+        phases={"import": 1.5, "training": math.nan},
+        energy={"joules": None, "phases": {}},
+    )
+    found = curves_of(told, {}, None)
+    assert found["_phases"] == '{"import": 1.5}'
+    assert found["_energy"] is None
+    with pytest.raises(UserError, match=r"phases\.import is 'x'"):
+        curves_of(record(phases={"import": "x"}), {}, None)
+
+
+def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
+    make_results(tmp_path, [Fake("e", {"ranks": [1, 2]}, "weak")])
+    names = {path.stem for path in (tmp_path / "tables" / "e").glob("*.csv")}
+    assert not names & {"epochs", "accuracy", "phases", "power"}
+    summary = pd.read_parquet(tmp_path / "summary.parquet")
+    assert summary["_epochs"].isna().all() and summary["_energy"].isna().all()
+    assert json.loads(summary["_phases"].iloc[0])["timed"] == 500.0
+
+
+def test_epochs_table(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3())
+    table = frame(study, "epochs")
+    assert len(table) == 3 * (16 + 4 + 1)
+    assert list(table.columns[:5]) == ["run_id", "repeat", "ranks", "source", "epoch"]
+    run = table[(table["ranks"] == 4) & (table["repeat"] == 1)]
+    assert run["epoch"].tolist() == [0, 1, 2, 3]
+    assert run["validation_accuracy"].is_monotonic_increasing
+    assert run["epoch_ends"].tolist() == pytest.approx(
+        np.cumsum(run["global_times"] + run["validation_times"])
+    )
+    units = table.attrs["units"]
+    assert units["validation_accuracy"]["better"] == "higher"
+    assert units["loss"] == {
+        "label": "Training loss", "unit": "1", "better": "lower", "scope": "total",
+    }  # fmt: skip
+    assert units["energy"]["unit"] == "J"
+
+
+def test_a_parameter_that_is_also_a_curve_keeps_its_column(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3(axes={"ranks": [1], "learning_rate": [0.1, 0.2]}, repeats=1))
+    table = frame(study, "epochs")
+    assert set(table["learning_rate"]) == {0.1, 0.2}
+    assert set(table["epoch_learning_rate"]) == {0.001}
+
+
+def test_energy_by_the_end_of_an_epoch(tmp_path: Path) -> None:
+    # 200 W in training, 100 W else; epochs of 10 s, each with 2 s of validation.
+    fake = Training(
+        {"ranks": [1]}, repeats=1, noise=0.0, epoch_s=lambda p: 10 / 1.01, load_s=lambda p: 6.0,
+        arrays=lambda a, p, r: a.update(validation_times=np.full((4, 1), 2.0)),
+    )  # fmt: skip
+    table = frame(one(tmp_path, fake), "epochs")
+    ends = table["epoch_ends"].to_numpy()
+    expected = [200.0 * 10 * k + 100 * (end - 10 * k) for k, end in enumerate(ends, 1)]
+    # A sample straddles the end of a phase by up to a second.
+    assert table["energy"].to_numpy() == pytest.approx(expected, abs=210)
+    assert table["energy"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase_spans": None},
+        {"energy": {"joules": 1.0, "interval_s": 1.0, "phases": {}}},  # clocks were moved
+        {"energy": {"joules": 1.0, "interval_s": 60.0, "phases": {"training": 1.0}}},
+        {"energy": {"joules": 1.0, "interval_s": 1.0, "phases": {"training": 1.0}, "domains": {}}},
+    ],
+)
+def test_energy_so_far_is_missing_where_it_cannot_be_known(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    fake = nt3(axes={"ranks": [1]}, repeats=1, changes=lambda p, r: change)
+    assert "energy" not in frame(one(tmp_path, fake), "epochs")
+
+
+def test_accuracy_table(tmp_path: Path) -> None:
+    fake = nt3(fixed={"target_accuracy": 0.9}, main_metric=None)
+    table = frame(one(tmp_path, fake), "accuracy").set_index("ranks")
+    # Final values fall from 0.98 to 0.9, of which validation sees 98 %.
+    assert table["reached"].tolist() == [3, 3, 0]
+    assert math.isnan(table.loc[16, "time_to_target_mean_run"])
+    row = table.loc[4]
+    low, mean, high = (row[f"training_time_{s}_run"] for s in ("low", "mean", "high"))
+    assert low < mean < high
+    assert row["energy_runs"] == 3
+    assert row["energy_per_sample_mean_run"] == pytest.approx(row["energy_mean_run"] / 1600)
+    units = table.attrs["units"]
+    assert units["final_accuracy_mean_run"]["better"] == "higher"
+    assert units["energy_delay_product_mean_run"]["unit"] == "J s"
+
+
+def test_repeats_without_energy_are_counted_not_guessed(tmp_path: Path) -> None:
+    fake = nt3(watts=lambda p, r: 100.0 if r == 0 else None)
+    table = frame(one(tmp_path, fake), "accuracy")
+    assert table["energy_runs"].tolist() == [1, 1, 1]
+    assert table["energy_mean_run"].notna().all()
+    assert table["energy_low_run"].isna().all()
+
+
+def test_points_without_a_finished_run_stay_holes(tmp_path: Path) -> None:
+    fake = nt3(fate=lambda p, r: "TIMEOUT" if p["ranks"] == 16 else "done")
+    tables = one(tmp_path, fake).tables
+    accuracy = tables["accuracy"]
+    assert accuracy is not None
+    assert accuracy["repeats"].tolist() == [3, 3, 0]
+    assert math.isnan(accuracy["final_accuracy_mean_run"].iloc[2])
+    for name in ("epochs", "phases", "power"):
+        table = tables[name]
+        assert table is not None and set(table["ranks"]) == {1, 4}
+
+
+def test_nothing_finished(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3(fate=lambda p, r: "new"))
+    assert not {n for n in ("epochs", "accuracy", "phases", "power") if study.tables[n] is not None}
+
+
+def test_phases_table(tmp_path: Path) -> None:
+    skipped = {"import": 3.0, "data_loading": 9.0, "odd": 1.0}
+
+    def change(point: dict[str, Any], repeat: int) -> dict[str, Any]:
+        return {"phases": skipped} if repeat == 2 and point["ranks"] == 1 else {}
+
+    table = frame(one(tmp_path, nt3(axes={"ranks": [1, 4]}, changes=change)), "phases")
+    first = table[table["ranks"] == 1].set_index("phase")
+    assert list(first.index[:3]) == ["import", "init", "data_loading"]
+    assert first.index[-1] == "odd"
+    loading = first.loc["data_loading"]
+    assert (loading["seconds"], loading["runs"]) == (pytest.approx((5 + 5 + 9) / 3), 3)
+    assert loading["seconds_low"] < loading["seconds"] < loading["seconds_high"]
+    # A phase that one repeat did not have is a mean over the others.
+    assert (first.loc["init", "runs"], first.loc["init", "seconds"]) == (2, 1.0)
+    assert first.loc["odd", "energy_runs"] == 0 and math.isnan(first.loc["odd", "energy"])
+    assert loading["energy"] == pytest.approx(500.0)
+    assert table.attrs["units"]["energy"]["unit"] == "J"
+
+
+def test_phases_without_energy_have_no_such_columns(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3(watts=lambda p, r: None))
+    assert not [name for name in frame(study, "phases") if "energy" in name]
+    assert study.tables["power"] is None
+    assert "energy_mean_run" not in frame(study, "accuracy")
+
+
+def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3())
+    table = frame(study, "power")
+    assert set(table["ranks"]) == {1, 4, 16} and set(table["repeat"]) == {0}
+    joules = frame(study, "runs").set_index("run_id")["energy_mean_run"]
+    for run_id, rows in table.groupby("run_id"):
+        total = rows[(rows["host"] == ALL) & (rows["domain"] == TOTAL)]
+        steps = np.diff(np.concatenate([[0.0], total["seconds"]]))
+        assert (total["watts"] * steps).sum() == pytest.approx(joules[run_id], rel=0.02)
+        core = rows[rows["domain"] == "core"]
+        assert not core["counted"].any() and (core["watts"] * 2 <= total["watts"].max()).all()
+        assert set(total["phase"].dropna()) >= {"import", "data_loading", "training"}
+    four = table[table["ranks"] == 4]
+    assert {"n0", "n1", "n2", "n3", ALL} == set(four["host"])
+    spans = table.attrs["spans"][four["run_id"].iloc[0]]
+    assert spans[0][:2] == ["import", 0.0]
+
+
+def test_long_runs_are_thinned_and_few(tmp_path: Path) -> None:
+    fake = nt3(
+        axes={"ranks": [1], "batch_size": list(range(10))}, repeats=1, epoch_s=lambda p: 160.0
+    )
+    table = frame(one(tmp_path, fake), "power")
+    sizes = table.groupby("run_id").size()
+    assert len(sizes) == MAX_RUNS
+    assert (sizes <= MAX_ROWS).all() and (sizes > MAX_ROWS // 3).all()
+    assert {0, 9} <= set(table["batch_size"])
+    total = table[(table["domain"] == TOTAL)]
+    assert total["watts"].between(99, 201).all()
+
+
+def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
+    path = folder / "power.csv"
+    lines = ["time,host,domain,watts"]
+    for second, host, domain, watts in rows:
+        stamp = pd.Timestamp(BEGAN + second, unit="s", tz="UTC").isoformat(timespec="milliseconds")
+        lines.append(f"{stamp},{host},{domain},{'' if watts is None else watts}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+COUNTED = {"domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
+
+
+def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:
+    counter = power_file(tmp_path, [(0, "n", "p", None), (1, "n", "p", 10), (2, "n", "p", 30)])
+    channels = read_power(counter, COUNTED)
+    assert energy_between(channels, BEGAN, BEGAN + 2) == pytest.approx(40)
+    assert energy_between(channels, BEGAN + 0.5, BEGAN + 1.5) == pytest.approx(20)
+    sensor = power_file(tmp_path, [(0, "n", "p", 0), (1, "n", "p", 10), (2, "n", "p", 30)])
+    assert energy_between(read_power(sensor, COUNTED), BEGAN, BEGAN + 2) == pytest.approx(25)
+
+
+def test_what_was_not_watched_is_missing(tmp_path: Path) -> None:
+    rows = [(0, "n", "p", None), (1, "n", "p", 10), (5, "n", "p", None), (6, "n", "p", 10)]
+    channels = read_power(power_file(tmp_path, rows), COUNTED)
+    assert energy_between(channels, BEGAN, BEGAN + 1) == pytest.approx(10)
+    assert energy_between(channels, BEGAN, BEGAN + 6) is None
+    assert energy_between(channels, BEGAN - 2, BEGAN + 1) is None
+    watts = mean_power(channels, BEGAN + np.array([0.0, 1.0, 5.0, 6.0]))
+    assert watts[[0, 2]].tolist() == pytest.approx([10, 10]) and math.isnan(watts[1])
+    assert energy_between(read_power(tmp_path / "power.csv", {}), BEGAN, BEGAN + 1) is None
+
+
+def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
+    package = Domain("rapl:package-0", "rapl", "package", "counter", 1e-6, 2**38)
+    gpu = Domain("nvml:gpu0", "nvml", "gpu", "power", 1e-3)
+    core = Domain("rapl:core", "rapl", "core", "counter", 1e-6, 2**38)
+    times = [BEGAN + 0.9 * i for i in range(12)]
+    series = {
+        package.name: series_of(package, [(t, 7e7 * (t - BEGAN) ** 1.3) for t in times], 1.0),
+        gpu.name: series_of(gpu, [(t, (100 + 9 * (t - BEGAN)) * 1e3) for t in times], 1.0),
+        core.name: series_of(core, [(t, 3e7 * (t - BEGAN)) for t in times], 1.0),
+    }
+    domains = {domain.name: domain for domain in (package, gpu, core)}
+    host = Host("n0", 1.0, domains, series, None, {}, {}, 12, 0.1, 0.0)
+    spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
+    energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
+    (tmp_path / "power.csv").write_text(_table(power_rows([host])))
+    channels = read_power(tmp_path / "power.csv", energy)
+    assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]
+    whole = energy_between(channels, BEGAN, BEGAN + 9.9)
+    # Times are kept to the millisecond, watts to six digits.
+    assert whole == pytest.approx(energy["joules"], rel=1e-4)
+    for name, start, end in spans:
+        read = energy_between(channels, start, end)
+        assert read == pytest.approx(energy["phases"][name], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a table of power"),
+        ("a,b\n1,2\n", "its columns are not time, host, domain, watts"),
+        ("time,host,domain,watts\nyesterday,n,p,1\n", "holds not times and watts"),
+        ("time,host,domain,watts\n2026-01-01T00:00:00.000+00:00,n,p,x\n", "not times and watts"),
+    ],
+)
+def test_damaged_power_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "power.csv").write_text(text)
+    with pytest.raises(BadRecord, match=rf"^power\.csv.*{message}"):
+        read_power(tmp_path / "power.csv", {})
+
+
+def test_ranks_that_share_epochs_are_one_strong_series(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3())
+    assert study.main is not None and study.main.metric == "training_samples_per_second"
+    assert [len(series.rows) for series in study.series] == [3]
+    scaling = frame(study, "scaling")
+    assert scaling["samples"].tolist() == [100, 400, 1600]
+    efficiency = scaling["training_samples_per_second_eff_run"].tolist()
+    assert efficiency[0] == 1.0 and efficiency[0] > efficiency[1] > efficiency[2] > 0.5
+
+
+def test_ranks_that_share_samples_are_one_series_too(tmp_path: Path) -> None:
+    fake = nt3(planned=lambda p: None, samples=lambda p: 100)
+    assert [len(series.rows) for series in one(tmp_path / "a", fake).series] == [3]
+    unlike = nt3(planned=lambda p: None)
+    assert [len(series.rows) for series in one(tmp_path / "b", unlike).series] == [1, 1, 1]
+
+
+def test_the_metric_that_a_benchmark_names_leads(tmp_path: Path) -> None:
+    study = one(tmp_path / "a", nt3())
+    assert next(iter(study.measures)) == "training_samples_per_second"
+    study = one(tmp_path / "b", nt3(main_metric=None))
+    assert study.main is not None and study.main.metric == "total_throughput"
+    # Of one epoch there are no later ones.
+    one_epoch = one(tmp_path / "c", nt3(main_metric=None, epochs=lambda p: 1))
+    assert one_epoch.main is not None and one_epoch.main.phases == ["init"]
+
+
+def test_imported_runs_with_one_column(tmp_path: Path) -> None:
+    def only(arrays: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
+        kept = {name: arrays[name][:, :1] for name in ("epoch_ends", "validation_accuracy")}
+        arrays.clear()
+        arrays.update(kept, training_times=kept["epoch_ends"])
+
+    fake = nt3(source="imported", arrays=only, changes=lambda p, r: {"energy": None})
+    table = frame(one(tmp_path, fake), "epochs")
+    assert set(table["source"]) == {"imported"} and len(table) == 63
+    assert table["training_times"].tolist() == table["epoch_ends"].tolist()
+    assert "loss" not in table
+
+
+def test_curves_are_kept_with_the_summary(tmp_path: Path, monkeypatch: Any) -> None:
+    from scalesweep.tables import summary
+    from scalesweep.tables.summary_cache import keep_summary
+
+    one(tmp_path, nt3(axes={"ranks": [1]}))
+    kept = tmp_path / "kept"
+    keep_summary(tmp_path / "summary.parquet", kept)
+    records = sorted((tmp_path / "runs" / SITE).glob("*/record.json"))
+    fresh = summary.build_summary(records)
+    for path in records:
+        (path.parent / "power.csv").unlink()
+    monkeypatch.setattr(summary, "_read_run", lambda path: pytest.fail("read again"))
+    pd.testing.assert_frame_equal(summary.build_summary(records, kept), fresh)
+    assert fresh["_epochs"].notna().all()
+
+
+def test_units_and_labels_of_energy() -> None:
+    meaning = {"unit": "J s", "better": "lower", "scope": "total"}
+    assert plain_quantity("energy_delay_product", meaning).label == "Energy-delay product"
+    assert plain_quantity("final_validation_mae", meaning).label == "Final validation MAE"
+    assert scaled_unit("J", 2.5e6) == (1e-6, "MJ")
+    assert scaled_unit("J s", 2.5e3) == (1e-3, "kJ s")
+    assert scaled_unit("W", 900.0) == (1.0, "W")
