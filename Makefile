@@ -28,6 +28,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
+	lint-imports --no-logo
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
@@ -58,7 +59,7 @@ slurm-down:
 
 # The lock holds hashes and no download address; uv.lock and pylock.toml would.
 lock: setup
-	.tools/bin/uv pip compile --quiet --universal --generate-hashes --no-header --group dev \
+	.tools/bin/uv pip compile --system-certs --quiet --universal --generate-hashes --no-header --group dev \
 	    --upgrade pyproject.toml -o requirements.lock
 
 clean:
