@@ -51,7 +51,7 @@ fi
 if [ -x .venv/bin/python ]; then
     echo "setup: updating .venv (seconds; 3 to 7 minutes if Horovod has to be compiled again)"
 else
-    echo "setup: installing packages into .venv: about 600 MB to download; compiling Horovod takes"
+    echo "setup: installing packages into .venv: about 700 MB to download; compiling Horovod takes"
     echo "       3 to 7 minutes the first time, and seconds once uv's cache has it"
 fi
 [ $mpi = 0 ] && export HOROVOD_WITHOUT_MPI=1 || unset HOROVOD_WITHOUT_MPI
