@@ -38,7 +38,7 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@python bench/table.py $(BENCH)
+	@python -m bench.table $(BENCH)
 
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup

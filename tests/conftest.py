@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-pytest.register_assert_rewrite("tests.report.visits")
+pytest.register_assert_rewrite(
+    "tests.fakes", "tests.report.visits", "tests.slurm.jobs", "tests.slurm.support", "tests.soak"
+)
 
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
 

@@ -24,7 +24,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.smk.report_command import report_command
 from scalesweep.smk.startup import _check_names, prepare
 from tests.conftest import ROOT, Project, make_project
-from tests.unit.report.test_page import bare
+from tests.fakes.pages import bare
 
 SHELL = "$(touch pwned) `touch pwned`; touch pwned & touch 'pwned' || \"touch pwned\" > pwned"
 HTML = "<script>alert('pwned')</script><img src=x onerror=alert(1)>&amp;]]>"
@@ -72,6 +72,7 @@ Path(run["out"], "native.json").write_text(json.dumps(native))
 STAGE = """
 import argparse, json
 from pathlib import Path
+from tests.fakes.pages import bare
 
 parser = argparse.ArgumentParser()
 for name in ("--out", "--train", "--params", "--workers", "--reserve-gb"):

@@ -26,7 +26,7 @@ from scalesweep.slurm.job_table import (
 )
 from scalesweep.slurm.sacct import Job
 from tests.conftest import ROOT
-from tests.unit.slurm.test_failure import ASKED, JOB, TIMEOUT, by_launcher
+from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
 
 class Books:
