@@ -72,7 +72,6 @@ Path(run["out"], "native.json").write_text(json.dumps(native))
 STAGE = """
 import argparse, json
 from pathlib import Path
-from tests.fakes.pages import bare
 
 parser = argparse.ArgumentParser()
 for name in ("--out", "--train", "--params", "--workers", "--reserve-gb"):
