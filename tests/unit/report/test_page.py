@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ from scalesweep.core.formatting import listed, number, percent, seconds_text, wi
 from scalesweep.report import page as page_module
 from scalesweep.tables.provenance import differences, group, run_facts
 from scalesweep.tables.summary import write_summary
-from tests.conftest import ROOT
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
+from tests.fakes.scripts import run_script
 
 
 @pytest.fixture(scope="module")
@@ -235,24 +233,21 @@ def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "my results", [Fake("e", {"a": [1, 2]}, repeats=1)])
-    script = ROOT / "workflow" / "scripts"
-    plan = ["--plan", str(root / "plan.json"), "--tables", str(root / "tables")]
-    words = [sys.executable, str(script / "report.py"), *plan]
-    words += ["--summary", str(root / "summary.parquet"), "--figures", str(root / "figures")]
-    words += ["--runs", str(root / "runs" / SITE), "--out", str(root / "report.html")]
-    early = subprocess.run(words, capture_output=True, text=True, check=False)
+    plan = ["--plan", root / "plan.json", "--tables", root / "tables"]
+    words = ["report.py", *plan, "--summary", root / "summary.parquet"]
+    words += ["--figures", root / "figures", "--runs", root / "runs" / SITE]
+    words += ["--out", root / "report.html"]
+    early = run_script(*words)
     assert early.returncode == 1 and early.stderr.count("\n") == 1
     assert early.stderr.startswith("error: ") and "draw the figures first" in early.stderr
-    figures = [sys.executable, str(script / "figures.py"), *plan, "--out", str(root / "figures")]
-    subprocess.run(figures, check=True, capture_output=True)
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    drawn = run_script("figures.py", *plan, "--out", root / "figures")
+    assert drawn.returncode == 0, drawn.stderr
+    done = run_script(*words)
     assert done.returncode == 0, done.stderr
     assert (root / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert not list(root.glob(".*tmp"))
     write_jobs(root, {})
-    again = subprocess.run(
-        [*words, "--jobs", str(root / "jobs.csv")], capture_output=True, text=True, check=False
-    )
+    again = run_script(*words, "--jobs", root / "jobs.csv")
     assert again.returncode == 0, again.stderr
     assert "1 Slurm job" in (root / "report.html").read_text()
 
