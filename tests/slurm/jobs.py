@@ -1,10 +1,21 @@
 """Batch jobs of a test cluster, and what MPI needs there."""
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.slurm.cluster import Cluster
+import pytest
 
+from tests.slurm.cluster import Cluster, missing_packages, wait_until
+
+REASON = missing_packages()
+# All of them on one worker, which boots one cluster for them.
+needs_slurm = [
+    pytest.mark.slurm,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("slurm"),
+    pytest.mark.skipif(bool(REASON), reason=str(REASON)),
+]
 PMIX = any(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so"))
 MPI = {
     "HOROVOD_CONTROLLER": "mpi",
@@ -30,6 +41,14 @@ def submit(cluster: Cluster, script: str, *options: str) -> str:
     """Submit a batch script; its job's number."""
     out = f"--output={cluster.folder}/job-%j.out"
     return cluster.run("sbatch", "--parsable", out, *options, f"--wrap={script}").strip()
+
+
+def clear(cluster: Cluster) -> None:
+    """Cancel every job, and wait until the queue is empty and all nodes are idle."""
+    if jobs := cluster.run("squeue", "-ho%A").split():
+        cluster.run("scancel", "--quiet", *jobs)
+    for wanted, *words in (("", "squeue", "-h"), (r"(idle\s*)+", "sinfo", "-hNo%T")):
+        assert wait_until(partial(cluster.says, wanted, *words), 60), cluster.run(*words)
 
 
 def tasks(cluster: Cluster, argument: str) -> list[str]:

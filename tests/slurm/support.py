@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import Project, make_project
-from tests.slurm.cluster import Cluster, missing_packages
-
-REASON = missing_packages()
-needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+from tests.slurm.cluster import Cluster
 
 SITE = """\
 site: toy_cluster

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster, ClusterError, missing_packages, start_time, wait_until
-from tests.slurm.jobs import PMIX, submit, tasks
+from tests.slurm.cluster import Cluster, ClusterError, start_time, wait_until
+from tests.slurm.jobs import PMIX, needs_slurm, submit, tasks
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
 CLUSTER = Path(__file__).with_name("cluster.py")
 

@@ -16,11 +16,8 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.slurm.cluster import Cluster, missing_packages, wait_until
-from tests.slurm.jobs import MPI, submit, tasks, why_no_mpi
-
-REASON = missing_packages()
-needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import MPI, needs_slurm, submit, tasks, why_no_mpi
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
 LAUNCHER = WORKFLOW / "launchers" / "srun_gloo.py"
@@ -134,7 +131,6 @@ def of_ranks(ranks: int, **params: Any) -> dict[str, Any]:
     return {"ranks": ranks, "ranks_per_node": 1, **params}
 
 
-@pytest.mark.slow
 class TestBenchmark:
     pytestmark = needs_slurm
 

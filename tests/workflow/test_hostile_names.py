@@ -142,6 +142,7 @@ CAMPAIGN: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_hostile_campaign_runs_safely(tmp_path: Path) -> None:
     project = make_project(tmp_path / 'it\'s a "$(touch pwned)" `touch pwned`; pro ject')
     write_hostile(project, CAMPAIGN, SITE)
