@@ -39,11 +39,11 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@python bench/table.py $(BENCH)
+	@python -m bench.table $(BENCH)
 
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup
-	@python tests/soak/kills.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@python -m tests.soak.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 screenshots: setup
 	@python tools/screenshots.py

@@ -8,7 +8,7 @@ by the images/s that each says itself. All with one process on a CPU, float32, N
 decay of all variables. Each comparison takes turns, in a new order each round; a ratio is the
 median over rounds of theirs / ours in seconds a step, above 1 where ours is faster.
 
-    python bench/cnn_training.py [--json FILE] [--rounds N] [--steps N] [--tf-cnn-benchmarks PATH]
+    python -m bench.cnn_training [--json FILE] [--rounds N] [--steps N] [--tf-cnn-benchmarks PATH]
 """
 
 import argparse
@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "cnn_training"

@@ -9,7 +9,7 @@ rounds, of seconds a step. Compared with the program's loop over a batch in memo
   unordered  the same with samples as they are ready (`deterministic: false`)
 One process on a CPU, page cache warm.
 
-    python bench/cosmoflow_training.py [--json FILE] [--rounds N] [--steps N]
+    python -m bench.cosmoflow_training [--json FILE] [--rounds N] [--steps N]
 """
 
 import argparse
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "cosmoflow_training"

@@ -6,7 +6,7 @@ A ratio is the median over rounds of loop time / pipeline time, above 1 where th
 fastest loop then meets the pipeline again in as many pairs: being the fastest of many is partly
 luck. Last, the cost of the measuring code: epochs without files, timed by the same code.
 
-    python bench/data_loading.py [--json FILE] [--rounds N] [--shape 64 64 64 4] [--samples 128]
+    python -m bench.data_loading [--json FILE] [--rounds N] [--shape 64 64 64 4] [--samples 128]
 """
 
 import argparse
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

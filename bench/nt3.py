@@ -7,7 +7,7 @@ and against Keras' own fit, which is what the original calls. Each comparison ta
 order each round; a ratio is the median over rounds of theirs / ours in seconds, above 1 where ours
 is faster.
 
-    python bench/nt3.py [--json FILE] [--rounds N] [--rows N]
+    python -m bench.nt3 [--json FILE] [--rounds N] [--rows N]
 """
 
 import argparse
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 PROGRAM = BENCHMARKS / "nt3"

@@ -9,7 +9,8 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.slurm.job_shape import run_shape
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SlurmProject, slurm_project
 
 pytestmark = needs_slurm
 

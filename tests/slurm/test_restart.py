@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.support import needs_slurm, slurm_project
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 

@@ -33,6 +33,7 @@ def errors(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.startswith("error: ")]
 
 
+@pytest.mark.slow
 def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=2, repeats=1)
     other = Project(shutil.copytree(project.path, tmp_path / "other"))
@@ -68,6 +69,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
     assert not list(runs.glob("*/attempt-*/beside.txt"))
 
 
+@pytest.mark.slow
 def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
     script = project.path / "workflow" / "scripts" / "launch.py"

@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = """
 campaign: toys
 site: toy

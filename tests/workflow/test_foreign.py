@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT, Project, make_project
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = ROOT / "tests" / "foreign"
 CAMPAIGN = """
 campaign: strangers

@@ -24,7 +24,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.smk.report_command import report_command
 from scalesweep.smk.startup import _check_names, prepare
 from tests.conftest import ROOT, Project, make_project
-from tests.unit.report.test_page import bare
+from tests.fakes.pages import bare
 
 SHELL = "$(touch pwned) `touch pwned`; touch pwned & touch 'pwned' || \"touch pwned\" > pwned"
 HTML = "<script>alert('pwned')</script><img src=x onerror=alert(1)>&amp;]]>"
@@ -142,6 +142,7 @@ CAMPAIGN: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_hostile_campaign_runs_safely(tmp_path: Path) -> None:
     project = make_project(tmp_path / 'it\'s a "$(touch pwned)" `touch pwned`; pro ject')
     write_hostile(project, CAMPAIGN, SITE)

@@ -11,6 +11,8 @@ from tests.conftest import Project
 from tests.fakes import logs as fake
 from tests.fakes import mllog
 
+pytestmark = pytest.mark.slow
+
 
 def run_import(project: Project, source: Path, *words: str) -> "tuple[int, str]":
     done = project.snakemake("import_logs", "--config", f"source={source}", *words)

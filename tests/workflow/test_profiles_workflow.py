@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.conftest import make_project
+
+pytestmark = pytest.mark.slow
 
 CAMPAIGN = """
 campaign: profiled

@@ -3,7 +3,11 @@
 import json
 import re
 
+import pytest
+
 from tests.conftest import Project
+
+pytestmark = pytest.mark.slow
 
 CAMPAIGN = """
 campaign: ordered

@@ -17,9 +17,9 @@ from scalesweep.compare.inputs import Side, read_sides
 from scalesweep.compare.run import compare
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
+from tests.fakes.pages import bare
 from tests.fakes.results import SITE, Fake, make_results
 from tests.fakes.sides import CPU, FakePoint, FakeSide, make_side, rates
-from tests.unit.report.test_page import bare
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 BASE = [100.0, 101.0, 99.0]

@@ -31,7 +31,7 @@ from scalesweep.planning.artifacts import forget_made, note_made, was_changed
 from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_set_aside, untrusted
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
-from tests.unit.tables.test_summary import make_record, times, write_run
+from tests.fakes.records import make_record, times, write_run
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
 POWER_CSV = "time,host,domain,watts\n2026-01-01T00:00:00.000+00:00,n,rapl:package-0,\n"

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from tests.fakes.pages import HOSTILE, outline, render, visible
 from tests.fakes.results import SITE, Fake, make_results, write_jobs
-from tests.unit.report.test_page import HOSTILE, outline, render, visible
 
 
 def jobs_part(page: str) -> str:
