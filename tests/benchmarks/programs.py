@@ -9,8 +9,25 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+from harness.native import Native
+from tests.benchmarks.typed import check
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = ROOT / "workflow"
+BENCHMARKS = WORKFLOW / "benchmarks"
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+# Of helpers beside this file, which import benchmarks without being started by them.
+HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
+
+
+def entry(program):
+    """Words that start a program of the benchmarks, as benchmark.yaml has them."""
+    return [sys.executable, str(BENCHMARKS), program]
+
+
+def helper(name, *arguments):
+    """Words that start a script beside this file; in an environment with HELPER."""
+    return [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
 
 
 class Program:
@@ -18,7 +35,7 @@ class Program:
 
     def __init__(self, name, small):
         self.name, self.small = name, small
-        self.folder = WORKFLOW / "benchmarks" / name
+        self.folder = BENCHMARKS / name
         self.declared = yaml.safe_load((self.folder / "benchmark.yaml").read_text())
         self.defaults = {key: spec["default"] for key, spec in self.declared["parameters"].items()}
 
@@ -43,8 +60,29 @@ class Program:
     def start(self, folder, data=None, repeat=0, env=(), **params):
         """Run the program; return the finished process and its output folder."""
         path, out = self.write_run(folder, data, repeat, **params)
-        words = [sys.executable, str(self.folder / "main.py"), "--run", str(path)]
+        words = [*entry(self.name), "--run", str(path)]
         return start_ranks(words, params.get("ranks", 1), env), out
+
+    def stage_words(self, out, files, *more, params=None, **changes):
+        """Words that stage the data set of some parameters: files by split; or of just `params`."""
+        known = self.defaults | self.small | changes
+        identity = {name: known[name] for name in self.declared["data"]["parameters"]}
+        words = [*entry(self.declared["data"]["program"]), "--out", out]
+        for split, count in files.items():
+            words += [f"--{split}", count]
+        words += ["--params", json.dumps(identity if params is None else params), *more]
+        return [str(word) for word in words]
+
+    def stage(self, *args, env=(), **params):
+        """Stage a data set (`stage_words`); return the finished process."""
+        return subprocess.run(
+            self.stage_words(*args, **params),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+            env=os.environ | dict(env),
+        )
 
 
 def start_ranks(words, ranks, env=()):
@@ -63,10 +101,19 @@ def start_ranks(words, ranks, env=()):
     )
 
 
+def start_helper(name, *arguments, ranks=1):
+    """Run a script beside this file on some ranks; it must end well."""
+    done = start_ranks(helper(name, *arguments), ranks, HELPER)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done
+
+
 def read(done, out):
     """Return native.json and the arrays of a run that must have ended well."""
     assert done.returncode == 0, done.stderr[-4000:]
     with np.load(out / "samples.npz") as arrays:
         samples = dict(arrays)
     assert all(np.isfinite(each).all() for each in samples.values())
-    return json.loads((out / "native.json").read_text()), samples
+    native = json.loads((out / "native.json").read_text())
+    assert check(native, Native) == []
+    return native, samples
