@@ -9,6 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+from harness import import_without
+
+import_without("pandas", "scipy", "PIL")
+
 import tensorflow as tf
 
 from cosmoflow_data import pipeline

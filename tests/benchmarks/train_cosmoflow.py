@@ -9,6 +9,10 @@ those after plain arithmetic with momentum.
 import sys
 from pathlib import Path
 
+from harness import import_without
+
+import_without("pandas", "scipy", "PIL")
+
 import numpy as np
 import tensorflow as tf
 
