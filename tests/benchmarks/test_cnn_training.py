@@ -7,7 +7,7 @@ import pytest
 
 from cnn_training import metrics
 from tests.benchmarks.cnn_programs import DECLARED, PROGRAM, start
-from tests.benchmarks.programs import HELPER, helper, read, start_ranks
+from tests.benchmarks.programs import read, start_helper
 
 
 def value(native, name):
@@ -61,7 +61,7 @@ def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
 @pytest.mark.slow
 def test_one_rank(tmp_path):
     done, out = start(
-        tmp_path, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
+        tmp_path, cold=True, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
     )
     native, samples = read(done, out)
     assert done.stderr == ""
@@ -103,7 +103,7 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
         "autotune": True,
         "compression": "fp16",
     }
-    done, out = start(tmp_path, ranks=2, ranks_per_node=2, **knobs)
+    done, out = start(tmp_path, cold=True, ranks=2, ranks_per_node=2, **knobs)
     native, samples = read(done, out)
     assert samples["step_times"].shape == (6, 2)
     assert samples["loss"].shape == (6, 2)
@@ -209,10 +209,8 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(given_by_slurm):
         four | {"params": {"variable_update": "parameter_server", "xla": True}},
         four | {"params": {"all_reduce": "nccl", "variable_update": "collective_all_reduce"}},
     ]
-    words = helper("fake_gpus.py", *map(json.dumps, cases))
-    env = HELPER | ({"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {})
-    done = start_ranks(words, 1, env)
-    assert done.returncode == 0, done.stderr[-4000:]
+    env = {"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {}
+    done = start_helper("fake_gpus.py", *map(json.dumps, cases), env=env)
     found = json.loads(done.stdout)
     assert {kind for kind, *_ in found} == {"GPU"}
     two = [0, 1] if given_by_slurm else [2, 3]

@@ -54,7 +54,7 @@ def log_of(out):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data)
+    done, out = start(tmp_path, data, cold=True)
     native, samples = read(done, out)
     assert done.stderr == ""
     order = ["import", "init", "data_staging", "build", "broadcast"]
@@ -137,7 +137,8 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, ranks):
 @pytest.mark.slow
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
-    done, out = start(tmp_path, data, shuffle="before_shard", decay_epochs=[20], **changes)
+    changes |= {"shuffle": "before_shard", "decay_epochs": [20]}
+    done, out = start(tmp_path, data, cold=True, **changes)
     native, samples = read(done, out)
     ran = int(value(native, "epochs_run"))
     assert 1 < ran < 40

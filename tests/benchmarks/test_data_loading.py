@@ -45,7 +45,7 @@ def sums(ranks):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, drop_page_cache=True)
+    done, out = start(tmp_path, data, cold=True, drop_page_cache=True)
     assert done.stderr == ""
     native, samples = read(done, out)
     assert set(native["phases"]) == {

@@ -7,7 +7,7 @@ own: ``with self.phases("timed"):``.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -106,15 +106,16 @@ def execute(run: Run, load: Load) -> None:
             mine = facts.rank_facts(*benchmark.threads(), ranks.first_on_host())
             known = ranks.gather_json([mine, benchmark.about_rank()])
         if ranks.rank() == 0:
+            samples = cast(Arrays, arrays)  # of all ranks: they are here
             notes = benchmark.notes([about for _, about in known])
             content = result.native(
                 phases,
                 ranks=[rank for rank, _ in known],
                 work=benchmark.work(),
-                metrics=benchmark.metrics(arrays),
+                metrics=benchmark.metrics(samples),
                 notes=notes | {"horovod": ranks.facts_about_horovod()},
             )
-            result.write_result(run.out, content, arrays)
+            result.write_result(run.out, content, samples)
     finally:
         benchmark.close()
     ranks.stop()

@@ -13,7 +13,7 @@ from harness.native import Metric, Native, RankFacts, Work
 from harness.phases import Phases
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call `write` with a temporary file beside `path`, then rename it: no half file is seen."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -62,4 +62,4 @@ def write_result(out: Path, content: Native, samples: Mapping[str, np.ndarray]) 
     out.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.asarray(array, np.float64) for name, array in samples.items()}
     write_atomically(out / "samples.npz", lambda file: np.savez_compressed(file, **arrays))
-    write_atomically(out / "native.json", lambda file: file.write(text.encode()) and None)
+    write_atomically(out / "native.json", lambda file: file.write(text.encode()))
