@@ -29,6 +29,8 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/")
 # The harness's functions in which a rank waits for all others; so it does in any of Horovod's.
 _TOGETHER = frozenset({"barrier", "gather", "gather_json"})
+# Of the harness: what calls the program, and what the program is called by.
+_LEADING = ("/harness/program.py", "/harness/frame.py")
 _BELOW = " < "  # between a line and the one that called it
 _OWN_FRAMES, _TOLD_FRAMES, _MAX_NAME = 4, 2, 60
 _MAX_GROUPS, _MAX_TOLD, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
@@ -56,7 +58,7 @@ class Frame(NamedTuple):
     @property
     def outermost(self) -> bool:
         """Whether it only leads to a program's main function."""
-        return self.function == "<module>" or self.path.endswith("/harness/program.py")
+        return self.function == "<module>" or self.path.endswith(_LEADING)
 
     def __str__(self) -> str:
         """``harness/ranks.py:50 barrier``."""

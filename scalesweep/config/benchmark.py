@@ -124,7 +124,7 @@ class DataSet:
     """The data set a benchmark reads: who makes it, what identifies it, how much is needed."""
 
     name: str
-    program: Path
+    program: tuple[str, ...]  # words after Python's
     version: int
     parameters: tuple[str, ...]
     files: Mapping[str, Expression]
@@ -355,11 +355,9 @@ def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
 
 
 def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:
-    program = (folder / content["program"]).resolve()
-    if not program.is_file():
-        raise UserError(f"{path}: data.program: no file {program}")
+    name, program = _staging_program(content["program"], folder, path)
     return DataSet(
-        name=program.parent.name,
+        name=content.get("name", name),
         program=program,
         version=content.get("version", 1),
         parameters=tuple(content["parameters"]),
@@ -369,3 +367,18 @@ def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: 
         },
         bytes_per_file=expression(content["bytes_per_file"], "data.bytes_per_file"),
     )
+
+
+def _staging_program(text: str, folder: Path, path: Path) -> tuple[str, tuple[str, ...]]:
+    """The folder's name and the command of a program that makes data.
+
+    ``text``: a file, relative to the benchmark's folder, or ``<package>.<module>`` in the folder of
+    the benchmarks, which starts it (its ``__main__.py``).
+    """
+    file = (folder / text).resolve()
+    if file.is_file():
+        return file.parent.name, (str(file),)
+    package, _, module = text.partition(".")
+    if not (folder.parent / package / f"{module}.py").is_file():
+        raise UserError(f"{path}: data.program: no file {file}, and no module {text} of benchmarks")
+    return package, (str(folder.parent), text)

@@ -10,7 +10,7 @@ from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
-FOR_THE_SITE = ("python", "benchmark")
+FOR_THE_SITE = ("python", "benchmark", "benchmarks")
 FOR_THE_LAUNCHER = ("run_file", "out")
 # {name} and {program:NAME}; ${name} is the shell's, {{name}} stands for {name}.
 _PLACE = re.compile(
@@ -71,7 +71,7 @@ class Command:
     ) -> list[str]:
         """The words for a point; what only the launcher knows stays in braces.
 
-        ``site``: values of ``{python}`` and ``{benchmark}``; ``programs``: paths by name.
+        ``site``: values of ``FOR_THE_SITE``; ``programs``: paths by name.
         """
         values = {**point, **site}
 

@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set for up to four ranks."""
     path = tmp_path_factory.mktemp("runs")
     identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
-    words = [sys.executable, BENCHMARK / "stage.py", "--out", path / "set"]
+    words = [sys.executable, BENCHMARK.parent, "cosmoflow_data.stage", "--out", path / "set"]
     words += ["--train", "16", "--valid", "8"]
     words += ["--params", json.dumps(identity | {"sample_shape": SMALL["sample_shape"]})]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
@@ -99,7 +99,8 @@ def run_all(
         }
         run_file = folder / f"{name}.json"
         run_file.write_text(json.dumps(content))
-        words = [*launcher, sys.executable, str(BENCHMARK / "main.py"), "--run", str(run_file)]
+        program = [sys.executable, str(BENCHMARK.parent), "data_loading"]
+        words = [*launcher, *program, "--run", str(run_file)]
         script.append(f"{shlex.join(words)}\necho {name} ended $?")
     said = run_job(cluster, "\n".join(script), 240)
     lines = [line.split() for line in said.splitlines() if " ended " in line]

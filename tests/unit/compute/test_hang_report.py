@@ -240,3 +240,16 @@ def test_removed_if_the_run_ended_by_itself(work: Path) -> None:
     (work / "stdout.log").touch()
     remove(work)
     assert [path.name for path in work.iterdir()] == ["stdout.log"]
+
+
+def test_the_frame_of_the_benchmarks_is_left_out_as_what_leads_to_them_is(work: Path) -> None:
+    frames = [
+        (f"{BENCHMARKS}/my/benchmark.py", 9, "measure"),
+        (f"{BENCHMARKS}/harness/frame.py", 126, "execute"),
+        *RUN,
+    ]
+    for rank in range(2):
+        leave(work, rank, OPEN[:1] + frames if rank else [*HOROVOD, *frames])
+    where = [each["where"] for each in judge(work, LIMIT_S, 2).groups]
+    rest = "my/benchmark.py:9 measure < my/main.py:150 main"
+    assert where == [f"my/main.py:40 open_file < {rest}", rest]
