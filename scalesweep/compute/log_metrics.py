@@ -40,7 +40,7 @@ class LogsGone(UserError):
 
 @dataclass(frozen=True)
 class Metric:
-    """An entry of ``result.extract`` in benchmark.yaml (docs/foreign.md); ``source``: ``from``."""
+    """An entry of ``result.extract`` in benchmark.yaml (docs/external_programs.md); ``source``: ``from``."""
 
     metric: str
     pattern: str
