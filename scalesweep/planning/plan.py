@@ -50,7 +50,7 @@ def build_plan(
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The plan as a JSON-ready dict (docs/architecture.md, plan.json).
+    """The plan as a JSON-ready dict (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
