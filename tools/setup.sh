@@ -54,7 +54,7 @@ rm -f "$stamp"
 .tools/bin/uv pip sync --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
     --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
-    { echo "error: Horovod was built but does not load" >&2; exit 1; }
+    { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
 # The charts' library, bundled once for all reports.
 .venv/bin/python -c 'from scalesweep.report.html_assets import assets; assets(())'
 echo "$wanted" >"$stamp"

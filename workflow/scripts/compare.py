@@ -17,8 +17,8 @@ def main() -> None:
     """Read both sides, write the page and its tables, and say how many points did what."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_campaign(parser)
-    parser.add_argument("--base", default="", help="what is compared with; else this campaign")
-    parser.add_argument("--new", default="", help="what is compared; else this campaign")
+    parser.add_argument("--base", default="", help="side to compare with; default: this campaign")
+    parser.add_argument("--new", default="", help="side to compare; default: this campaign")
     args = parser.parse_args()
     campaign = campaign_of(args)
     base, new = read_sides(args.base, args.new, campaign)
