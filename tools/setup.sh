@@ -66,7 +66,7 @@ rm -f "$stamp"
 .tools/bin/uv pip sync --system-certs --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
     --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
-    { echo "error: Horovod was built but does not load" >&2; exit 1; }
+    { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
 echo "setup: bundling the charts' library (seconds)"
 .venv/bin/python -c 'from scalesweep.report.html_assets import assets; assets(())'
 echo "$wanted" >"$stamp"

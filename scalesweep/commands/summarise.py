@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> None:
         set_aside(args.runs / run_id, why)
     if broken:
         # The plan counts them as done: it is to be made again first.
-        raise UserError(f"{tell_set_aside(broken)}; call snakemake again to measure them anew")
+        raise UserError(
+            f"{tell_set_aside(broken)}; run snakemake again to repeat these measurements"
+        )
     write_summary(summary, args.out)
     keep_summary(args.out, kept)
     print(f"{len(summary)} finished runs summarised in {args.out}")

@@ -29,9 +29,11 @@ def read_order(path: Path) -> dict[str, Any]:
         order = json.loads(path.read_bytes())
         digest = order.pop("digest")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}: no order to carry out ({error})") from None
+        raise UserError(f"{path}: cannot read the job specification ({error})") from None
     if digest != _digest(order):
-        raise UserError(f"{path}: no order to carry out (it was changed: its digest differs)")
+        raise UserError(
+            f"{path}: cannot read the job specification (it was changed: its digest differs)"
+        )
     return dict(order)
 
 

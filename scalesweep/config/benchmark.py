@@ -70,7 +70,9 @@ class Parameter:
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
-                raise UserError(f"{where}: {self.name} = {_shown(value)}: no {place[0]} in a value")
+                raise UserError(
+                    f"{where}: {self.name} = {_shown(value)}: a value must not contain {place[0]}"
+                )
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             low = self.minimum is not None and number < self.minimum
@@ -205,7 +207,7 @@ class Benchmark:
                 would = " or ".join(str(n) for n in (low, low + by) if n > 0)
                 raise UserError(
                     f"{where}: {number.text} = {value} is not a multiple of "
-                    f"{divisor.text} = {by}; {would} would be"
+                    f"{divisor.text} = {by}; nearest valid: {would}"
                 )
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
@@ -289,7 +291,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
 
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
-            raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
+            raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]

@@ -123,7 +123,7 @@ def _check(word: str, parameters: Mapping[str, Any], nullable: Collection[str], 
         if name not in parameters:
             allowed = ", ".join([*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters])
             raise UserError(
-                f"{where}: {word!r}: {name!r} is no parameter; allowed: {allowed}; "
+                f"{where}: {word!r}: {name!r} is not a parameter; allowed: {allowed}; "
                 f"{{{{{name}}}}} stands for {{{name}}} itself"
             )
         if name in nullable:

@@ -55,8 +55,8 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     failure, work = run_late(tmp_path, "hangs_in_horovod", 18, ranks=2, argv=argv, env=env)
     assert failure["cause"] == "HANG"
     detail, stacks = failure["detail"], failure["stacks"]
-    assert detail.startswith("no rank got further during the last ")
-    assert "; rank 1 (host " in detail and "phase timed) stands in benchmarks/hanging.py" in detail
+    assert detail.startswith("no rank made progress during the last ")
+    assert "; rank 1 (host " in detail and "phase timed) is in benchmarks/hanging.py" in detail
     assert "while 1 rank waits in harness/ranks.py:" in detail and " barrier < " in detail
     assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.txt")
     assert [(each["ranks"], each["phase"]) for each in stacks] == [("1", "timed"), ("0", "timed")]
@@ -83,7 +83,7 @@ def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
 
 def test_one_rank_that_gets_further_is_slow_though_others_hang(tmp_path):
     failure, _ = run_late(tmp_path, "goes_on sleeps", 4, **some_ranks("goes_on sleeps"))
-    assert failure["cause"] == "TIMEOUT" and "it still got further" in failure["detail"]
+    assert failure["cause"] == "TIMEOUT" and "made progress" in failure["detail"]
     where = {each["ranks"]: each["where"] for each in failure["stacks"]}
     assert " goes_on < " in where["0"] and " sleeps < " in where["1"]
 

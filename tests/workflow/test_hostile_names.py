@@ -200,17 +200,17 @@ REFUSED = {
         "experiments.e.profile",
     ),
     "site": ({"site": "../../evil"}, {}, "site: '../../evil' is not"),
-    "results with a place": ({"results": "a{text}b"}, {}, "no '{' in it"),
-    "results with a variable of Snakemake's": ({"results": "a<b>"}, {}, "no '<' in it"),
-    "results like an option": ({"results": "-rf"}, {}, "no '-' in front"),
-    "results with a line feed": ({"results": "a\nb"}, {}, "no '\\n' in it"),
-    "data with a place": ({}, {"data": "a{b}"}, "no '{' in it"),
+    "results with a place": ({"results": "a{text}b"}, {}, "must not contain '{'"),
+    "results with a variable of Snakemake's": ({"results": "a<b>"}, {}, "must not contain '<'"),
+    "results like an option": ({"results": "-rf"}, {}, "must not start with '-'"),
+    "results with a line feed": ({"results": "a\nb"}, {}, "must not contain '\\n'"),
+    "data with a place": ({}, {"data": "a{b}"}, "must not contain '{'"),
     "a variable's name": ({}, {"env": {"A=$(touch pwned)": "x"}}, "env: 'A=$(touch"),
     "a program's name": ({}, {"programs": {"../p": "x"}}, "programs: '../p' is not"),
-    "a NUL": ({"description": "a\0b"}, {}, "a character that is none: '\\x00'"),
+    "a NUL": ({"description": "a\0b"}, {}, "a character that is not printable: '\\x00'"),
     "a place of the launcher's": (
         {"experiments": {"e": {"benchmark": "hostile", "axes": {"text": ["{out}"]}}}}, {},
-        "text = '{out}': no {out} in a value",
+        "text = '{out}': a value must not contain {out}",
     ),
 }  # fmt: skip
 
@@ -239,7 +239,11 @@ def test_paths_that_slurms_plugin_would_run_are_refused(
 ) -> None:
     # It puts a job's command between double quotes.
     monkeypatch.chdir(tmp_path)
-    for name, refused in (("a $(touch pwned)", "no $ in it"), ("a`b", "no ` in it"), ("a b", "")):
+    for name, refused in (
+        ("a $(touch pwned)", "must not contain $ "),
+        ("a`b", "must not contain ` "),
+        ("a b", ""),
+    ):
         campaign = load_campaign(ROOT / "config" / "config.yaml", "local", name)
         _check_names(campaign, cluster=False)
         if not refused:

@@ -164,7 +164,7 @@ def test_one_run_is_never_measured_twice_at_once(tmp_path: Path) -> None:
     first.terminate()
     first.wait(30)
     assert second.returncode == 1
-    assert b"error: toy-r2-0123456789ab: is being measured by another process" in told
+    assert b"error: toy-r2-0123456789ab: another process is measuring this run" in told
 
 
 def test_check_finite_reads_what_numpy_writes(tmp_path: Path) -> None:

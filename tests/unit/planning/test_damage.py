@@ -286,7 +286,7 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
         try:
             assert read_order(path) == good
         except UserError as error:
-            assert f"{path}: no order to carry out" in str(error)
+            assert f"{path}: cannot read the job specification" in str(error)
     plan = {"experiments": [{"name": "e", "runs": [{"status": "done", "point": {"é": 1.5}}]}]}
     content = sealed(plan).encode()
     assert json.loads(content) | {"digest": ""} == plan | {"digest": ""} and is_whole(content)

@@ -96,7 +96,7 @@ def test_values_have_intervals_and_low_efficiency_is_marked(page: str) -> None:
 
 def test_unlike_environments_are_flagged(page: str) -> None:
     section = page[page.index('id="e1"') : page.index('id="e2"')]
-    assert "unlike environments" in section
+    assert "different environments" in section
     text = visible(section)
     assert "tensorflow (simulated): 2.18.1 (26 runs) and 2.17.0 (3 runs)" in text
     assert "with local changes (10 runs)" in text
@@ -152,7 +152,7 @@ def test_nothing_finished_still_renders(tmp_path: Path) -> None:
 def test_single_point_and_imported(tmp_path: Path) -> None:
     fake = Fake("e", {"a": [1]}, repeats=2, source="imported")
     text = visible(render(make_results(tmp_path, [fake])))
-    assert "nothing to draw" in text and "Source: imported." in text
+    assert "there is no figure" in text and "Source: imported." in text
 
 
 def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": stacks}))
     page = render(root)
     outline(page)
-    told = "Where (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
+    told = "Function (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
     assert told in visible(page)
     assert "<script>:3" not in page
     for damaged in ({"ranks": 1}, [1, None, {}]):

@@ -147,9 +147,9 @@ def test_rows_stay_when_the_accounting_does_not_answer(books: Books) -> None:
     books.jobs = {12: JOB}
     books.collect()
     books.log("b", "15.log")
-    books.broken = "sacct: not on this machine"
+    books.broken = "sacct: not found on this machine"
     books.out.unlink()
-    assert books.collect() == ["no word on 1 job: sacct: not on this machine"]
+    assert books.collect() == ["no accounting data for 1 job: sacct: not found on this machine"]
     assert list(books.rows()) == [12]
 
 
@@ -233,7 +233,9 @@ def test_command_line(tmp_path: Path) -> None:
     Books(tmp_path).log("a", "12.log")
     done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("accounting: no word on 1 job: sacct: not on this machine\n")
+    assert done.stdout.startswith(
+        "accounting: no accounting data for 1 job: sacct: not found on this machine\n"
+    )
     # Rows are what a job used and are read back as written.
     sacct = tmp_path / "bin" / "sacct"
     sacct.parent.mkdir()

@@ -242,7 +242,9 @@ def test_nothing_finished_still_makes_every_column(study: Study) -> None:
 
 def test_a_plan_and_a_summary_that_do_not_belong_together(study: Study) -> None:
     run_id = study.run({"ranks": 1}, 5.0)
-    with pytest.raises(UserError, match=f"{run_id} is done in the plan but not in the summary"):
+    with pytest.raises(
+        UserError, match=f"{run_id} is done in the plan but missing from the summary"
+    ):
         make_tables(build_summary([]), {"experiments": [study.experiment]})
 
 
