@@ -28,7 +28,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
-	lint-imports --no-logo
+	PYTHONPATH=workflow/benchmarks lint-imports --no-logo
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
