@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ROOT / "workflow"
 BENCHMARKS = WORKFLOW / "benchmarks"
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
-# Of helpers beside this file, which import benchmarks without being started by them.
+# Of scripts in this folder, which import benchmarks without being started by them.
 HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
 
 
@@ -30,12 +30,12 @@ def entry(program):
 
 
 def helper(name, *arguments):
-    """Words that start a script beside this file; in an environment with HELPER."""
+    """Words that start a script of this folder; in an environment with HELPER."""
     return [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
 
 
 def warm(program):
-    """Words that start a program, or a script beside this file, with TensorFlow at hand."""
+    """Words that start a program, or a script of this folder, with TensorFlow at hand."""
     if program.endswith(".py"):
         program = str(Path(__file__).parent / program)
     # Isolated: with a site or PYTHONPATH it would take longer to start.
@@ -92,23 +92,24 @@ class Program:
         path.write_text(json.dumps(content))
         return path, out
 
-    def start(self, folder, data=None, repeat=0, env=(), cold=False, **params):
+    def start(self, folder, data=None, repeat=0, env=(), how=None, **params):
         """Run the program; return the finished process and its output folder.
 
-        `cold`: as it is started outside of tests, which takes seconds more; so it is with `env`.
+        `how` is `warm`, or `entry`, which takes seconds more but is how programs are started
+        outside of tests; entry if there is an `env`, which may matter before main is called.
         """
         path, out = self.write_run(folder, data, repeat, **params)
-        words = entry(self.name) if cold or env else warm(self.name)
+        words = (how or (entry if env else warm))(self.name)
         return start_ranks([*words, "--run", str(path)], params.get("ranks", 1), env), out
 
-    def stage_words(self, out, files, *more, params=None, start=entry, **changes):
+    def stage_words(self, out, files, *more, params=None, how=entry, **changes):
         """Words that stage the data set of some parameters, or of `params` alone.
 
-        `files` are the numbers of files by split, `start` is `entry` or `warm`.
+        `files` are the numbers of files by split, `how` as for `start`.
         """
         known = self.defaults | self.small | changes
         identity = {name: known[name] for name in self.declared["data"]["parameters"]}
-        words = [*start(self.declared["data"]["program"]), "--out", out]
+        words = [*how(self.declared["data"]["program"]), "--out", out]
         for split, count in files.items():
             words += [f"--{split}", count]
         words += ["--params", json.dumps(identity if params is None else params), *more]
@@ -117,7 +118,7 @@ class Program:
     def stage(self, *args, env=(), **params):
         """Stage a data set (`stage_words`); return the finished process."""
         return subprocess.run(
-            self.stage_words(*args, start=entry if env else warm, **params),
+            self.stage_words(*args, **params),
             capture_output=True,
             text=True,
             check=False,
@@ -148,7 +149,7 @@ def rank_environment(more=()):
 
 
 def start_helper(name, *arguments, ranks=1, env=()):
-    """Run a script beside this file on some ranks; it must end well."""
+    """Run a script of this folder on some ranks; it must end well."""
     done = start_ranks([*warm(name), *map(str, arguments)], ranks, env)
     assert done.returncode == 0, done.stderr[-4000:]
     return done

@@ -10,6 +10,7 @@ import tensorflow as tf
 from cnn_training import images, records
 from harness.program import ProgramError
 from tests.benchmarks.cnn_programs import CIFAR10, DECLARED, LENET, PROGRAM, steps
+from tests.benchmarks.programs import warm
 
 pytestmark = pytest.mark.slow
 
@@ -82,16 +83,16 @@ def test_synthetic_pipeline_of_all_devices_is_that_of_one(params):
 
 def stage(out, *more, data_set="cifar10", train=FILES):
     identity = {"data_set": data_set, "images_per_file": PER_FILE}
-    return PROGRAM.stage(out, {"train": train}, *more, **identity)
+    return PROGRAM.stage(out, {"train": train}, *more, how=warm, **identity)
 
 
 @pytest.fixture(scope="module")
 def stand_in(tmp_path_factory):
     """Folders of two small stand-ins, by data set."""
     folders = {}
-    for data_set in ("cifar10", "imagenet"):
+    for data_set, workers in (("cifar10", ("--workers", 2)), ("imagenet", ())):
         folders[data_set] = tmp_path_factory.mktemp(data_set) / "set"
-        done = stage(folders[data_set], "--workers", 2, data_set=data_set)
+        done = stage(folders[data_set], *workers, data_set=data_set)
         assert done.returncode == 0, done.stderr
         assert "made 4 of 4 files" in done.stdout
     return folders

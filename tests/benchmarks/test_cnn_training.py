@@ -7,7 +7,7 @@ import pytest
 
 from cnn_training import metrics
 from tests.benchmarks.cnn_programs import DECLARED, PROGRAM, start
-from tests.benchmarks.programs import read, start_helper
+from tests.benchmarks.programs import entry, read, start_helper, warm
 
 
 def value(native, name):
@@ -61,7 +61,7 @@ def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
 @pytest.mark.slow
 def test_one_rank(tmp_path):
     done, out = start(
-        tmp_path, cold=True, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
+        tmp_path, how=entry, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
     )
     native, samples = read(done, out)
     assert done.stderr == ""
@@ -103,7 +103,7 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
         "autotune": True,
         "compression": "fp16",
     }
-    done, out = start(tmp_path, cold=True, ranks=2, ranks_per_node=2, **knobs)
+    done, out = start(tmp_path, how=entry, ranks=2, ranks_per_node=2, **knobs)
     native, samples = read(done, out)
     assert samples["step_times"].shape == (6, 2)
     assert samples["loss"].shape == (6, 2)
@@ -248,7 +248,7 @@ def test_too_few_threads_for_servers_are_2_on_all_ranks(tmp_path):
 @pytest.mark.slow
 def test_images_from_files_and_none_there(tmp_path):
     data = tmp_path / "set"
-    done = PROGRAM.stage(data, {"train": 2}, data_set="cifar10", images_per_file=16)
+    done = PROGRAM.stage(data, {"train": 2}, how=warm, data_set="cifar10", images_per_file=16)
     assert done.returncode == 0, done.stderr
     files = {"input": "tfrecords", "images_per_file": 16, "data_images": 32}
     files |= {"model": "alexnet", "data_set": "cifar10", "ranks": 2}

@@ -8,7 +8,7 @@ import pytest
 
 from cosmoflow_data import files
 from harness.program import Run
-from tests.benchmarks.programs import Program, read
+from tests.benchmarks.programs import Program, entry, read, warm
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -37,7 +37,7 @@ SAME = {"rtol": 1e-6, "atol": 0}
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
     folder = tmp_path_factory.mktemp("data") / "set"
-    done = PROGRAM.stage(folder, {"train": 32, "valid": 8})
+    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -54,7 +54,7 @@ def log_of(out):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, cold=True)
+    done, out = start(tmp_path, data, how=entry)
     native, samples = read(done, out)
     assert done.stderr == ""
     order = ["import", "init", "data_staging", "build", "broadcast"]
@@ -138,7 +138,7 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, ranks):
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
     changes |= {"shuffle": "before_shard", "decay_epochs": [20]}
-    done, out = start(tmp_path, data, cold=True, **changes)
+    done, out = start(tmp_path, data, how=entry, **changes)
     native, samples = read(done, out)
     ran = int(value(native, "epochs_run"))
     assert 1 < ran < 40

@@ -8,7 +8,7 @@ import pytest
 
 from cosmoflow_data import dataset
 from cosmoflow_data.files import files_in_data_set, files_of_rank
-from tests.benchmarks.programs import Program, read, start_helper
+from tests.benchmarks.programs import Program, entry, read, start_helper, warm
 
 SHAPE = [32, 32, 32, 4]
 SMALL = {
@@ -26,7 +26,7 @@ start = PROGRAM.start
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
     folder = tmp_path_factory.mktemp("data") / "set"
-    done = PROGRAM.stage(folder, {"train": 32, "valid": 8})
+    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -45,7 +45,7 @@ def sums(ranks):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, cold=True, drop_page_cache=True)
+    done, out = start(tmp_path, data, how=entry, drop_page_cache=True)
     assert done.stderr == ""
     native, samples = read(done, out)
     assert set(native["phases"]) == {
@@ -104,8 +104,8 @@ def test_cache_and_node_local_copy(tmp_path, data):
 
 @pytest.mark.slow
 def test_compressed_data(tmp_path):
-    files = {"train": 8, "valid": 2}
-    done = PROGRAM.stage(tmp_path / "set", files, samples_per_file=2, compression="GZIP")
+    identity = {"samples_per_file": 2, "compression": "GZIP"}
+    done = PROGRAM.stage(tmp_path / "set", {"train": 8, "valid": 2}, how=warm, **identity)
     assert done.returncode == 0, done.stderr
     changes = {"samples_per_file": 2, "compression": "GZIP", "batch_size": 2, "epochs": 1}
     done, out = start(tmp_path, tmp_path / "set", **changes, shuffle="after_shard")

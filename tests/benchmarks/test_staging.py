@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
-from tests.benchmarks.programs import Program
+from tests.benchmarks.programs import Program, entry, warm
 
 SHAPE = (4, 4, 4, 4)
 PARAMS = {"sample_shape": list(SHAPE), "samples_per_file": 2, "compression": "none"}
@@ -21,8 +21,9 @@ FORMAT = dataset.Format(SHAPE, 2)
 PROGRAM = Program("data_loading", {})
 
 
-def command(out, train, valid, *more, params=PARAMS):
-    return PROGRAM.stage_words(out, {"train": train, "valid": valid}, *more, params=params)
+def command(out, train, valid, *more, params=PARAMS, how=entry):
+    files = {"train": train, "valid": valid}
+    return PROGRAM.stage_words(out, files, *more, params=params, how=how)
 
 
 def stage(*args, **params):
@@ -73,7 +74,7 @@ def test_stage_grow_and_repair(tmp_path):
     assert "2 of 7 files missing or incomplete" in checked.stderr
     assert checked.stderr.count("\n") == 1
 
-    done = stage(out, 8, 2)
+    done = stage(out, 8, 2, how=warm)
     assert "made 5 of 10 files" in done.stdout, done.stderr
     second = content(out)
     assert {name: second[name] for name in first} == first

@@ -1,11 +1,11 @@
-"""Starts programs of the benchmarks in a fraction of a second, in processes of their own.
+"""Starts programs of the benchmarks in a fraction of a second, each in a process of its own.
 
 Importing TensorFlow takes most of the seconds of a small run. So one process (`serve`) imports it
-once and forks itself for each program, before any operation or thread is there, as
-`harness.staging` does for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]`` stands for
-such a program in whatever starts it, a launcher of ranks too: it has the program's environment,
-folder, output and exit code, and takes the program with it when it is killed. PROGRAM is one of
-``python workflow/benchmarks``, or the path of a script.
+once and forks itself for each program, before any operation of TensorFlow has run;
+`harness.staging` does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]``
+then replaces the usual command, also in a launcher of ranks: the program gets the environment,
+working directory and streams of that process, which exits as the program does, and the program is
+killed with it. PROGRAM is one of ``python workflow/benchmarks``, or the path of a script.
 
 Not for programs whose environment matters to Python or TensorFlow before main is called.
 """

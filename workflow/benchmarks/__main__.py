@@ -1,9 +1,9 @@
 """Start a program of the benchmarks: ``python workflow/benchmarks PROGRAM [ARGUMENT ...]``.
 
-PROGRAM is a package beside this file (``nt3``: module main of it) or a module of one
-(``nt3.stage``), with a function ``main(arguments) -> exit code``. Python puts the folder it is
-given first on its search path, whatever PYTHONPATH and the working directory are: every rank of
-every launcher imports benchmarks, and what they share, by qualified names.
+PROGRAM is a package in this folder (``nt3``: its module main) or a module of one (``nt3.stage``),
+with a function ``main(arguments) -> exit code``. Python puts the folder that it is given first on
+its search path, whatever PYTHONPATH and the working directory are: under every launcher, every rank
+imports benchmarks, and what they share, by qualified names.
 """
 
 import sys

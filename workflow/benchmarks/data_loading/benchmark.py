@@ -104,7 +104,7 @@ class DataLoading(Benchmark):
         return {
             "local_times": local,
             "global_times": total,
-            # Reading, decoding and summing overlap and are not told apart: all of it is input.
+            # Reading, decoding and summing overlap and cannot be separated: all of it is input.
             "span_input": local,
             "span_wait": None if local is None else total - local,
         }
@@ -200,7 +200,7 @@ def drop_page_cache(params: dict[str, Any], rank: int, folder: Path) -> dict[str
         for name in files
     }
     before = page_cache.resident_fraction(names)
-    ranks.barrier()  # ranks may share files: nobody drops before all have looked
+    ranks.barrier()  # ranks may share files: none drops before all have looked
     refused = page_cache.drop(names)
     ranks.barrier()
     after = page_cache.resident_fraction(names)

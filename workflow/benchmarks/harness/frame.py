@@ -20,7 +20,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class Benchmark:
-    """A rank's part in a run. Methods are called in the order in which they stand here.
+    """A rank's part in a run. The frame calls the methods in the order below.
 
     Any of them may raise ProgramError; `close` is called then as well.
     """
