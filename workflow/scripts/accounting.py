@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.core.formatting import counted
-from scalesweep.experiment.results import read_plan
+from scalesweep.core.plan_format import read_plan
 from scalesweep.slurm.job_table import collect
 from scalesweep.smk.cli import run_main
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.figures import write_figures
 from scalesweep.smk.cli import run_main
 

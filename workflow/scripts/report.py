@@ -7,7 +7,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.planning.artifacts import note_made
 from scalesweep.report.page import render_report, write_report
 from scalesweep.smk.cli import run_main

@@ -7,8 +7,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.run_state import set_aside, tell_set_aside
 from scalesweep.smk.cli import run_main
 from scalesweep.tables.summary import build_summary, write_summary

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.experiment.results import read_plan
+from scalesweep.core.plan_format import read_plan
 from scalesweep.report.export_tables import write_all
 from scalesweep.smk.cli import run_main
 

@@ -15,6 +15,7 @@ from scalesweep.compute.job_spec import read_order, write_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, sealed
 from scalesweep.core.locks import only_one
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import (
     POWER,
     RECORD,
@@ -26,11 +27,11 @@ from scalesweep.core.record import (
     verify_files,
     write_record,
 )
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.artifacts import forget_made, note_made, was_changed
 from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_set_aside, untrusted
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
+from tests.fakes.plan import whole_plan
 from tests.unit.tables.test_summary import make_record, times, write_run
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
@@ -287,7 +288,8 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
             assert read_order(path) == good
         except UserError as error:
             assert f"{path}: no order to carry out" in str(error)
-    plan = {"experiments": [{"name": "e", "runs": [{"status": "done", "point": {"é": 1.5}}]}]}
+    run = {"run_id": "a", "status": "done", "point": {"é": 1.5}}
+    plan = whole_plan({"experiments": [{"name": "e", "runs": [run]}]})
     content = sealed(plan).encode()
     assert json.loads(content) | {"digest": ""} == plan | {"digest": ""} and is_whole(content)
     for changed in flips(content):

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.figures import write_figures
 from scalesweep.report import page as page_module
 from scalesweep.report.page import render_report

@@ -26,6 +26,7 @@ from scalesweep.slurm.job_table import (
 )
 from scalesweep.slurm.sacct import Job
 from tests.conftest import ROOT
+from tests.fakes.plan import whole_plan
 from tests.unit.slurm.test_failure import ASKED, JOB, TIMEOUT, by_launcher
 
 
@@ -226,7 +227,7 @@ def test_command_line(tmp_path: Path) -> None:
     early = run_script(tmp_path, "/nowhere")
     assert early.returncode == 1 and early.stderr.startswith("error: ")
     plan = {"experiments": [{"runs": [{"run_id": "a"}]}, {"runs": [{"run_id": "a"}]}]}
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "plan.json").write_text(json.dumps(whole_plan(plan)))
     done = run_script(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
