@@ -204,6 +204,8 @@ def _faults(plan: Any) -> Iterator[str]:
             yield from _lacking(info, ParameterInfo, f"{where}.parameters.{name}: ")
     if plan["jobs"] is not None:
         yield from _lacking(plan["jobs"], PlanJobs, "jobs: ")
+        if not isinstance(plan["jobs"]["shapes"], list):
+            yield "not a plan (jobs.shapes is not a list)"
         for place, shape in enumerate(plan["jobs"]["shapes"]):
             yield from _lacking(shape, JobShapeEntry, f"jobs.shapes[{place}]: ")
 

@@ -32,6 +32,7 @@ from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_se
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
+from tests.soak.launching import order
 from tests.unit.tables.test_summary import make_record, times, write_run
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
@@ -280,7 +281,7 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "order.json"
-    write_order(path, {"run_id": "a", "argv": ["x y", "é"], "time_limit_s": 60.0, "asked": None})
+    write_order(path, order(tmp_path / "a", "", argv=["x y", "é"]))
     content, good = path.read_bytes(), read_order(path)
     for changed in flips(content):
         monkeypatch.setattr(Path, "read_bytes", lambda path, changed=changed: changed)
