@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.run_state import set_aside, tell_set_aside
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary

@@ -181,8 +181,8 @@ def _points(side: Side, defaults: _Defaults) -> _Found:
     """Points of a side by what they are, and by source."""
     experiments: dict[str, dict[str, None]] = {}
     for entry in side.experiments:
-        for run in entry["runs"]:
-            experiments.setdefault(run["run_id"], {})[str(entry["name"])] = None
+        for planned in entry["runs"]:
+            experiments.setdefault(planned["run_id"], {})[str(entry["name"])] = None
     found: _Found = {}
     for run in side.runs:
         values, assumed = defaults.completed(side.role, run)

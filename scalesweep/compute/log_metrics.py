@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.log_lines import read_lines
+from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
@@ -54,7 +55,7 @@ class Metric:
     printed_by: str = "unknown"
 
     @property
-    def meaning(self) -> dict[str, str]:
+    def meaning(self) -> Meaning:
         """Unit, direction and scope, as a record has them."""
         return {"unit": self.unit, "better": self.better, "scope": self.scope}
 
@@ -68,7 +69,7 @@ def digest_of_metrics(metrics: Sequence[Metric]) -> str:
 class Reading:
     """What the logs of a run give: metrics and notes as in a record, arrays for samples.npz."""
 
-    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
 

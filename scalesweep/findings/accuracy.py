@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import Interval, ratio_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
@@ -35,11 +36,10 @@ def _alike(
     study: ExperimentResults, rows: Sequence[Row], same_work: bool = False
 ) -> list[list[Row]]:
     """Rows of one source that compute the same with the same target (and do as much work)."""
-    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.axes
-        if name.startswith("target_") or (parameters.get(name) or {}).get("workload")
+        if name.startswith("target_") or parameter_of(study.entry, name).get("workload")
     ]
     groups: dict[Key, list[Row]] = {}
     for row in rows:

@@ -12,6 +12,7 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
@@ -45,8 +46,7 @@ def best_configuration(study: ExperimentResults) -> list[Finding]:
     if main is None:
         return []
     phase = main.steady_phase
-    parameters = study.entry["parameters"]
-    workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
+    workload = [n for n in study.leaders if parameter_of(study.entry, n).get("workload")]
     groups: dict[Key, list[Row]] = {}
     rows = _one_source(study)
     # What reads nothing is no rival of what does.

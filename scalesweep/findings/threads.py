@@ -8,6 +8,7 @@ import numpy as np
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import Floats, log_ratio_error, t_quantile
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
@@ -34,12 +35,11 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     together (Bonferroni); where it holds 1, nothing is called best.
     """
     main = study.main
-    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.leaders
         if name != study.scale
-        and (parameters.get(name) or {}).get("unit") == UNIT
+        and parameter_of(study.entry, name).get("unit") == UNIT
         and all(value is None or finite(value) for value in study.values(name))
     ]
     if main is None or not names:
@@ -127,8 +127,7 @@ def _told(
 
 def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
     """Which of the points has the defaults; None if it was not measured."""
-    known = study.entry["parameters"]
-    default = tuple(plain((known.get(name) or {}).get("default")) for name in names)
+    default = tuple(plain(parameter_of(study.entry, name)["default"]) for name in names)
     keys = [study.key(row, names) for row in rows]
     return keys.index(default) if default in keys else None
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from scalesweep.compute.job_spec import ORDER, read_order
+from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
@@ -156,10 +155,10 @@ class Submission:
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id
 
-    def _asked(self, run_id: str) -> dict[str, Any]:
+    def _asked(self, run_id: str) -> Asked:
         try:
             asked = read_order(self._folder(run_id) / ORDER)["asked"]
-        except (UserError, KeyError):
+        except UserError:
             asked = None
         return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.table_io import remove_stale, write_tables
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
@@ -19,7 +19,7 @@ from scalesweep.tables.other_sites import summaries_elsewhere
 @dataclass(frozen=True)
 class _Work:
     summary: pd.DataFrame
-    plan: Mapping[str, Any]
+    plan: Plan
     elsewhere: Mapping[str, pd.DataFrame]
     runs: Path
     out: Path
@@ -28,7 +28,7 @@ class _Work:
         """Make and write the tables of an experiment; returns their files."""
         experiment = self.plan["experiments"][number]
         name = experiment["name"]
-        plan = {**self.plan, "experiments": [experiment]}
+        plan: Plan = {**self.plan, "experiments": [experiment]}
         tables = make_tables(self.summary, plan, self.elsewhere, self.runs)
         functions = functions_table(experiment, self.runs)
         if functions is not None:
@@ -38,9 +38,7 @@ class _Work:
         return files + write_latex(study, self.plan["campaign"], self.out)
 
 
-def write_all(
-    summary: pd.DataFrame, plan: Mapping[str, Any], runs: Path, out: Path, processes: int = 1
-) -> int:
+def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processes: int = 1) -> int:
     """Write the tables of all experiments, remove those that are no more; how many files.
 
     ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong

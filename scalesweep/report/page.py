@@ -14,6 +14,7 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, number, seconds_text, text_of
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import find
@@ -48,7 +49,7 @@ MAX_REASON_POINTS = 12
 
 
 def render_report(
-    plan: Mapping[str, Any],
+    plan: Plan,
     studies: Sequence[ExperimentResults],
     summary: pd.DataFrame,
     tables: Path,

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import ORDER, staging_order, write_order
+from scalesweep.compute.job_spec import ORDER, RunPlace, staging_order, write_order
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.config.executables import not_here
 from scalesweep.config.log_patterns import Extract
@@ -181,8 +181,9 @@ class SnakemakeContext:
             experiment, run = self.runs[run_id]
             request = self.submission.request(run_id, attempt) if self.submission else None
             spec = run_spec(self.campaign, experiment, run, request)
+            spec["order"] = self._place(run_id)
             try:
-                write_order(Path(path), {**spec, "order": self._place(run_id)})
+                write_order(Path(path), spec)
                 self._ordered.add((run_id, attempt))
             except OSError as error:
                 self.problems[path] = f"{path}: cannot be written: {error.strerror}"
@@ -192,7 +193,7 @@ class SnakemakeContext:
     def _positions(self) -> Mapping[str, int]:
         return self.campaign.positions()
 
-    def _place(self, run_id: str) -> dict[str, int | None]:
+    def _place(self, run_id: str) -> RunPlace:
         """Where a run stands in the order of the campaign, for its record."""
         positions = self._positions
         seed = self.campaign.seed

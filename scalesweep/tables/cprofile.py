@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import CPROFILE, FOLDER
 from scalesweep.core.record import RECORD, read_record
 
@@ -35,7 +36,7 @@ def profile_files(run_folder: Path) -> list[Path]:
     return [path for path in files if path.resolve().is_relative_to(attempt.resolve())]
 
 
-def functions_table(experiment: Mapping[str, Any], runs: Path) -> pd.DataFrame | None:
+def functions_table(experiment: PlanExperiment, runs: Path) -> pd.DataFrame | None:
     """Per point that ran under cProfile its functions by falling time; None where none did.
 
     ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs. Times are

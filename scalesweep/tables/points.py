@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
+from scalesweep.core.plan_format import PlanExperiment
 
 Floats = NDArray[np.float64]
-Experiment = Mapping[str, Any]
 # Metric and phase.
 Measure = tuple[str, str]
 
@@ -39,7 +39,7 @@ class ExperimentData:
     """
 
     def __init__(
-        self, summary: pd.DataFrame, experiment: Experiment, elsewhere: bool = False
+        self, summary: pd.DataFrame, experiment: PlanExperiment, elsewhere: bool = False
     ) -> None:
         self.summary = summary
         self.experiment = experiment

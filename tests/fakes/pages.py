@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.figures import write_figures
 from scalesweep.report.page import render_report
 from tests.fakes.results import SITE

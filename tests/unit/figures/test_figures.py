@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scalesweep.analysis.factors import fold_axes
-from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES

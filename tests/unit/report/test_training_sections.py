@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scalesweep.experiment.results import ExperimentResults, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import write_figures
 from scalesweep.report.page import render_report
 from scalesweep.report.training_sections import (

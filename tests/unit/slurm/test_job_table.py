@@ -23,6 +23,7 @@ from scalesweep.slurm.job_table import (
     shapes_used,
 )
 from scalesweep.slurm.sacct import Job
+from tests.fakes.plan import whole_plan
 from tests.fakes.scripts import run_script
 from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
@@ -221,7 +222,7 @@ def test_command_line(tmp_path: Path) -> None:
     early = account(tmp_path, "/nowhere")
     assert early.returncode == 1 and early.stderr.startswith("error: ")
     plan = {"experiments": [{"runs": [{"run_id": "a"}]}, {"runs": [{"run_id": "a"}]}]}
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "plan.json").write_text(json.dumps(whole_plan(plan)))
     done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (

@@ -18,6 +18,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
+from tests.fakes.plan import whole_plan
 from tests.fakes.scripts import run_script
 
 # Weak scaling on Piz Daint, later epochs: ranks -> throughput per rank, total throughput and
@@ -348,7 +349,7 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     study.run({"ranks": 4}, None)
     plan = tmp_path / "plan.json"
     experiments = [study.experiment, study.experiment]
-    plan.write_text(json.dumps({"campaign": "c", "experiments": experiments}))
+    plan.write_text(json.dumps(whole_plan({"campaign": "c", "experiments": experiments})))
     summary, out = tmp_path / "summary.parquet", tmp_path / "tables"
     arguments = ("--plan", plan, "--runs", tmp_path / "runs", "--out", summary)
     done = run_script("summarise.py", *arguments)
