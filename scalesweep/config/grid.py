@@ -188,11 +188,10 @@ def check_points(
             benchmark.check_point(point, where)
         site.check_point(point, where)
 
+    reads = (PLACEMENT, *(benchmark.reads if starts else ()))
+    few: Iterator[Mapping[str, Any]] = itertools.chain(extras, *map(grid.distinct, reads))
     try:
-        for names in (PLACEMENT, *(benchmark.reads if starts else ())):
-            for point in grid.distinct(names):
-                check(point)
-        for point in extras:
+        for point in few:
             check(point)
     except UserError:  # of a point that is excluded, perhaps, or not of the first
         for point in points:
