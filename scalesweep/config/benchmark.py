@@ -1,10 +1,11 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
-import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ class DataSet:
     def folder(self, point: Mapping[str, Any]) -> str:
         """Folder name of the data set of a point: the same for every point that can share it."""
         spec = {"version": self.version, **{name: point[name] for name in self.parameters}}
-        digest = hashlib.blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
+        digest = blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
         return f"{self.name}-{digest}"
 
     def spec(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,6 +211,12 @@ class Benchmark:
                     f"{divisor.text} = {by}; nearest valid: {would}"
                 )
 
+    @property
+    def reads(self) -> list[frozenset[str]]:
+        """The parameters that each rule of ``check_point`` goes by."""
+        sizes = [divisor.names | number.names for divisor, number in self.divides]
+        return [*(rule.names for rule, _ in self.refuse), *sizes]
+
     def total_work(self, point: Mapping[str, Any]) -> int | None:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""
         if self.work is None:
@@ -246,26 +253,35 @@ class Benchmark:
         The digest covers name, version, the parameters that differ from their defaults, and
         the repeat; ``point`` is complete and normalised.
         """
-        return self._id(point, self._identity(point), repeat)
+        return self.id_of(point, self.identity_of(point), repeat)
 
-    def run_ids(self, point: Mapping[str, Any], repeats: int) -> list[str]:
-        """Ids of the first so many repeats of a point."""
-        identity = self._identity(point)
-        return [self._id(point, identity, repeat) for repeat in range(repeats)]
-
-    def _identity(self, point: Mapping[str, Any]) -> str:
-        """What its digests cover, as canonical JSON without the end, which is the repeat's."""
-        changed = {name: value for name, value in point.items() if value != self.defaults[name]}
-        return canonical_json([self.name, self.version, changed]).removesuffix("]")
-
-    def _id(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
-        digest = hashlib.blake2b(f"{identity},{repeat}]".encode(), digest_size=6).hexdigest()
+    def id_of(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
+        """The same of a point whose ``identity`` is known."""
+        text = f"{self._head}{identity},{repeat}]"
+        digest = blake2b(text.encode(), digest_size=6).hexdigest()
         return f"{self.name}-r{point['ranks']}-{digest}"
+
+    @cached_property
+    def _head(self) -> str:
+        """Canonical JSON of name and version: what the digests of all run ids begin with."""
+        return canonical_json([self.name, self.version]).removesuffix("]") + ","
+
+    def identity_of(self, point: Mapping[str, Any]) -> str:
+        """What the ids of a point cover of it: canonical JSON of what is not the default."""
+        return self.identity(self.fragment(name, point[name]) for name in sorted(point))
+
+    def identity(self, fragments: Iterable[str]) -> str:
+        """The same of the fragments of all parameters in the order of their names."""
+        return "{" + ",".join(filter(None, fragments)) + "}"
+
+    def fragment(self, name: str, value: Any) -> str:
+        """What one parameter adds to the identity: ``"name":value``, nothing for the default."""
+        return "" if value == self.defaults[name] else canonical_json({name: value})[1:-1]
 
     def fingerprint(self) -> str:
         """Digest of all defaults: may change only together with ``version``."""
         text = canonical_json(dict(self.defaults))
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:

@@ -1,6 +1,5 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +10,11 @@ from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.executables import named_programs
 from scalesweep.config.grid import (
     MAX_POINTS,
+    Grid,
     axis_values,
     check_overlap,
+    check_points,
     check_scaling,
-    combinations,
     exclusions,
     extra_points,
     linked_entries,
@@ -209,37 +209,30 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         for key, value in spec.get("fixed", {}).items()
     }
     check_overlap(axes, linked, fixed, where)
-    if math.prod(len(values) for values in axes.values()) * max(1, len(linked)) > MAX_POINTS:
+    grid = Grid({**benchmark.defaults, **fixed}, axes, linked)
+    if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
-    base = {**benchmark.defaults, **fixed}
     rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
-    points: dict[str, Mapping[str, Any]] = {}  # by their values: all have the keys of ``base``
+    extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
+    by_identity: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
-    point: Mapping[str, Any]
-    for combination in combinations(axes, linked):
-        point = {**base, **combination}
-        reason = next((reason for rule, reason in rules if rule(point)), None)
+    for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
+        reason = next((why for rule, why in rules if rule(point)), None) if rules else None
         if reason is None:
-            points.setdefault(repr([*point.values()]), point)
+            by_identity.setdefault(identity, point)
         else:
             excluded.append((point, reason))
-    for extra in extra_points(
-        benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
-    ):
-        points.setdefault(repr([*extra.values()]), extra)
-    if not points:
+    for extra in extras:
+        by_identity.setdefault(benchmark.identity_of(extra), extra)
+    if not by_identity:
         raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
-    for point in points.values():
-        if site.launch is not None:  # else nothing is started: what stands there was imported
-            benchmark.check_point(point, where)
-        site.check_point(point, where)
-    if site.launch is not None:
-        benchmark.command.check(points.values())
+    points = tuple(by_identity.values())
+    check_points(benchmark, site, grid, points, extras, where)
 
     scaling = spec.get("scaling", "none")
-    varying = varying_parameters(benchmark, list(points.values()))
-    check_scaling(benchmark, scaling, varying, list(points.values()), where)
+    varying = varying_parameters(benchmark, points)
+    check_scaling(benchmark, scaling, varying, points, where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -247,9 +240,9 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         scaling=scaling,
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
-        points=tuple(points.values()),
-        runs=_runs(benchmark, tuple(points.values()), spec.get("repeats", 1)),
-        profiles=_profiles(benchmark, spec.get("profile", NONE), points.values(), where),
+        points=points,
+        runs=_runs(benchmark, by_identity, spec.get("repeats", 1)),
+        profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
@@ -260,14 +253,13 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
 
 def _runs(
-    benchmark: Benchmark, points: tuple[Mapping[str, Any], ...], repeats: int
+    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], repeats: int
 ) -> tuple[Run, ...]:
-    """Every point once, then every point once more, and so on."""
-    ids = [benchmark.run_ids(point, repeats) for point in points]
+    """Every point (by its identity) once, then every point once more, and so on."""
     return tuple(
-        Run(own[repeat], point, repeat)
+        Run(benchmark.id_of(point, identity, repeat), point, repeat)
         for repeat in range(repeats)
-        for point, own in zip(points, ids, strict=True)
+        for identity, point in points.items()
     )
 
 
@@ -309,7 +301,7 @@ def _control(
         axes=(),
         linked=(),
         points=(point,),
-        runs=_runs(benchmark, (point,), repeats),
+        runs=_runs(benchmark, {benchmark.identity_of(point): point}, repeats),
         profiles=(),
         excluded=(),
         control=True,
