@@ -28,7 +28,7 @@ launch:
   multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
 """
 # As a user would, but looking at the queue often.
-PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "2")
+PROFILE = ("--profile", "slurm", "--scalesweep-init-seconds-before-status-checks", "2")
 
 
 @dataclass
