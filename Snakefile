@@ -45,6 +45,7 @@ if workflow.is_main_process:
     except UserError as error:
         sys.exit(f"error: {error}")
 
+    facts.list_in_order()
     if SWEEP.submission:
         from scalesweep.smk.executor_hooks import CampaignHooks
         from snakemake_executor_plugin_scalesweep import Executor

@@ -1,4 +1,4 @@
-"""What is read of Snakemake's own objects, beyond what it documents, and the one patch.
+"""What is read of Snakemake's own objects, beyond what it documents, and two patches.
 
 All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
 Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Scheduler plugins came with the first. The patch below was read against the versions before the
-# last; there it is to be looked at again.
+# Scheduler plugins came with the first. The patches below were read against versions before the
+# last; there they are to be looked at again, and are left out until then.
 OLDEST, PATCHED_BELOW = "9.10", (10, 0)
 _LOOK_AGAIN = "_schedule_reevalutation"  # sic
 
@@ -58,20 +58,39 @@ def start_one_timer() -> None:
     the timers add up: after a thousand jobs, a thousand looks a second at all that are ready. There
     is no setting for it. Where Snakemake has changed, nothing is patched, and a line says so.
     """
-    from snakemake.common import __version__
     from snakemake.scheduling.job_scheduler import JobScheduler
 
-    if not _is_known(__version__) or not hasattr(JobScheduler, _LOOK_AGAIN):
+    if _is_known(JobScheduler, _LOOK_AGAIN, "may use a whole core while thousands are submitted"):
+        setattr(JobScheduler, _LOOK_AGAIN, look_again())
+
+
+def list_in_order() -> None:
+    """Have a dry run (-n) list jobs by priority: it asks no scheduler, and lists a set."""
+    from snakemake.executors.dryrun import Executor
+
+    if _is_known(Executor, "run_jobs", "lists runs in no order with -n"):
+        run_jobs = Executor.run_jobs
+
+        def by_priority(executor: Any, jobs: Sequence[Any]) -> None:
+            run_jobs(executor, sorted(jobs, key=lambda job: job.priority, reverse=True))
+
+        Executor.run_jobs = by_priority
+
+
+def _is_known(owner: type, member: str, otherwise: str) -> bool:
+    """Whether ``member`` is as the patch expects; a line on what Snakemake does else."""
+    from snakemake.common import __version__
+
+    known = hasattr(owner, member) and _is_read(__version__)
+    if not known:
         print(
-            f"warning: Snakemake {__version__} is newer than this workflow knows: its scheduler is "
-            "left as it is, and may use a whole core while thousands of jobs are submitted",
+            f"warning: Snakemake {__version__} is not one that this workflow knows, so it {otherwise}",
             file=sys.stderr,
         )
-        return
-    setattr(JobScheduler, _LOOK_AGAIN, look_again())
+    return known
 
 
-def _is_known(version: str) -> bool:
+def _is_read(version: str) -> bool:
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     return numbers < PATCHED_BELOW
 
