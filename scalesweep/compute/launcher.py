@@ -159,7 +159,7 @@ def _begin(folder: Path) -> tuple[int, Path]:
 def _is_there(folder: Path) -> bool:
     """Whether another launcher has measured this run since it was planned (a job requeued).
 
-    Snakemake removes a record that is to be made anew before it starts a launcher.
+    A record that is to be made anew is removed when the order is written.
     """
     try:
         return bool(read_record(folder / RECORD))

@@ -9,6 +9,7 @@ class Job:
     """The workflow as a job sees it, which carries out one order and plans nothing."""
 
     runs_pattern = ".+"
+    retries = 0  # the main process sees to them
 
     def run_order(self, runs: str, run_id: str) -> str:
         """Path of a run's order."""

@@ -27,7 +27,7 @@ class Claims:
         self._results, self._runs = results, runs
         self._held: list[FileIO] = []
         self._report: list[FileIO] = []
-        self._begun = False
+        self.begun = False
         atexit.register(self.end)
 
     def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
@@ -47,7 +47,7 @@ class Claims:
                 )
         elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
             self._report.append(claim(self._results, REPORT))
-        self._begun = True
+        self.begun = True
 
     def report(self) -> None:
         """Claim what is made of the runs, when the first job of it starts; waits for another's end.
@@ -55,7 +55,7 @@ class Claims:
         Not before: `snakemake report` may be called while runs are made.
         """
         # Snakemake evaluates a rule's parameters once more while it plans.
-        if self._begun and not self._report:
+        if self.begun and not self._report:
             self._report.append(claim(self._results, REPORT, wait=True))
 
     def release_report(self) -> None:

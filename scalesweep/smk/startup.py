@@ -15,6 +15,8 @@ from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.job_rules import JobRules
+from scalesweep.smk.preflight import Preflight
 
 
 def prepare(
@@ -23,7 +25,7 @@ def prepare(
     default: Path,
     cluster: bool,
     dry: Callable[[], bool],
-) -> SnakemakeContext:
+) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
@@ -58,15 +60,18 @@ def prepare(
     if broken := untrusted(states):
         print(f"warning: {tell_set_aside(broken)}", file=sys.stderr)
     submission = Submission(campaign, states, runs) if cluster else None
-    workflow = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
-    if submission and workflow.awaited:
-        workflow = _with_past(workflow, submission)
-    workflow.mend_data()
+    context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
+    if submission and context.awaited:
+        context = _with_past(context, submission)
+    preflight = Preflight(context)
+    jobs = JobRules(context, preflight)
+    jobs.mend_data()
     try:
-        workflow.stamp_new_state()
+        context.fit_markers()
+        context.stamp_new_state()
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    return workflow
+    return context, preflight, jobs
 
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:

@@ -24,7 +24,7 @@ launch:
 """
 # As a user would, but looking at the queue often.
 SNAKEMAKE = (sys.executable, "-P", str(Path(__file__).with_name("attentive.py")))
-PROFILE = ("--profile", "slurm")
+PROFILE = ("--profile", "slurm", "--scalesweep-init-seconds-before-status-checks", "2")
 
 
 @dataclass
