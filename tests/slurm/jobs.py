@@ -9,11 +9,10 @@ import pytest
 from tests.slurm.cluster import Cluster, missing_packages, wait_until
 
 REASON = missing_packages()
-# All of them on one worker, which boots one cluster for them.
+# All of them run on one worker (tests/scheduling.py), which boots one cluster for them.
 needs_slurm = [
     pytest.mark.slurm,
     pytest.mark.slow,
-    pytest.mark.xdist_group("slurm"),
     pytest.mark.skipif(bool(REASON), reason=str(REASON)),
 ]
 PMIX = any(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so"))
