@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,9 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-pytest.register_assert_rewrite(
-    "tests.fakes", "tests.report.visits", "tests.slurm.jobs", "tests.slurm.support", "tests.soak"
-)
+from tests.fakes.snakemake_calls import call_snakemake
 
+ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
 
 
@@ -36,18 +33,11 @@ class Project:
     path: Path
 
     def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call Snakemake there as a user would."""
+        """Call Snakemake there as a user would, for 300 s at most."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", *words],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HOME": str(home), "PYTHONPATH": ""},
-            timeout=300,
-            check=False,
-        )
+        env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
+        return call_snakemake(words, self.path, env, seconds=300)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""
