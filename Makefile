@@ -1,11 +1,12 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo test lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo check test lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
@@ -20,6 +21,10 @@ setup:
 demo: setup
 	@snakemake
 	@echo "report: $(CURDIR)/results/report.html"
+
+# What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
+check: lint
+	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
 test: setup
 	@pytest -n 2 --dist loadfile $(TESTS)

@@ -3,42 +3,27 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent
-ROOT = TESTS.parent
-pytest.register_assert_rewrite(
-    "tests.fakes", "tests.report.visits", "tests.slurm.jobs", "tests.slurm.support", "tests.soak"
-)
+from tests.fakes.snakemake_calls import call_snakemake
 
-# The groups of tests that take longest, in this order before all others: workers then end together
-# (docs/testing.md has their times). A group is a file, or what the marker xdist_group names.
-LONGEST = (
-    "slurm", "workflow/test_readme", "workflow/test_cnn_campaigns", "workflow/test_campaigns",
-    "soak/test_kills", "workflow/test_foreign", "report/test_large_report",
-)  # fmt: skip
+ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker, for they share its fixtures; longest groups first."""
-    places: dict[str, tuple[int, int]] = {}
-    groups: dict[str, str] = {}
-    for item in items:
-        mark = item.get_closest_marker("xdist_group")
-        group = str(item.path.relative_to(TESTS).with_suffix("")) if mark is None else mark.args[0]
-        if mark is None:
-            item.add_marker(pytest.mark.xdist_group(group))
-        turn = LONGEST.index(group) if group in LONGEST else len(LONGEST)
-        places.setdefault(group, (turn, len(places)))
-        groups[item.nodeid] = group
-    items.sort(key=lambda item: places[groups[item.nodeid]])
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give whole groups of tests to the workers of `make test`, the longest first."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import LongestFirst
+
+    return LongestFirst(config, log)
 
 
 @dataclass
@@ -48,18 +33,11 @@ class Project:
     path: Path
 
     def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call Snakemake there as a user would."""
+        """Call Snakemake there as a user would, for 300 s at most."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", *words],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HOME": str(home), "PYTHONPATH": ""},
-            timeout=300,
-            check=False,
-        )
+        env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
+        return call_snakemake(words, self.path, env, seconds=300)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

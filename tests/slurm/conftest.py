@@ -1,6 +1,6 @@
 """One test cluster for all files of tests, which is handed on idle.
 
-Tests that need a cluster of their own boot it, and are of another group (xdist_group).
+Tests that need a cluster of their own boot it (test_cluster.py).
 """
 
 import tempfile

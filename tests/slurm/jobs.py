@@ -9,11 +9,10 @@ import pytest
 from tests.slurm.cluster import Cluster, missing_packages, wait_until
 
 REASON = missing_packages()
-# All of them on one worker, which boots one cluster for them.
+# All of them run on one worker (tests/scheduling.py), which boots one cluster for them.
 needs_slurm = [
     pytest.mark.slurm,
     pytest.mark.slow,
-    pytest.mark.xdist_group("slurm"),
     pytest.mark.skipif(bool(REASON), reason=str(REASON)),
 ]
 PMIX = any(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so"))
@@ -41,6 +40,14 @@ def submit(cluster: Cluster, script: str, *options: str) -> str:
     """Submit a batch script; its job's number."""
     out = f"--output={cluster.folder}/job-%j.out"
     return cluster.run("sbatch", "--parsable", out, *options, f"--wrap={script}").strip()
+
+
+def run_out(cluster: Cluster, job: str) -> None:
+    """Have the time of a running job be over: the least limit is a minute, which nobody waits for.
+
+    slurmctld, which looks at its jobs every 30 s, ends it as it ends any job for its limit.
+    """
+    cluster.run("scontrol", "update", f"JobId={job}", "EndTime=now+1second")
 
 
 def clear(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.cluster import Cluster, ClusterError, start_time, wait_until
-from tests.slurm.jobs import PMIX, needs_slurm, submit, tasks
+from tests.slurm.jobs import PMIX, needs_slurm, run_out, submit, tasks
 
 pytestmark = needs_slurm
 
@@ -44,13 +44,16 @@ def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) ->
 
 @pytest.fixture(scope="module")
 def timed_out(cluster: Cluster) -> str:
-    """A job beyond its limit, started early: the least limit is a minute."""
-    return submit(cluster, "sleep 600", "--time=1")
+    """A job beyond its limit, started early: slurmctld looks every 30 s."""
+    job = submit(cluster, "sleep 600", "--time=1")
+    assert wait_until(lambda: cluster.says("RUNNING", "squeue", "-hj", job, "-o%T"), 30)
+    run_out(cluster, job)
+    return job
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _early(timed_out: str) -> None:
-    """Have that minute pass while the other tests run."""
+    """Have that time pass while the other tests run."""
 
 
 def test_nodes_are_idle_and_have_features(cluster: Cluster) -> None:
