@@ -1,7 +1,7 @@
 """One experiment of the plan together with its tables: what figures and the report draw on."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -341,6 +341,16 @@ def _plain_column(column: "pd.Series[Any]") -> list[Any]:
     ]
 
 
+def lasting(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of plan.json with all values blank that change with other experiments (places in
+    the order of runs) or with time (estimates): neither tables nor figures are made of them."""
+    runs = [
+        {**run, "position": 0, "reused": False, "to_run": False, "detail": ""}
+        for run in entry["runs"]
+    ]
+    return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
+
+
 def read_plan(path: Path) -> dict[str, Any]:
     """Read plan.json; raises UserError when it is not a plan."""
     try:
@@ -355,10 +365,31 @@ def read_plan(path: Path) -> dict[str, Any]:
     return plan
 
 
+class _Tables(Mapping[str, "pd.DataFrame | None"]):
+    """The tables in a folder, each read when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, pd.DataFrame | None] = {}
+
+    def __getitem__(self, name: str) -> pd.DataFrame | None:
+        if name not in self._read:
+            if name not in TABLES:
+                raise KeyError(name)
+            path = self._folder / f"{name}.parquet"
+            self._read[name] = read_table(path) if path.is_file() else None
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TABLES)
+
+    def __len__(self) -> int:
+        return len(TABLES)
+
+
 def load_results(entry: Mapping[str, Any], tables: Path) -> ExperimentResults:
-    """The experiment ``entry`` of a plan with its tables under ``tables``."""
-    found: dict[str, pd.DataFrame | None] = {}
-    for name in TABLES:
-        path = tables / str(entry["name"]) / f"{name}.parquet"
-        found[name] = read_table(path) if path.is_file() else None
-    return ExperimentResults(entry, found)
+    """The experiment ``entry`` of a plan with its tables under ``tables``.
+
+    A table is read when it is used; that raises UserError if it is not whole.
+    """
+    return ExperimentResults(entry, _Tables(tables / str(entry["name"])))
