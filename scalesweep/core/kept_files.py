@@ -79,7 +79,12 @@ class KeptFiles:
         """Put the files of a part in place, if they were made of ``key``; else the part is to be
         made, and its files may be there in part."""
         known = self._known.get(part)
-        if known is None or known["key"] != key or not all(map(self.restore, known["files"])):
+        if (
+            not key
+            or known is None
+            or known["key"] != key
+            or not all(map(self.restore, known["files"]))
+        ):
             return False
         self._parts[part] = known
         return True
@@ -96,8 +101,13 @@ class KeptFiles:
         return True
 
     def add(self, part: str, key: str, files: Iterable[Path], note: Any = None) -> None:
-        """Remember that ``files`` below the output folder were made of ``key``."""
+        """Remember that ``files`` below the output folder were made of ``key``.
+
+        An empty key, or a note that JSON would change, says that they are to be made again.
+        """
         names = {str(path.relative_to(self._out)): file_digest(path) for path in files}
+        if not _same_as_json(note):
+            key, note = "", None
         self._parts[part] = {"key": key, "files": names, "note": note}
         self._made.append(part)
 
@@ -129,6 +139,14 @@ class KeptFiles:
                     (here / file).unlink()
             with contextlib.suppress(OSError):  # not empty
                 here.rmdir()
+
+
+def _same_as_json(value: Any) -> bool:
+    """Whether a value comes back from JSON as it is, to the types of its numbers; NaN too."""
+    try:
+        return repr(json.loads(json.dumps(value))) == repr(value)
+    except (TypeError, ValueError):
+        return False
 
 
 def _place(source: Path, target: Path) -> None:

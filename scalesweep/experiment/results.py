@@ -14,7 +14,7 @@ from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.table_io import TABLES, read_table, without_attrs
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import is_whole
+from scalesweep.core.files import digest_of, file_digest, is_whole
 from scalesweep.core.formatting import counted, finite, plain, scaled_unit, text_of
 
 Row = dict[str, Any]
@@ -393,3 +393,12 @@ def load_results(entry: Mapping[str, Any], tables: Path) -> ExperimentResults:
     A table is read when it is used; that raises UserError if it is not whole.
     """
     return ExperimentResults(entry, _Tables(tables / str(entry["name"])))
+
+
+def inputs_digest(study: ExperimentResults, tables: Path) -> str:
+    """Digest of all that figures and findings of an experiment are made of, but for code.
+
+    ``tables`` is the folder of all tables.
+    """
+    files = sorted((tables / study.name).glob("*.parquet"))
+    return digest_of([lasting(study.entry), [[file.name, file_digest(file)] for file in files]])

@@ -18,7 +18,7 @@ import matplotlib as mpl
 from scalesweep.core.files import content_digest, digest_of, file_digest, write_atomic
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
-from scalesweep.experiment.results import ExperimentResults, lasting
+from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
@@ -117,15 +117,6 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     makers: list[_Maker] = [single_figures] if alone else []
     makers += [site_figures, rank_figures, accuracy_figures, phase_figures, phase_energy_figures]
     return [*makers, power_figures]
-
-
-def inputs_digest(study: ExperimentResults, tables: Path) -> str:
-    """Digest of all that the figures of an experiment are drawn from, but for code.
-
-    ``tables`` is the folder of all tables.
-    """
-    files = sorted((tables / study.name).glob("*.parquet"))
-    return digest_of([lasting(study.entry), [[file.name, file_digest(file)] for file in files]])
 
 
 def _drawn_by() -> str:
