@@ -24,5 +24,5 @@ def run(args: argparse.Namespace) -> None:
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    entries = write_figures(studies, args.out, processes=args.processes)
+    entries = write_figures(studies, args.out, processes=args.processes, tables=args.tables)
     print(f"{len(entries)} figures in {args.out}")

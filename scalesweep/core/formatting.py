@@ -6,14 +6,15 @@ from typing import Any, TypeGuard
 
 PHASES = {"init": "first epoch", "later": "later epochs", "run": "whole run"}
 SIGNIFICANT = 4
+_PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def finite(value: Any, *more: Any) -> TypeGuard[float]:
     """Whether every value is a finite number (None, NaN and text are not)."""
-    return all(
-        isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one)
-        for one in (value, *more)
-    )
+    for one in (value, *more):  # a loop: this is asked of every number of a report
+        if not isinstance(one, (int, float)) or isinstance(one, bool) or not math.isfinite(one):
+            return False
+    return True
 
 
 def plain(value: Any) -> Any:
@@ -22,6 +23,8 @@ def plain(value: Any) -> Any:
     NumPy scalars become Python's, whole floats become ints, lists become compact JSON text and
     missing values become None, so that values from the plan and from Parquet compare equal.
     """
+    if type(value) in _PLAIN:  # nearly all are
+        return value
     if isinstance(value, (list, dict)):
         return json.dumps(value, separators=(",", ":"))
     if hasattr(value, "item"):

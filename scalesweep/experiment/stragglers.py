@@ -185,6 +185,9 @@ def _by_host(values: Floats, hosts: "np.ndarray[Any, np.dtype[np.int_]]", count:
     found = np.full(count, np.nan)
     order = np.argsort(hosts, kind="stable")
     there, begins = np.unique(hosts[order], return_index=True)
+    if there.size == hosts.size:  # a rank each
+        found[there] = values[order]
+        return found
     parts = np.split(values[order], begins[1:])
     found[there] = [part[0] if len(part) == 1 else np.median(part) for part in parts]
     return found

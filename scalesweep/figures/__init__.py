@@ -1,8 +1,12 @@
-"""Figures of an experiment, from its tables. The only part that imports matplotlib."""
+"""Figures of an experiment, from its tables. The only part that imports matplotlib.
+
+A figure is drawn again only where its experiment's tables or entry in the plan have changed, or the
+code; and its PDF and PNG only where the SVG, which is drawn first, differs from the last one.
+"""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +15,16 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import content_digest, digest_of, file_digest, write_atomic
+from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
-from scalesweep.figures.fonts import families
+from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
@@ -31,7 +36,7 @@ from scalesweep.figures.svg import tidy_svg
 
 FORMATS = ("svg", "pdf", "png")
 INDEX = "index.json"
-
+LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 
 _Maker = Callable[[ExperimentResults], list[Drawing]]
 _Lister = Callable[[ExperimentResults], list[Sketch]]
@@ -57,17 +62,36 @@ class Figures:
     left_out: list[str]
 
 
-def plan_figures(studies: Sequence[ExperimentResults]) -> list[Figures]:
-    """Which figures the experiments of a campaign get; none is drawn yet."""
-    listed = [[one for listing in _many(study) for one in listing(study)] for study in studies]
-    chosen = most_telling(listed, sum(len(study.states) for study in studies))
+def plan_figures(
+    studies: Sequence[ExperimentResults], known: Mapping[str, Sequence[str]] | None = None
+) -> list[Figures]:
+    """Which figures the experiments of a campaign get; none is drawn yet.
+
+    ``known``: of experiments whose figures were listed before the names of those of ``listed``.
+    """
+    sketches = [
+        [Sketch(name, partial(_listed_one, study, name)) for name in (known or {})[study.name]]
+        if study.name in (known or {})
+        else listed(study)
+        for study in studies
+    ]
+    chosen = most_telling(sketches, sum(len(study.states) for study in studies))
     found = []
-    for study, sketches, some in zip(studies, listed, chosen, strict=True):
+    for study, every, some in zip(studies, sketches, chosen, strict=True):
         parts = [*_each(study, [control_figures]), *some, *_each(study, _few(study))]
-        left_out = {one.name for one in sketches} - {one.name for one in some}
-        names = [one.name for one in sketches if one.name in left_out]
+        left_out = {one.name for one in every} - {one.name for one in some}
+        names = [one.name for one in every if one.name in left_out]
         found.append(Figures(study, parts, names))
     return found
+
+
+def listed(study: ExperimentResults) -> list[Sketch]:
+    """The figures of an experiment whose number grows with the parameters that vary."""
+    return [one for listing in _many(study) for one in listing(study)]
+
+
+def _listed_one(study: ExperimentResults, name: str) -> list[Drawing]:
+    return next(one for one in listed(study) if one.name == name).draw()
 
 
 def _each(study: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
@@ -95,28 +119,71 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     return [*makers, power_figures]
 
 
-def save(
-    drawing: Drawing, experiment: str, out: Path, formats: Sequence[str] = FORMATS
-) -> dict[str, Any]:
-    """Write a drawing to ``out/<experiment>``; returns its index entry. SVG is always written."""
-    folder = out / experiment
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {kind: f"{experiment}/{drawing.name}.{kind}" for kind in formats}
-    with _style():
+def _drawn_by() -> str:
+    """Digest of what the look of a figure may owe to code, fonts and a user's matplotlibrc."""
+    settings = sorted(f"{k}={v!r}" for k, v in dict.items(mpl.rcParams) if "backend" not in k)
+    fonts = [file_digest(Path(path)) for path in whole_fonts()]
+    return digest_of([code_digest(*LIBRARIES), settings, fonts])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is drawn at once: mostly one figure, the same in every campaign that has it."""
+
+    experiment: str
+    sketch: Sketch
+
+    @property
+    def name(self) -> str:
+        """The part among all of the campaign."""
+        return f"{self.experiment}/{self.sketch.name}"
+
+
+@dataclass(frozen=True)
+class _Work:
+    parts: Sequence[_Part]
+    kept: KeptFiles
+    out: Path
+    formats: Sequence[str]
+
+    def write(self, number: int) -> dict[str, Any]:
+        """Draw and write a part; returns its note: index entries, and digests of its SVGs."""
+        part = self.parts[number]
+        before = (self.kept.note(part.name) or {}).get("svg", {})
+        with _style():
+            drawings = part.sketch.draw()
+            entries, digests = [], {}
+            for drawing in drawings:
+                entry = self._entry(part.experiment, drawing)
+                digest = self._save(drawing, entry["files"], before.get(drawing.name, ""))
+                entries.append(entry)
+                digests[drawing.name] = digest
+        return {"entries": entries, "svg": digests}
+
+    def _entry(self, experiment: str, drawing: Drawing) -> dict[str, Any]:
+        return {
+            "experiment": experiment,
+            "name": drawing.name,
+            "title": drawing.title,
+            "caption": drawing.caption,
+            "alt": drawing.alt,
+            "files": {kind: f"{experiment}/{drawing.name}.{kind}" for kind in self.formats},
+        }
+
+    def _save(self, drawing: Drawing, files: Mapping[str, str], before: str) -> str:
+        """Write the files of a drawing; returns the digest of its SVG, which was ``before``."""
+        path = self.out / files["svg"]
+        path.parent.mkdir(parents=True, exist_ok=True)
         svg = svg_text(drawing.figure)
+        # All numbers are in there, so that the other formats have not changed if it has not.
+        digest = content_digest(svg.encode())
         for kind, write in (("pdf", write_pdf), ("png", write_png)):
-            if kind in files:
-                write(drawing.figure, out / files[kind])
-    prefix = re.sub(r"[^A-Za-z0-9-]", "-", f"{experiment}-{drawing.name}-")
-    (out / files["svg"]).write_text(tidy_svg(svg, prefix, drawing.alt), "utf-8")
-    return {
-        "experiment": experiment,
-        "name": drawing.name,
-        "title": drawing.title,
-        "caption": drawing.caption,
-        "alt": drawing.alt,
-        "files": files,
-    }
+            if kind in files and not (digest == before and self.kept.restore(files[kind])):
+                (self.out / files[kind]).unlink(missing_ok=True)  # it may have another name
+                write(drawing.figure, self.out / files[kind])
+        prefix = re.sub(r"[^A-Za-z0-9-]", "-", f"{path.parent.name}-{drawing.name}-")
+        write_atomic(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
+        return digest
 
 
 def write_figures(
@@ -124,47 +191,62 @@ def write_figures(
     out: Path,
     formats: Sequence[str] = FORMATS,
     processes: int = 1,
+    tables: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Draw and write the figures of all experiments and ``index.json``; stale files go.
 
-    Where figures of an experiment are left out, the entry of its last one names them.
+    SVG is always among ``formats``. With ``tables``, the folder of all tables that ``studies`` read
+    theirs from, figures that would be the same are taken from the last call. Where figures of an
+    experiment are left out, the entry of its last one names them.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with _style():
-        planned = plan_figures(studies)
-    work = _Work(planned, out, formats)
-    written = iter(shared_map(_Work.write, work, range(len(work.parts)), processes))
-    entries = [entry for one in planned for entry in _entries(one, written)]
-    keep = {out / name for entry in entries for name in entry["files"].values()}
+    kept = KeptFiles(out, digest_of([_drawn_by(), list(formats)]))
+    keys = {one.name: inputs_digest(one, tables) for one in studies} if tables else {}
+    known = {name: kept.note(name) for name, key in keys.items() if kept.take(name, key)}
+    planned = plan_figures(studies, known)
+    parts = [_Part(one.study.name, sketch) for one in planned for sketch in one.parts]
+    to_draw = [
+        part
+        for part in parts
+        if part.experiment not in keys or not kept.take(part.name, keys[part.experiment])
+    ]
+    if to_draw:
+        families()  # once, before processes share the work
+    work = _Work(to_draw, kept, out, formats)
+    drawn = shared_map(_Work.write, work, range(len(to_draw)), processes)
+    notes = {part.name: kept.note(part.name) for part in parts}
+    notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}
+    entries = [entry for one in planned for entry in _entries(one, notes)]
+    files = {out / name for entry in entries for name in entry["files"].values()}
+    _remove_others(out, files)
+    write_atomic(out / INDEX, json.dumps(entries, indent=1) + "\n")
+    if tables:
+        for one in planned:
+            if one.study.name not in known:
+                names = [sketch.name for sketch in listed(one.study)]
+                kept.add(one.study.name, keys[one.study.name], [], names)
+        for part, note in zip(to_draw, drawn, strict=True):
+            made = [out / name for entry in note["entries"] for name in entry["files"].values()]
+            kept.add(part.name, keys[part.experiment], made, note)
+        kept.save()
+    return entries
+
+
+def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The index entries of an experiment, from the notes of its parts."""
+    parts = [_Part(one.study.name, sketch).name for sketch in one.parts]
+    entries = [entry for name in parts for entry in notes[name]["entries"]]
+    if one.left_out and entries:
+        caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
+        entries[-1] = {**entries[-1], "caption": caption, "left_out": one.left_out}
+    yield from entries
+
+
+def _remove_others(out: Path, keep: set[Path]) -> None:
+    """Remove figures that are not among ``keep``, and folders that are empty then."""
     for path in out.glob("*/*"):
         if path not in keep and path.suffix[1:] in FORMATS and path.is_file():
             path.unlink()
     for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
         if not any(folder.iterdir()):
             folder.rmdir()
-    write_atomic(out / INDEX, json.dumps(entries, indent=1) + "\n")
-    return entries
-
-
-def _entries(one: Figures, written: Iterator[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The index entries of an experiment, whose parts come next in ``written``."""
-    entries = [entry for _ in one.parts for entry in next(written)]
-    if one.left_out and entries:
-        caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
-        entries[-1] |= {"caption": caption, "left_out": one.left_out}
-    return entries
-
-
-class _Work:
-    """The figures of all experiments in parts that processes can share."""
-
-    def __init__(self, planned: Sequence[Figures], out: Path, formats: Sequence[str]) -> None:
-        self._out, self._formats = out, formats
-        self.parts = [(one.study.name, part) for one in planned for part in one.parts]
-
-    def write(self, number: int) -> list[dict[str, Any]]:
-        """Draw and write a part; returns its index entries."""
-        experiment, part = self.parts[number]
-        with _style():
-            drawings = part.draw()
-        return [save(drawing, experiment, self._out, self._formats) for drawing in drawings]

@@ -18,6 +18,7 @@ from matplotlib import font_manager
 WHOLE, COMMON = "DejaVu Sans", "DejaVu Sans Common"
 # Latin, Greek, punctuation, and signs such as ± × − ≤ ≈ →
 _RANGES = ((0x20, 0x24F), (0x370, 0x3FF), (0x2010, 0x205E), (0x2190, 0x2193), (0x2200, 0x2265))
+_WEIGHTS = ("Regular", "Bold")
 _FAMILY, _FULL, _POSTSCRIPT = 1, 4, 6  # ids of names
 
 
@@ -26,12 +27,17 @@ def families() -> list[str]:
     """Font families for matplotlib; the first call in a process makes the first of them."""
     folder = tempfile.TemporaryDirectory(prefix="scalesweep-fonts-")
     atexit.register(folder.cleanup)
-    for weight in ("Regular", "Bold"):
-        whole = font_manager.FontProperties(family=WHOLE, weight=weight.lower())
+    for weight, whole in zip(_WEIGHTS, whole_fonts(), strict=True):
         path = Path(folder.name) / f"{weight}.ttf"
-        _cut(font_manager.findfont(whole, fallback_to_default=False), path, weight)
+        _cut(whole, path, weight)
         font_manager.fontManager.addfont(path)
     return [COMMON, WHOLE]
+
+
+def whole_fonts() -> list[str]:
+    """Files of the fonts that the others are cut out of, by weight."""
+    wanted = [font_manager.FontProperties(family=WHOLE, weight=name.lower()) for name in _WEIGHTS]
+    return [font_manager.findfont(font, fallback_to_default=False) for font in wanted]
 
 
 def _cut(whole: str, path: Path, weight: str) -> None:

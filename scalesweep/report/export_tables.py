@@ -1,55 +1,196 @@
-"""All tables of a campaign: made and written, an experiment at a time."""
+"""All tables of a campaign: made and written, an experiment at a time.
 
-from collections.abc import Mapping
+Those of an experiment are made again only where something has changed that they are made of:
+its entry in the plan, the rows of its runs here and on other sites, the files of its runs that
+tables read, or the code.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.table_io import remove_stale, write_tables
+from scalesweep.analysis.table_io import remove_stale, without_attrs, write_tables
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
+from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
-from scalesweep.core.plan_format import Plan
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.record import POWER, RECORD
+from scalesweep.experiment.results import ExperimentResults, lasting
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
-from scalesweep.tables.cprofile import functions_table
+from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.other_sites import summaries_elsewhere
+
+# What makes numbers and files of them.
+LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An experiment with all that its tables are made of."""
+
+    plan: Plan  # of this experiment alone
+    summary: pd.DataFrame  # rows of its runs
+    elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
+    runs: Path
+
+    @property
+    def entry(self) -> PlanExperiment:
+        """The experiment in the plan."""
+        return self.plan["experiments"][0]
+
+    @property
+    def key(self) -> str:
+        """Digest of all that the tables are made of but for code."""
+        frames = {"": self.summary, **self.elsewhere}
+        return digest_of(
+            [
+                self.plan,
+                {site: frame_digest(frame) for site, frame in frames.items()},
+                [_stamp(path) for path in self._files()],
+            ]
+        )
+
+    def _files(self) -> Iterable[Path]:
+        """Files of runs that tables are made of and the summary says nothing about."""
+        if "energy_mean_run" in self.summary:
+            sampled = np.isfinite(self.summary["energy_mean_run"].to_numpy(np.float64))
+            for run_id in self.summary["run_id"][sampled]:
+                yield self.runs / run_id / POWER
+        for run in self.entry["profiles"]:
+            if run["status"] == "done":
+                folder = self.runs / run["run_id"]
+                yield folder / RECORD
+                try:
+                    yield from profile_files(folder)
+                except (UserError, OSError):
+                    continue
+
+
+def _stamp(path: Path) -> list[str | int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return [str(path)]
+    return [str(path), status.st_mtime_ns, status.st_size]
+
+
+def frame_digest(frame: pd.DataFrame) -> str:
+    """Digest of a frame's columns: names, types and values; columns without any value are none.
+
+    Of ``attrs`` too, of its index not.
+    """
+    digest = hashlib.blake2b(json.dumps(frame.attrs, sort_keys=True).encode(), digest_size=16)
+    bare = without_attrs(frame)
+    for name in bare.columns:
+        column = bare[name]
+        missing = column.isna().to_numpy()
+        if missing.all():
+            continue
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fib":
+            content = np.ascontiguousarray(column.to_numpy()).tobytes()
+        else:
+            values = zip(column.tolist(), missing.tolist(), strict=True)
+            content = json.dumps([None if none else value for value, none in values]).encode()
+        digest.update(f"{name}\0{column.dtype}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _parts(
+    summary: pd.DataFrame,
+    plan: Plan,
+    elsewhere: Mapping[str, pd.DataFrame],
+    runs: Path,
+) -> dict[str, _Part]:
+    """The experiments by name, each with no more than its tables are made of."""
+    frames = {"": summary, **elsewhere}
+    rows = {
+        site: {run_id: row for row, run_id in enumerate(frame["run_id"].tolist())}
+        for site, frame in frames.items()
+    }
+    # No table says any of this.
+    shared: Plan = {
+        **plan,
+        "description": "",
+        "file": "",
+        "results": "",
+        "created": "",
+        "jobs": None,
+        "order": {"seed": None, "of": 0},
+        "digest": "",
+    }
+    found = {}
+    for entry in plan["experiments"]:
+        ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
+        own = {
+            site: _taken(frame, [rows[site][i] for i in ids if i in rows[site]], entry["benchmark"])
+            for site, frame in frames.items()
+        }
+        here = own.pop("")
+        found[entry["name"]] = _Part(
+            {**shared, "experiments": [lasting(entry)]},
+            here,
+            {site: frame for site, frame in own.items() if len(frame)},
+            runs,
+        )
+    return found
+
+
+def _taken(frame: pd.DataFrame, rows: list[int], benchmark: str) -> pd.DataFrame:
+    """Rows of a summary, with the meaning of the metrics of one benchmark."""
+    taken = without_attrs(frame).take(rows).reset_index(drop=True)
+    known = frame.attrs.get("metrics", {})
+    taken.attrs = {"metrics": {name: known[name] for name in (benchmark,) if name in known}}
+    return taken
 
 
 @dataclass(frozen=True)
 class _Work:
-    summary: pd.DataFrame
-    plan: Plan
-    elsewhere: Mapping[str, pd.DataFrame]
-    runs: Path
+    parts: Mapping[str, _Part]
     out: Path
 
-    def write(self, number: int) -> list[Path]:
-        """Make and write the tables of an experiment; returns their files."""
-        experiment = self.plan["experiments"][number]
-        name = experiment["name"]
-        plan: Plan = {**self.plan, "experiments": [experiment]}
-        tables = make_tables(self.summary, plan, self.elsewhere, self.runs)
-        functions = functions_table(experiment, self.runs)
+    def write(self, name: str) -> tuple[list[Path], bool]:
+        """Make and write the tables of an experiment.
+
+        Returns their files, and whether all files of runs could be read.
+        """
+        part = self.parts[name]
+        unread: list[str] = []
+        tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, unread)
+        functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions
         files = write_tables(tables, self.out)
-        study = ExperimentResults(experiment, tables[name])
-        return files + write_latex(study, self.plan["campaign"], self.out)
+        study = ExperimentResults(part.entry, tables[name])
+        return files + write_latex(study, part.plan["campaign"], self.out), not unread
 
 
 def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processes: int = 1) -> int:
     """Write the tables of all experiments, remove those that are no more; how many files.
 
-    ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong
-    together.
+    ``runs`` is the folder of the site's runs. What has not changed since the last call is taken
+    from next to ``out``. Raises UserError if plan and summary do not belong together.
     """
     experiments = plan["experiments"]
     run_ids = dict.fromkeys(run["run_id"] for one in experiments for run in one["runs"])
-    work = _Work(summary, plan, summaries_elsewhere(runs, run_ids), runs, out)
+    parts = _parts(summary, plan, summaries_elsewhere(runs, run_ids), runs)
+    kept = KeptFiles(out, code_digest(*LIBRARIES))
+    keys = {name: part.key for name, part in parts.items()}
+    to_make = [name for name in parts if not kept.take(name, keys[name])]
     # The largest begin first where processes share the work.
-    order = sorted(range(len(experiments)), key=lambda n: -len(experiments[n]["runs"]))
-    written = shared_map(_Work.write, work, order, processes)
-    files = [path for paths in written for path in paths]
+    to_make.sort(key=lambda name: -len(parts[name].entry["runs"]))
+    written = shared_map(_Work.write, _Work(parts, out), to_make, processes)
+    for name, (files, whole) in zip(to_make, written, strict=True):
+        # What could not be read today may be there tomorrow, with the same time.
+        kept.add(name, keys[name] if whole else "", files)
+    files = [path for name in parts for path in kept.files(name)]
     remove_stale(out, files)
+    kept.save()
     return len(files)

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, number, seconds_text, text_of
+from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
+from scalesweep.experiment.results import ExperimentResults, inputs_digest
+from scalesweep.findings import Finding, find
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.jobs_section import FILTERS, jobs_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
@@ -57,12 +59,14 @@ def render_report(
     runs: Path,
     out: Path,
     jobs: Path | None = None,
+    kept: KeptFiles | None = None,
 ) -> str:
     """The page as HTML.
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
-    relative links; ``jobs`` is jobs.csv. Everything from plan, tables, records and jobs is
-    escaped. Raises UserError if the figures were not drawn or ``jobs`` is not a table of jobs.
+    relative links; ``jobs`` is jobs.csv; ``kept`` has the last findings and takes
+    these. Everything from plan, tables, records and jobs is escaped. Raises UserError if the
+    figures were not drawn or ``jobs`` is not a table of jobs.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
@@ -84,6 +88,7 @@ def render_report(
         data["tables"][f"{name}-runs"] = runs_data(
             study, facts, environments, runs, links.to(runs), room
         )
+        found = find(study) if kept is None else _kept_findings(study, tables, kept)
         csv = _csv_links(tables / study.name, links)
         targets = anchors(name, [*data["tables"]], drawn, csv)
         experiments.append(
@@ -91,7 +96,7 @@ def render_report(
                 "id": name,
                 "study": study,
                 "counts": Counter(run["status"] for run in study.entry["runs"]),
-                "findings": [(one, evidence_links(one, targets)) for one in find(study)],
+                "findings": [(one, evidence_links(one, targets)) for one in found],
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
                 "training": training,
                 "table": points,
@@ -175,6 +180,16 @@ def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]
         return {}
     found = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
     return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+
+
+def _kept_findings(study: ExperimentResults, tables: Path, kept: KeptFiles) -> list[Finding]:
+    """The findings of an experiment, from the last page if that is made of the same."""
+    key = inputs_digest(study, tables)
+    if kept.take(study.name, key):
+        return [Finding(**one) for one in kept.note(study.name)]
+    found = find(study)
+    kept.add(study.name, key, [], [asdict(one) for one in found])
+    return found
 
 
 def write_report(html: str, out: Path) -> None:

@@ -45,11 +45,13 @@ def make_tables(
     plan: Plan,
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
+    unread: list[str] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
-    folder of the runs, of which some leave power.csv. ``scaling``, ``threads``, ``comparisons``,
+    folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
+    cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several; the control point has ``runs`` and ``points`` only.
@@ -58,7 +60,7 @@ def make_tables(
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
     for experiment in plan["experiments"]:
-        data = ExperimentData(summary, experiment)
+        data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
         statistics = _statistics(data, points)
         tables = {

@@ -36,25 +36,32 @@ def profile_files(run_folder: Path) -> list[Path]:
     return [path for path in files if path.resolve().is_relative_to(attempt.resolve())]
 
 
-def functions_table(experiment: PlanExperiment, runs: Path) -> pd.DataFrame | None:
+def functions_table(
+    experiment: PlanExperiment, runs: Path, unread: list[str] | None = None
+) -> pd.DataFrame | None:
     """Per point that ran under cProfile its functions by falling time; None where none did.
 
-    ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs. Times are
-    seconds and means over the ranks: ``own_s`` spent in the function itself, ``total_s`` with all
-    that it called (the one that the profile itself began with is the whole). ``share`` is own_s
-    over the sum of all own times. A few dozen rows a point, of at most MAX_RUNS points.
+    ``experiment`` is an entry of plan.json, ``runs`` the folder of the site's runs; ``unread``
+    takes the ids of those whose profiles cannot be read. Times are seconds and means over the
+    ranks: ``own_s`` spent in the function itself, ``total_s`` with all that it called (the one that
+    the profile itself began with is the whole). ``share`` is own_s over the sum of all own times.
+    A few dozen rows a point, of at most MAX_RUNS points.
     """
     profiled = [
         run for run in experiment["profiles"] if run["kind"] == CPROFILE and run["status"] == "done"
     ]
     frames = []
+    unread = [] if unread is None else unread
     for run in profiled[:MAX_RUNS]:
         try:
             files = profile_files(runs / run["run_id"])
         except (UserError, OSError):
-            continue  # the record has been touched since the plan was made
+            unread.append(run["run_id"])  # the record has been touched since the plan was made
+            continue
         frame = _functions([path for path in files if _RANK_FILE.search(str(path))])
-        if frame is not None:
+        if frame is None:
+            unread.append(run["run_id"])
+        else:
             # A parameter that is called as one of the columns is told by the run's id alone.
             names = [name for name in experiment["axes"] if name not in frame]
             point = {name: run["point"][name] for name in names}

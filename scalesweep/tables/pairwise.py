@@ -187,14 +187,18 @@ def site_table(
     of the site's mean over this one's, with its 95 % interval. None where no other site has any.
     """
     rows = []
+    twins: dict[str, list[tuple[str, ExperimentData, Point]]] = {}
+    for name, other in others.items():
+        for twin in other.points():
+            if twin.rows.size:
+                twins.setdefault(canonical_json(twin.values), []).append((name, other, twin))
     for point in points:
+        same = twins.get(canonical_json(point.values), [])
         for measure in main_measures(data):
             here = data.repeats(point, measure)
             found = [(site, point.source, here)] if here.size else []
-            for name, other in others.items():
-                for twin in other.points():
-                    if twin.values == point.values and twin.rows.size:
-                        found.append((name, twin.source, other.repeats(twin, measure)))
+            for name, other, twin in same:
+                found.append((name, twin.source, other.repeats(twin, measure)))
             if len({name for name, _, _ in found}) < 2:
                 continue
             rows += [

@@ -35,14 +35,19 @@ class ExperimentData:
     """Columns of a summary that belong to one experiment.
 
     The plan and the summary are of the same site, unless the summary is from ``elsewhere``: of
-    whatever runs another site has.
+    whatever runs another site has. ``unread`` takes the ids of runs whose files cannot be read.
     """
 
     def __init__(
-        self, summary: pd.DataFrame, experiment: PlanExperiment, elsewhere: bool = False
+        self,
+        summary: pd.DataFrame,
+        experiment: PlanExperiment,
+        elsewhere: bool = False,
+        unread: list[str] | None = None,
     ) -> None:
         self.summary = summary
         self.experiment = experiment
+        self.unread = [] if unread is None else unread
         self.axes: list[str] = list(experiment["axes"])
         self.scale: str = experiment["scale"]
         self.row_of = self._finished(elsewhere)

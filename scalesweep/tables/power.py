@@ -41,6 +41,7 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
         try:
             channels = read_power(runs / run_id / POWER, energy)
         except BadRecord as error:
+            data.unread.append(run_id)
             print(f"warning: {run_id}: {error}: left out of the table of power")
             continue
         if not any(channel.counted for channel in channels):

@@ -129,6 +129,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
             record = read_json(runs / run_id / RECORD) or {}
             spreads = _spreads(record, runs / run_id, ranks)
         except (BadRecord, *NOT_ARRAYS) as error:
+            data.unread.append(run_id)
             print(f"warning: {run_id}: {error}: left out of the table of ranks")
             continue
         if spreads:
