@@ -5,14 +5,14 @@ VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
-	@echo "make demo   set up .venv, run the demo campaign, print the report's path"
-	@echo "make test   set up .venv, run every test"
+	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
-	@echo "make slurm-up, make slurm-down   boot and end a Slurm of 4 nodes on this machine"
+	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
-	@echo "make soak   kill everything that takes part in a campaign, in every phase, and compare"
-	@echo "make screenshots  take the pictures in docs/images anew, of the demo's report"
-	@echo "make lock   resolve requirements.lock anew"
+	@echo "make soak   kill every process of a campaign, in every phase, and check all results"
+	@echo "make screenshots  update the pictures in docs/images from the demo's report"
+	@echo "make lock   resolve requirements.lock again"
 
 setup:
 	@tools/setup.sh
@@ -28,6 +28,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
+	PYTHONPATH=workflow/benchmarks lint-imports --no-logo
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
@@ -38,11 +39,11 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@python bench/table.py $(BENCH)
+	@python -m bench.table $(BENCH)
 
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup
-	@python tests/soak/kills.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@python -m tests.soak.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 screenshots: setup
 	@python tools/screenshots.py
@@ -58,7 +59,7 @@ slurm-down:
 
 # The lock holds hashes and no download address; uv.lock and pylock.toml would.
 lock: setup
-	.tools/bin/uv pip compile --quiet --universal --generate-hashes --no-header --group dev \
+	.tools/bin/uv pip compile --system-certs --quiet --universal --generate-hashes --no-header --group dev \
 	    --upgrade pyproject.toml -o requirements.lock
 
 clean:

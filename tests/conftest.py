@@ -10,10 +10,35 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-pytest.register_assert_rewrite("tests.report.visits")
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+pytest.register_assert_rewrite(
+    "tests.fakes", "tests.report.visits", "tests.slurm.jobs", "tests.slurm.support", "tests.soak"
+)
 
+# The groups of tests that take longest, in this order before all others: workers then end together
+# (docs/testing.md has their times). A group is a file, or what the marker xdist_group names.
+LONGEST = (
+    "slurm", "workflow/test_readme", "workflow/test_cnn_campaigns", "workflow/test_campaigns",
+    "soak/test_kills", "workflow/test_foreign", "report/test_large_report",
+)  # fmt: skip
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file on one worker, for they share its fixtures; longest groups first."""
+    places: dict[str, tuple[int, int]] = {}
+    groups: dict[str, str] = {}
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        group = str(item.path.relative_to(TESTS).with_suffix("")) if mark is None else mark.args[0]
+        if mark is None:
+            item.add_marker(pytest.mark.xdist_group(group))
+        turn = LONGEST.index(group) if group in LONGEST else len(LONGEST)
+        places.setdefault(group, (turn, len(places)))
+        groups[item.nodeid] = group
+    items.sort(key=lambda item: places[groups[item.nodeid]])
 
 
 @dataclass

@@ -33,15 +33,27 @@ need make make
 "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
     { echo "error: Python's venv is missing: apt-get install python3-venv" >&2; exit 1; }
 
+# A site's proxy may inspect TLS; its certificate is then in the system's store, which neither pip
+# before 24.2 nor uv looks at by itself.
+if [ -z "${PIP_CERT:-}" ]; then
+    store=$("$PYTHON" -c 'import ssl; print(ssl.get_default_verify_paths().cafile or "")')
+    [ -z "$store" ] || export PIP_CERT=$store
+fi
+
 if ! [ -x .tools/bin/uv ] || ! cmp -s tools/uv.lock .tools/uv.lock; then
-    echo "setup: uv"
+    echo "setup: installing uv into .tools (seconds)"
     rm -rf .tools
     "$PYTHON" -m venv .tools
     .tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.lock
     cp tools/uv.lock .tools/uv.lock
 fi
 
-echo "setup: packages (the first time Horovod is compiled, which takes some minutes)"
+if [ -x .venv/bin/python ]; then
+    echo "setup: updating .venv (seconds; 3 to 7 minutes if Horovod has to be compiled again)"
+else
+    echo "setup: installing packages into .venv: about 700 MB to download; compiling Horovod takes"
+    echo "       3 to 7 minutes the first time, and seconds once uv's cache has it"
+fi
 [ $mpi = 0 ] && export HOROVOD_WITHOUT_MPI=1 || unset HOROVOD_WITHOUT_MPI
 # uv takes an installed Horovod of this version for the one wanted, with MPI or without.
 built=$(grep -o 'mpi [01]$' "$stamp" 2>/dev/null || true)
@@ -51,10 +63,10 @@ rm -f "$stamp"
 .tools/bin/uv venv --quiet --allow-existing --no-python-downloads --python "$PYTHON" .venv
 # The setting means nothing to Horovod: it keeps builds with and without MPI apart in uv's cache.
 # Compiled now, or every rank of every run would, where Python may not keep what it has compiled.
-.tools/bin/uv pip sync --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
+.tools/bin/uv pip sync --system-certs --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
     --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
-    { echo "error: Horovod was built but does not load" >&2; exit 1; }
-# The charts' library, bundled once for all reports.
+    { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
+echo "setup: bundling the charts' library (seconds)"
 .venv/bin/python -c 'from scalesweep.report.html_assets import assets; assets(())'
 echo "$wanted" >"$stamp"

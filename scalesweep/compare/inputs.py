@@ -129,7 +129,7 @@ def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
     """
     if not base and not new:
         raise UserError(
-            f"compare: name what this campaign is compared with: --config base=OTHER, or new=OTHER "
+            f"compare: name the other side: --config base=OTHER, or new=OTHER "
             f"if that is the newer one; allowed: {ALLOWED}"
         )
     places = [_Place(role, text, campaign) for role, text in (("base", base), ("new", new))]
@@ -170,14 +170,14 @@ class _Place:
         files = [self._folder / name for name in ("plan.json", "summary.parquet")]
         if lacking := [file.name for file in files if not file.is_file()]:
             raise UserError(
-                f"{self._option}: {' and '.join(lacking)} not there: not a results folder, or no "
-                "report was made in it yet (`snakemake report` of its campaign makes one)"
+                f"{self._option}: {' and '.join(lacking)} missing: not a results folder, or no "
+                "report has been written in it (run `snakemake report` with its campaign)"
             )
         plan, summary = read_plan(files[0]), read_table(files[1])
         if unknown := [name for name in _NEEDED if name not in summary]:
             raise UserError(
                 f"{files[1]}: has no column {unknown[0]}: not a summary, or of another version of "
-                "scalesweep; `snakemake report` of its campaign makes it anew"
+                "scalesweep; rebuild it with `snakemake report` and its campaign"
             )
         return self._side(str(plan.get("site", "")), plan, summary)
 

@@ -111,11 +111,13 @@ def _read(path: Path, keys: frozenset[str]) -> Any:
         del order["digest"]
         lacking = sorted(keys - order.keys())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}: no order to carry out ({error})") from None
+        raise UserError(f"{path}: cannot read the job specification ({error})") from None
     if not is_whole(content, needed=True):
-        raise UserError(f"{path}: no order to carry out (it was changed: its digest differs)")
+        raise UserError(
+            f"{path}: cannot read the job specification (it was changed: its digest differs)"
+        )
     if lacking:
-        raise UserError(f"{path}: no order to carry out (it lacks {lacking[0]!r})")
+        raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")
     return order
 
 

@@ -60,7 +60,7 @@ def launch(spec: Order, root: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with only_one(folder):
         if _is_there(folder):
-            print(f"{folder.name}: is done already")
+            print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
         attempt, work = _begin(folder)
@@ -105,7 +105,7 @@ def launch(spec: Order, root: Path) -> int:
             try:
                 native = _read(spec, work) if cause is None else unsupported(detail)
                 if cause is None and "profile" in base and not base["profile"]["files"]:
-                    raise Refused(f"profile {spec['profile']}: the run has left no file of it")
+                    raise Refused(f"profile {spec['profile']}: the run wrote no profile")
                 if job is not None:
                     native["resources"]["slurm"] = {"job_id": job, **(spec["asked"] or {})}
                 measured = metrics_of(base.get("energy"), wall_s) if cause is None else {}

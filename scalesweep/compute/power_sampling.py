@@ -93,7 +93,9 @@ class Sampling:
             self._missing = why
             return
         if nodes > 1 and "SLURM_JOB_ID" not in os.environ:
-            self._missing = f"the run takes {nodes} nodes: samplers get there in a Slurm job only"
+            self._missing = (
+                f"the run takes {nodes} nodes: samplers start on other nodes in a Slurm job only"
+            )
             return
         program = [
             sys.executable, "-I", "-S", str(Path(__file__).parent / "power" / "sampler.py"),

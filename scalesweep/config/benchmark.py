@@ -70,7 +70,9 @@ class Parameter:
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
-                raise UserError(f"{where}: {self.name} = {_shown(value)}: no {place[0]} in a value")
+                raise UserError(
+                    f"{where}: {self.name} = {_shown(value)}: a value must not contain {place[0]}"
+                )
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             low = self.minimum is not None and number < self.minimum
@@ -124,7 +126,7 @@ class DataSet:
     """The data set a benchmark reads: who makes it, what identifies it, how much is needed."""
 
     name: str
-    program: Path
+    program: tuple[str, ...]  # words after Python's
     version: int
     parameters: tuple[str, ...]
     files: Mapping[str, Expression]
@@ -205,7 +207,7 @@ class Benchmark:
                 would = " or ".join(str(n) for n in (low, low + by) if n > 0)
                 raise UserError(
                     f"{where}: {number.text} = {value} is not a multiple of "
-                    f"{divisor.text} = {by}; {would} would be"
+                    f"{divisor.text} = {by}; nearest valid: {would}"
                 )
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
@@ -289,7 +291,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
 
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
-            raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
+            raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
@@ -355,11 +357,9 @@ def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
 
 
 def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:
-    program = (folder / content["program"]).resolve()
-    if not program.is_file():
-        raise UserError(f"{path}: data.program: no file {program}")
+    name, program = _staging_program(content["program"], folder, path)
     return DataSet(
-        name=program.parent.name,
+        name=content.get("name", name),
         program=program,
         version=content.get("version", 1),
         parameters=tuple(content["parameters"]),
@@ -369,3 +369,18 @@ def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: 
         },
         bytes_per_file=expression(content["bytes_per_file"], "data.bytes_per_file"),
     )
+
+
+def _staging_program(text: str, folder: Path, path: Path) -> tuple[str, tuple[str, ...]]:
+    """The folder's name and the command of a program that makes data.
+
+    ``text``: a file, relative to the benchmark's folder, or ``<package>.<module>`` in the folder of
+    the benchmarks, which starts it (its ``__main__.py``).
+    """
+    file = (folder / text).resolve()
+    if file.is_file():
+        return file.parent.name, (str(file),)
+    package, _, module = text.partition(".")
+    if not (folder.parent / package / f"{module}.py").is_file():
+        raise UserError(f"{path}: data.program: no file {file}, and no module {text} of benchmarks")
+    return package, (str(folder.parent), text)

@@ -182,7 +182,7 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
     key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
     if key not in site:
         raise UserError(
-            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' beside "
+            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
             f"'{other}: {site[other]}', or name one with --config site=NAME"
         )
     return site[key]
@@ -229,7 +229,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
     ):
         points.setdefault(repr([*extra.values()]), extra)
     if not points:
-        raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
+        raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
     for point in points.values():
         if site.launch is not None:  # else nothing is started: what stands there was imported
             benchmark.check_point(point, where)
@@ -282,11 +282,11 @@ def _control(
     """The control point as an experiment of its own, with as many repeats as the others need."""
     by_name = {experiment.name: experiment for experiment in experiments}
     if CONTROL in by_name:
-        raise UserError(f"{where}: experiments.{CONTROL} has its name; rename that one")
+        raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
     source = by_name.get(spec["experiment"])
     if source is None:
         raise UserError(
-            f"{where}.experiment: {spec['experiment']!r} is no experiment of this campaign; "
+            f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
             f"allowed: {', '.join(by_name)}"
         )
     benchmark = source.benchmark
@@ -303,8 +303,8 @@ def _control(
     return replace(
         source,
         name=CONTROL,
-        description=f"A point of {source.name}{varying and f' ({varying})'}, measured again and "
-        "again between all other runs: what changes here is the machine.",
+        description=f"A point of {source.name}{varying and f' ({varying})'}, measured "
+        "repeatedly between all other runs: what changes here is the machine.",
         scaling="none",
         axes=(),
         linked=(),
@@ -345,7 +345,7 @@ def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | N
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
     raise UserError(
-        f"{where}.main_metric: {named!r} is no metric of benchmark {benchmark.name}; allowed: "
+        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; allowed: "
         + (", ".join(known) or "none")
     )
 
@@ -358,7 +358,7 @@ def _profiles(
         return ()
     allowed = FOREIGN_KINDS if benchmark.extract else KINDS
     if kind not in allowed:
-        what = f"benchmark {benchmark.name} is a foreign program; " if benchmark.extract else ""
+        what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
         raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
@@ -371,14 +371,14 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
     try:
         fields = [part[1:] for part in string.Formatter().parse(template or "")]
     except ValueError as error:
-        raise UserError(
-            f"{where}: {template!r}: {error}; in braces stands a parameter: {allowed}"
-        ) from None
+        raise UserError(f"{where}: {template!r}: {error}; allowed in braces: {allowed}") from None
     for name, form, conversion in fields:
         if name is None:
             continue
         if name not in benchmark.parameters:
-            raise UserError(f"{where}: names {name!r}, which is no parameter; allowed: {allowed}")
+            raise UserError(
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; allowed: {allowed}"
+            )
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
     return template
@@ -396,7 +396,7 @@ def check_programs(
         if missing:
             raise UserError(
                 f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
-                f"program '{missing[0]}', whose path is not known; add to "
+                f"program '{missing[0]}', whose path is unknown; add to "
                 f"config/sites/{site.name}.yaml, or to this file, "
                 f"'programs: {{{missing[0]}: /path}}'"
             )

@@ -25,7 +25,7 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
     for item in result:
         key = repr(item) if isinstance(item, list) else item
         if key in seen:
-            raise UserError(f"{where}: {item!r} stands here twice")
+            raise UserError(f"{where}: duplicate value {item!r}")
         seen.add(key)
     return result
 
@@ -33,12 +33,12 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
 def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
     """``{from, to, factor}`` (geometric) or ``{from, to, step}``; ``to`` is included if met."""
     if not {"from", "to"} <= spec.keys() or not {"factor", "step"} & spec.keys():
-        raise UserError(f"{where}: a range is {{from, to, factor}} or {{from, to, step}}")
+        raise UserError(f"{where}: a range must be {{from, to, factor}} or {{from, to, step}}")
     start, stop = spec["from"], spec["to"]
     if stop < start:
         raise UserError(f"{where}: to = {stop} is less than from = {start}")
     if "factor" in spec and start <= 0:
-        raise UserError(f"{where}: from = {start}: a range with a factor starts above 0")
+        raise UserError(f"{where}: from = {start}: a range with a factor must start above 0")
     values: list[Any] = []
     value = start
     # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
@@ -100,7 +100,7 @@ def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple
         text, reason = (rule, rule) if isinstance(rule, str) else (rule["when"], rule["reason"])
         expression = Expression(text, f"{where}[{index}]").check_names(set(benchmark.parameters))
         if not expression.names:
-            raise UserError(f"{where}[{index}]: '{text}' names no parameter")
+            raise UserError(f"{where}[{index}]: '{text}' contains no parameter")
         result.append((expression, reason))
     return result
 
@@ -162,12 +162,14 @@ def check_scaling(
         work = total / count if scaling == "weak" else total
         key = canonical_json([point[name] for name in others])
         series.setdefault(key, {}).setdefault(work, set()).add(count)
-    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
+    unit = (
+        f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "total number of samples"
+    )
     for works in series.values():
         for work, seen in works.items():
             if len(seen) == 1 and len(works) > 1:
                 amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
                 raise UserError(
                     f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
-                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
+                    f"{scale}, but {work:g} occurs at {min(seen)} {scale} only ({amounts})"
                 )

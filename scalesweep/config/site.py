@@ -91,7 +91,9 @@ class Site:
     def launcher(self, point: Mapping[str, Any]) -> list[str]:
         """The words put before the program's own command, filled in for a point."""
         if self.launch is None:
-            raise UserError(f"config/sites/{self.name}.yaml: has no 'launch': nothing runs there")
+            raise UserError(
+                f"config/sites/{self.name}.yaml: has no 'launch', so no run can start there"
+            )
         ranks = int(point["ranks"])
         template = self.launch["single" if ranks == 1 else "multi"]
         nodes = self.nodes_for(point)

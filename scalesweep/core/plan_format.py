@@ -175,7 +175,9 @@ def parameter_of(experiment: PlanExperiment, name: str) -> ParameterInfo:
     return experiment["parameters"].get(name, UNKNOWN_PARAMETER)
 
 
-_OLDER = "of another version of scalesweep; `snakemake report` of its campaign makes it again"
+_OLDER = (
+    "written by another version of scalesweep; rebuild it with `snakemake report` and its campaign"
+)
 
 
 def _faults(plan: Any) -> Iterator[str]:

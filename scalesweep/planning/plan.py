@@ -62,7 +62,7 @@ def build_plan(
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
 ) -> Plan:
-    """The plan (docs/architecture.md, plan.json).
+    """The plan (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
@@ -285,9 +285,9 @@ def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
     if plan_jobs is not None and left is not None and left < 0:
         raise UserError(
             f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
-            f"{hours(plan_jobs['spent_node_hours'])} are spent and the jobs to come may take "
+            f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
             f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
-            "or ask for fewer repeats, fewer points or a shorter time_limit_minutes"
+            "or plan fewer repeats, fewer points or a shorter time_limit_minutes"
         )
 
 

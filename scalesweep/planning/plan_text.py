@@ -95,14 +95,14 @@ def _total(plan: Plan) -> list[str]:
         and (core_hours := e["estimate"]["core_hours"]) is not None
     ]
     if not known:
-        return ["", "still to run: how long is not known before the first run has finished"]
+        return ["", "remaining time: unknown until the first run has finished"]
     wall = duration(sum(wall_s for wall_s, _ in known))
     # With Slurm the wall time is that without waiting.
     about = "about" if plan["jobs"] is None else "at least"
     text = f"{about} {wall}, {sum(core_hours for _, core_hours in known):.3g} core-hours"
     if len(known) < len(pending):
-        text += f", and {len(pending) - len(known)} experiment(s) of which nothing is known yet"
-    return ["", f"still to run: {text}"]
+        text += f", plus {len(pending) - len(known)} experiment(s) without an estimate yet"
+    return ["", f"remaining time: {text}"]
 
 
 def _jobs(jobs: PlanJobs | None) -> list[str]:
@@ -135,9 +135,9 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         )
     spent, left = f"{hours(jobs['spent_node_hours'])} node-hours spent", budget_left(jobs)
     if left is not None:
-        over = f"{hours(-left)} too few" if left < 0 else f"{hours(left)} left"
+        over = f"{hours(-left)} missing" if left < 0 else f"{hours(left)} left"
         spent += f" of a budget of {hours(jobs['budget_node_hours'])}: {over}"
-        spent += " should every job take its limit" if shapes else ""
+        spent += " if every job used its full time limit" if shapes else ""
     return [*lines, spent] if shapes else ["", *lines, spent]
 
 

@@ -173,5 +173,5 @@ def _without_logs(
         samples = folder / f".{SAMPLES}.tmp"
         samples.write_bytes((folder / SAMPLES).read_bytes())
     write_record(folder, {**old, "notes": notes}, samples)
-    print(f"{folder.name}: {why}: its record stays as it was read before")
+    print(f"{folder.name}: {why}: its record stays unchanged")
     return None

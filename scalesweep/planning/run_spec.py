@@ -30,7 +30,8 @@ def run_spec(
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
     launcher = site.launcher(point)
-    values = {"python": site.python, "benchmark": str(benchmark.folder)}
+    folder = benchmark.folder
+    values = {"python": site.python, "benchmark": str(folder), "benchmarks": str(folder.parent)}
     command = benchmark.command.fill(point, values, campaign.programs)
     # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
     cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}

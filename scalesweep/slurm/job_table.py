@@ -109,7 +109,7 @@ def collect(run_ids: Sequence[str], runs: Path, logs: Path, out: Path) -> Collec
         found = query(asked)
     except UserError as error:
         found = {}
-        notes.append(f"no word on {counted(len(asked), 'job')}: {error}")
+        notes.append(f"no accounting data for {counted(len(asked), 'job')}: {error}")
     else:
         if unknown := len(asked) - len(found):
             notes.append(f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting")

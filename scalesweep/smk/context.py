@@ -250,9 +250,9 @@ class SnakemakeContext:
         self._to_run.add(run_id)
         if site.launch is None:
             self.problems["launch"] = (
-                f"{self.campaign.file}: {len(self.awaited)} run(s) are not there, and site "
-                f"{site.name} has no 'launch' to make them: import them again; "
-                "`snakemake report` shows what is there"
+                f"{self.campaign.file}: {len(self.awaited)} run(s) are missing, and site "
+                f"{site.name} has no 'launch' to start them: import them again; "
+                "`snakemake report` reports on the others"
             )
             return []
         program = next(iter(site.launcher(run.point)), site.python)
@@ -339,7 +339,7 @@ class SnakemakeContext:
         broken = untrusted({i: state for i, state in now.items() if state != self.states[i]})
         if not broken:
             return ""
-        again = "call snakemake again to measure them anew"
+        again = "run snakemake again to repeat these measurements"
         return f"{tell_set_aside(broken)}; {again if self.campaign.site.launch else 'import again'}"
 
     def campaign_arguments(self) -> str:

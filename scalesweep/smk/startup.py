@@ -32,7 +32,7 @@ def prepare(
     its DAG. Raises UserError.
     """
     if len(configfiles) > 1:
-        raise UserError("--configfile: one campaign at a time, please")
+        raise UserError("--configfile: exactly one campaign file is allowed")
     options = read_options(overrides)
     path = _relative(configfiles[0] if configfiles else default)
     campaign = load_campaign(
@@ -81,11 +81,15 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
         named["the working folder"] = Path.cwd()
     for where, name in named.items():
         if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
-            what = "no '-' in front" if found[0] == "-" else f"no {found[0]!a} in it"
-            raise UserError(f"{where}: {str(name)!a}: {what}, please: it stands in commands")
+            what = "start with '-'" if found[0] == "-" else f"contain {found[0]!a}"
+            raise UserError(
+                f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
+            )
         # The plugin puts a job's command between double quotes.
         if cluster and (found := re.search(r"[$`\\\"]", str(name))):
-            raise UserError(f"{where}: {str(name)!a}: no {found[0]} in it with --profile slurm")
+            raise UserError(
+                f"{where}: {str(name)!a}: must not contain {found[0]} with --profile slurm"
+            )
 
 
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:

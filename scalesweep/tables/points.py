@@ -59,7 +59,7 @@ class ExperimentData:
             if run["run_id"] in index if elsewhere else run["status"] == "done":
                 if run["run_id"] not in index:
                     raise UserError(
-                        f"run {run['run_id']} is done in the plan but not in the summary; "
+                        f"run {run['run_id']} is done in the plan but missing from the summary; "
                         "summarise the runs of this plan first"
                     )
                 found[run["run_id"]] = index[run["run_id"]]

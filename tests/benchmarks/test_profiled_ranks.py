@@ -35,7 +35,7 @@ def test_cprofile_of_two_ranks(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["rank0.prof", "rank1.prof"]
     for path in folder.iterdir():
         functions = {name for _, _, name in pstats.Stats(str(path)).stats}
-        assert {"main", "take_steps"} <= functions
+        assert {"execute", "take_steps"} <= functions
 
 
 def test_tensorflow_sees_the_operations(tmp_path):

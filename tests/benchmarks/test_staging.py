@@ -4,26 +4,25 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data_loading"
-sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
-
-import dataset
+from cosmoflow_data import dataset
+from tests.benchmarks.programs import Program
 
 SHAPE = (4, 4, 4, 4)
 PARAMS = {"sample_shape": list(SHAPE), "samples_per_file": 2, "compression": "none"}
 FORMAT = dataset.Format(SHAPE, 2)
 
 
+PROGRAM = Program("data_loading", {})
+
+
 def command(out, train, valid, *more, params=PARAMS):
-    words = [sys.executable, FOLDER / "stage.py", "--out", out, "--train", train, "--valid", valid]
-    return [str(word) for word in (*words, "--params", json.dumps(params), *more)]
+    return PROGRAM.stage_words(out, {"train": train, "valid": valid}, *more, params=params)
 
 
 def stage(*args, **params):

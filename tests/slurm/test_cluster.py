@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster, ClusterError, missing_packages, start_time, wait_until
+from tests.slurm.cluster import Cluster, ClusterError, start_time, wait_until
+from tests.slurm.jobs import PMIX, needs_slurm, submit, tasks
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
-PMIX = any(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so"))
 CLUSTER = Path(__file__).with_name("cluster.py")
 
 
@@ -25,12 +24,6 @@ def folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="slurm-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
-
-
-def submit(cluster: Cluster, script: str, *options: str) -> str:
-    """Submit a batch script; its job's number."""
-    out = f"--output={cluster.folder}/job-%j.out"
-    return cluster.run("sbatch", "--parsable", out, *options, f"--wrap={script}").strip()
 
 
 def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) -> None:
@@ -47,21 +40,6 @@ def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) ->
         return rows == wanted
 
     assert wait_until(said, seconds), rows
-
-
-def tasks(cluster: Cluster, argument: str) -> list[str]:
-    """The nodes of the processes ``sleep argument`` that this cluster started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            # srun looks its command up: /usr/bin/sleep.
-            if path.read_text().rpartition("/")[2].split("\0") == ["sleep", argument, ""]:
-                variables = path.with_name("environ").read_bytes().decode().split("\0")
-                if f"SLURM_CONF={cluster.config}" in variables:
-                    found += [v[16:] for v in variables if v.startswith("SLURMD_NODENAME=")]
-        except OSError:
-            continue
-    return sorted(found)
 
 
 @pytest.fixture(scope="module")

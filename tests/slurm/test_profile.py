@@ -9,7 +9,8 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.slurm.job_shape import run_shape
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SlurmProject, slurm_project
 
 pytestmark = needs_slurm
 
@@ -180,7 +181,7 @@ def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
             (commands / path.name).symlink_to(path)
     code, said = project.slurm("--configfile", "good.yaml", PATH=str(commands))
     assert code != 0, said
-    assert "error: sbatch is not on this machine: call Snakemake where Slurm's commands" in said
+    assert "error: sbatch not found on this machine: run snakemake where Slurm's commands" in said
     assert "Traceback" not in said
 
 

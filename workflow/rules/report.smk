@@ -52,7 +52,7 @@ rule report:
         command=SWEEP.report_command(workflow.main_snakefile),
         page=f"{RESULTS}/report.html",
     message:
-        "Reporting on what is there"
+        "Reporting on the results so far"
     shell:
         "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
         " && echo {params.page:q}"

@@ -1,58 +1,10 @@
 """Wait for the jobs of earlier Snakemake calls that are at work on runs of a campaign."""
 
-import argparse
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.core.errors import UserError
-from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.run_state import scan
-from scalesweep.planning.submission import Submission
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.smk.cli import run_main
+from scalesweep.commands import call
 
-SHORTEST_S, LONGEST_S = 2.0, 30.0
-
-
-def main() -> None:
-    """Say which jobs are waited for and how each ended; fail if a run has no record then."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_campaign(parser)
-    parser.add_argument("--sessions", nargs="+", required=True, help="names of the jobs")
-    args = parser.parse_args()
-    campaign = campaign_of(args)
-    runs = campaign.unique_runs()
-    queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
-
-    def live() -> dict[str, int]:
-        queue.find_live()
-        return {r: job.job_id for r, job in queue.live.items() if job.session in args.sessions}
-
-    waiting = live()
-    for run_id, job_id in waiting.items():
-        print(f"{run_id}: job {job_id} of an earlier Snakemake is at work on it; waiting")
-    failed = 0
-    pause = SHORTEST_S
-    while waiting:
-        time.sleep(pause)
-        here = live()
-        for run_id in sorted(waiting.keys() - here.keys()):
-            folder = campaign.runs_folder / run_id
-            cause = queue.settle_now(run_id)
-            if not (folder / RECORD).exists():
-                failed += 1
-                detail = (read_failure(folder) or {}).get("detail", "no trace of it is left")
-                print(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
-            else:
-                print(f"{run_id}: job {waiting[run_id]} is done")
-        pause = SHORTEST_S if len(here) < len(waiting) else min(1.5 * pause, LONGEST_S)
-        waiting = here
-    if failed:
-        raise UserError(f"{failed} of the runs waited for failed")
-
-
-if __name__ == "__main__":
-    run_main(main)
+call("adopt")

@@ -1,33 +1,10 @@
 """Compare two campaigns, sites or results folders: one HTML page, and tables of every number."""
 
-import argparse
 import sys
-from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.compare.inputs import read_sides
-from scalesweep.compare.run import compare
-from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.smk.cli import run_main
+from scalesweep.commands import call
 
-
-def main() -> None:
-    """Read both sides, write the page and its tables, and say how many points did what."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_campaign(parser)
-    parser.add_argument("--base", default="", help="what is compared with; else this campaign")
-    parser.add_argument("--new", default="", help="what is compared; else this campaign")
-    args = parser.parse_args()
-    campaign = campaign_of(args)
-    base, new = read_sides(args.base, args.new, campaign)
-    verdicts = Counter(compare(base, new, campaign.results))
-    print(f"base: {base.place}, {len(base.runs)} runs; new: {new.place}, {len(new.runs)} runs")
-    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    print(f"main metric: {told or 'nothing to compare'}")
-    print(f"comparison: {campaign.results / 'compare.html'}")
-
-
-if __name__ == "__main__":
-    run_main(main)
+call("compare")

@@ -1,39 +1,10 @@
 """Write the report of a campaign: one self-contained HTML page."""
 
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.analysis.table_io import read_table
-from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import load_results
-from scalesweep.planning.artifacts import note_made
-from scalesweep.report.page import render_report, write_report
-from scalesweep.smk.cli import run_main
+from scalesweep.commands import call
 
-
-def main() -> None:
-    """Read plan, summary, tables, figures and records; write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
-    parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
-    parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the site's runs")
-    parser.add_argument("--jobs", type=Path, help="jobs.csv, where the runs were Slurm jobs")
-    parser.add_argument("--out", type=Path, required=True, help="the page")
-    args = parser.parse_args()
-    plan = read_plan(args.plan)
-    summary = read_table(args.summary)
-    studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
-    folders = (args.tables, args.figures, args.runs)
-    html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
-    write_report(html, args.out)
-    note_made(args.out.parent)
-    print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
-
-
-if __name__ == "__main__":
-    run_main(main)
+call("report")

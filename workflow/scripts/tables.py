@@ -1,30 +1,10 @@
 """Make the tables of every experiment from the summary: CSV and Parquet, LaTeX for papers."""
 
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.analysis.table_io import read_table
-from scalesweep.core.plan_format import read_plan
-from scalesweep.report.export_tables import write_all
-from scalesweep.smk.cli import run_main
+from scalesweep.commands import call
 
-
-def main() -> None:
-    """Read plan and summary; write the tables and remove those of experiments that are gone."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
-    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
-    parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
-    parser.add_argument("--processes", type=int, default=1, help="that share the work")
-    args = parser.parse_args()
-    plan, summary = read_plan(args.plan), read_table(args.summary)
-    files = write_all(summary, plan, args.runs, args.out, args.processes)
-    print(f"{files} files in {args.out}")
-
-
-if __name__ == "__main__":
-    run_main(main)
+call("tables")

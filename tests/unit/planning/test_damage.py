@@ -32,8 +32,8 @@ from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_se
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
+from tests.fakes.records import make_record, times, write_run
 from tests.soak.launching import order
-from tests.unit.tables.test_summary import make_record, times, write_run
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
 POWER_CSV = "time,host,domain,watts\n2026-01-01T00:00:00.000+00:00,n,rapl:package-0,\n"
@@ -288,7 +288,7 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
         try:
             assert read_order(path) == good
         except UserError as error:
-            assert f"{path}: no order to carry out" in str(error)
+            assert f"{path}: cannot read the job specification" in str(error)
     run = {"run_id": "a", "status": "done", "point": {"é": 1.5}}
     plan = whole_plan({"experiments": [{"name": "e", "runs": [run]}]})
     content = sealed(plan).encode()

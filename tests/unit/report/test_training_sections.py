@@ -77,7 +77,7 @@ def test_energy_that_is_not_there_is_said(tmp_path: Path) -> None:
         ),
         (
             nt3(changes=lambda p, r: {"energy": None}, watts=lambda p, r: None),
-            ["Energy: not measured: the records say nothing of energy."],
+            ["Energy: not measured: the records hold no energy data."],
         ),
         (nt3(fate=lambda p, r: "new"), []),
     ],

@@ -1,0 +1,51 @@
+"""Wait for the jobs of earlier Snakemake calls that are at work on runs of a campaign."""
+
+import argparse
+import time
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import RECORD, read_failure
+from scalesweep.planning.run_state import scan
+from scalesweep.planning.submission import Submission
+from scalesweep.smk.campaign_args import add_campaign, campaign_of
+
+SHORTEST_S, LONGEST_S = 2.0, 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_campaign(parser)
+    parser.add_argument("--sessions", nargs="+", required=True, help="names of the jobs")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Say which jobs are waited for and how each ended; fail if a run has no record then."""
+    campaign = campaign_of(args)
+    runs = campaign.unique_runs()
+    queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
+
+    def live() -> dict[str, int]:
+        queue.find_live()
+        return {r: job.job_id for r, job in queue.live.items() if job.session in args.sessions}
+
+    waiting = live()
+    for run_id, job_id in waiting.items():
+        print(f"{run_id}: job {job_id} of an earlier snakemake is running it; waiting")
+    failed = 0
+    pause = SHORTEST_S
+    while waiting:
+        time.sleep(pause)
+        here = live()
+        for run_id in sorted(waiting.keys() - here.keys()):
+            folder = campaign.runs_folder / run_id
+            cause = queue.settle_now(run_id)
+            if not (folder / RECORD).exists():
+                failed += 1
+                detail = (read_failure(folder) or {}).get("detail", "it left no trace")
+                print(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
+            else:
+                print(f"{run_id}: job {waiting[run_id]} is done")
+        pause = SHORTEST_S if len(here) < len(waiting) else min(1.5 * pause, LONGEST_S)
+        waiting = here
+    if failed:
+        raise UserError(f"{failed} of these runs failed")

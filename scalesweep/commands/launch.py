@@ -1,0 +1,26 @@
+"""Launch one attempt of one run."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from scalesweep.compute.job_spec import read_order
+from scalesweep.compute.launcher import launch
+from scalesweep.core.paths import REPO
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read the run's description and launch it; exits with 1 if it failed."""
+    order = read_order(args.order)
+    try:
+        code = launch(order, REPO)
+    except OSError as error:
+        error.filename = error.filename or order["folder"]  # a full disk names no file
+        raise
+    if code:
+        sys.exit(code)

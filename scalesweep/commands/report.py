@@ -1,0 +1,33 @@
+"""Write the report of a campaign: one self-contained HTML page."""
+
+import argparse
+from pathlib import Path
+
+from scalesweep.analysis.table_io import read_table
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
+from scalesweep.planning.artifacts import note_made
+from scalesweep.report.page import render_report, write_report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument("--plan", type=Path, required=True, help="plan.json")
+    parser.add_argument("--summary", type=Path, required=True, help="summary.parquet")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
+    parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the site's runs")
+    parser.add_argument("--jobs", type=Path, help="jobs.csv, where the runs were Slurm jobs")
+    parser.add_argument("--out", type=Path, required=True, help="the page")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read plan, summary, tables, figures and records; write the page."""
+    plan = read_plan(args.plan)
+    summary = read_table(args.summary)
+    studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
+    folders = (args.tables, args.figures, args.runs)
+    html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
+    write_report(html, args.out)
+    note_made(args.out.parent)
+    print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")
