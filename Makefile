@@ -1,18 +1,19 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo test lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo check test lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
-	@echo "make demo   set up .venv, run the demo campaign, print the report's path"
-	@echo "make test   set up .venv, run every test"
+	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
+	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
-	@echo "make slurm-up, make slurm-down   boot and end a Slurm of 4 nodes on this machine"
+	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
-	@echo "make soak   kill everything that takes part in a campaign, in every phase, and compare"
-	@echo "make screenshots  take the pictures in docs/images anew, of the demo's report"
-	@echo "make lock   resolve requirements.lock anew"
+	@echo "make soak   kill every process of a campaign, in every phase, and check all results"
+	@echo "make screenshots  update the pictures in docs/images from the demo's report"
+	@echo "make lock   resolve requirements.lock again"
 
 setup:
 	@tools/setup.sh
@@ -21,6 +22,10 @@ demo: setup
 	@snakemake
 	@echo "report: $(CURDIR)/results/report.html"
 
+# What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
+check: lint
+	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
+
 test: setup
 	@pytest -n 2 --dist loadfile $(TESTS)
 
@@ -28,7 +33,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
-	lint-imports --no-logo
+	PYTHONPATH=workflow/benchmarks lint-imports --no-logo
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
@@ -39,11 +44,11 @@ format: setup
 	snakefmt Snakefile workflow/rules
 
 bench: setup
-	@python bench/table.py $(BENCH)
+	@python -m bench.table $(BENCH)
 
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup
-	@python tests/soak/kills.py $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@python -m tests.soak.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 screenshots: setup
 	@python tools/screenshots.py

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.10")  # scheduler plugins
 
 # Thousands of long-lived job objects: collecting garbage among them again and again buys nothing.
 gc.freeze()
@@ -29,22 +29,29 @@ SCRIPT = (
 
 if workflow.is_main_process:
     from scalesweep.core.errors import UserError
+    from scalesweep.smk import snakemake_facts as facts
     from scalesweep.smk.startup import prepare
     from scalesweep.smk.progress import Progress
 
     try:
-        SWEEP = prepare(
-            configfiles=workflow.config_settings.configfiles,
-            overrides=workflow.config_settings.config,
+        SWEEP, PREFLIGHT, JOBS = prepare(
+            configfiles=facts.configfiles(workflow),
+            overrides=facts.overrides(workflow),
             default=ROOT / "config" / "config.yaml",
             # profiles/slurm sets it; the executor itself is not known yet.
-            cluster="slurm_jobs"
-            in (workflow.resource_settings.default_resources or ()),
-            # Without an executor (--report, --dag) nothing is run either.
-            dry=lambda: workflow.executor_plugin is None or workflow.dryrun,
+            cluster="scalesweep_cluster" in facts.default_resources(workflow),
+            dry=lambda: facts.only_shows(workflow),
         )
     except UserError as error:
         sys.exit(f"error: {error}")
+
+    facts.list_in_order()
+    if SWEEP.submission:
+        from scalesweep.smk.executor_hooks import CampaignHooks
+        from snakemake_executor_plugin_scalesweep import Executor
+
+        Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
+        facts.start_one_timer()
 
     RESULTS = SWEEP.results
     RUNS = SWEEP.runs_folder
@@ -54,7 +61,7 @@ if workflow.is_main_process:
     rule all:
         default_target: True
         input:
-            SWEEP.pending_records(),
+            SWEEP.pending_markers(),
             SWEEP.adopted(),
             SWEEP.reread(),
             # Each by name: Snakemake makes a lost file again only if it is asked for.
@@ -76,7 +83,7 @@ else:
     # A job of a cluster, whose nodes wait while this is parsed: it needs no more than its order.
     from scalesweep.smk.remote_job import Job
 
-    SWEEP = Job()
+    JOBS = Job()
 
 
 include: "workflow/rules/stage.smk"

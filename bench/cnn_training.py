@@ -8,7 +8,7 @@ by the images/s that each says itself. All with one process on a CPU, float32, N
 decay of all variables. Each comparison takes turns, in a new order each round; a ratio is the
 median over rounds of theirs / ours in seconds a step, above 1 where ours is faster.
 
-    python bench/cnn_training.py [--json FILE] [--rounds N] [--steps N] [--tf-cnn-benchmarks PATH]
+    python -m bench.cnn_training [--json FILE] [--rounds N] [--steps N] [--tf-cnn-benchmarks PATH]
 """
 
 import argparse
@@ -25,22 +25,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
-PROGRAM = BENCHMARKS / "cnn_training"
-sys.path[:0] = [str(BENCHMARKS), str(PROGRAM)]
+sys.path.insert(0, str(BENCHMARKS))  # before this folder, whose cnn_training.py this is
 
 from harness import import_without  # before TensorFlow: it silences its start
 
 import_without("pandas", "scipy", "PIL")
 
-import cluster
 import tensorflow as tf
-import updates
 import yaml
+
+from cnn_training import cluster, updates
+from cnn_training.trainer import take
 from harness import ranks
-from trainer import take
 
 CASES = (("resnet20", 32), ("alexnet", 128))
 RATE, DECAY = 0.01, 4e-5
@@ -50,7 +49,7 @@ Loop = Callable[[int], Any]
 
 def parameters(model: str, batch_size: int, steps: int = 1) -> dict[str, Any]:
     """Return the benchmark's parameters for a case, all others at their defaults."""
-    text = (PROGRAM / "benchmark.yaml").read_text()
+    text = (BENCHMARKS / "cnn_training" / "benchmark.yaml").read_text()
     values = {name: spec["default"] for name, spec in yaml.safe_load(text)["parameters"].items()}
     changed = {"model": model, "data_set": "cifar10", "batch_size": batch_size, "batches": steps}
     return values | changed | {"learning_rate": RATE, "weight_decay": DECAY}
@@ -197,7 +196,7 @@ def run_benchmark(model: str, batch_size: int, steps: int) -> float:
         }
         path = Path(folder) / "run.json"
         path.write_text(json.dumps(content))
-        words = [sys.executable, str(PROGRAM / "main.py"), "--run", str(path)]
+        words = [sys.executable, str(BENCHMARKS), "cnn_training", "--run", str(path)]
         subprocess.run(words, check=True, capture_output=True)
         native = json.loads((Path(folder) / "native.json").read_text())
     return native["metrics"]["total_images_per_second"]["value"]

@@ -9,7 +9,7 @@ rounds, of seconds a step. Compared with the program's loop over a batch in memo
   unordered  the same with samples as they are ready (`deterministic: false`)
 One process on a CPU, page cache warm.
 
-    python bench/cosmoflow_training.py [--json FILE] [--rounds N] [--steps N]
+    python -m bench.cosmoflow_training [--json FILE] [--rounds N] [--steps N]
 """
 
 import argparse
@@ -23,21 +23,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
-PROGRAM = BENCHMARKS / "cosmoflow_training"
-sys.path[:0] = [str(BENCHMARKS), str(PROGRAM)]
+sys.path.insert(0, str(BENCHMARKS))  # before this folder, whose cosmoflow_training.py this is
 
 from harness import import_without  # before TensorFlow: it silences its start
 
 import_without("pandas", "scipy", "PIL")
 
-import inputs
 import tensorflow as tf
 import yaml
+
+from cosmoflow_training import inputs
+from cosmoflow_training.trainer import Trainer
 from harness import ranks, training
-from trainer import Trainer
 
 # Sample shape, batch size, convolutions, filters, kernel size; and steps in a turn, by --steps.
 CASES = (
@@ -53,7 +53,7 @@ Loop = Callable[[], Any]
 
 def parameters(case: tuple, steps: int, **changes: Any) -> dict[str, Any]:
     """Return the benchmark's parameters for a case, all others at their defaults."""
-    text = (PROGRAM / "benchmark.yaml").read_text()
+    text = (BENCHMARKS / "cosmoflow_training" / "benchmark.yaml").read_text()
     values = {name: spec["default"] for name, spec in yaml.safe_load(text)["parameters"].items()}
     names = ("sample_shape", "batch_size", "conv_layers", "filters", "kernel_size")
     values |= dict(zip(names, case, strict=True))
@@ -137,7 +137,7 @@ def stage(params: dict[str, Any], folder: Path) -> None:
     """Make the files that a turn reads."""
     names = ("sample_shape", "samples_per_file", "compression")
     files = params["samples_per_rank"] // SAMPLES_PER_FILE
-    words = [sys.executable, BENCHMARKS / "data_loading" / "stage.py", "--out", folder]
+    words = [sys.executable, BENCHMARKS, "cosmoflow_data.stage", "--out", folder]
     words += ["--train", files, "--valid", 0]
     words += ["--params", json.dumps({name: params[name] for name in names})]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)

@@ -6,7 +6,7 @@ A ratio is the median over rounds of loop time / pipeline time, above 1 where th
 fastest loop then meets the pipeline again in as many pairs: being the fastest of many is partly
 luck. Last, the cost of the measuring code: epochs without files, timed by the same code.
 
-    python bench/data_loading.py [--json FILE] [--rounds N] [--shape 64 64 64 4] [--samples 128]
+    python -m bench.data_loading [--json FILE] [--rounds N] [--shape 64 64 64 4] [--samples 128]
 """
 
 import argparse
@@ -20,17 +20,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
-sys.path.insert(0, str(BENCHMARKS / "data_loading"))
 
-import dataset
-import harness  # noqa: F401  (before TensorFlow: it silences its start)
-import pipeline
+from harness import import_without  # before TensorFlow: it silences its start
+
+import_without("pandas", "scipy", "PIL")
+
 import tensorflow as tf
 import yaml
+
+from cosmoflow_data import dataset, pipeline
 from harness import ranks
 from harness.epochs import time_epochs
 
@@ -193,7 +195,7 @@ def main() -> int:
     ranks.start(1)
     counts = {"train": args.samples, "valid": args.samples // 4 // BATCH * BATCH}
     try:
-        stage = [sys.executable, BENCHMARKS / "data_loading" / "stage.py", "--out", folder]
+        stage = [sys.executable, BENCHMARKS, "cosmoflow_data.stage", "--out", folder]
         stage += ["--train", counts["train"], "--valid", counts["valid"], "--workers", 2]
         stage += ["--params", json.dumps(fmt.describe())]
         subprocess.run([str(word) for word in stage], check=True)

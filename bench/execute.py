@@ -10,7 +10,7 @@ Then the launcher's own start: from the start of its process until that of its p
 when it was; beside it an interpreter that does nothing. With the bytecode that the first launch
 has left, and without any.
 
-    python bench/execute.py [--json FILE] [--runs N] [--starts N]
+    python -m bench.execute [--json FILE] [--runs N] [--starts N]
 """
 
 import argparse
@@ -23,9 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, write_json
-from projects import Cost, campaign, environment, project, snakemake, timed
-
+from bench.lib.pairs import figure, write_json
+from bench.lib.projects import Cost, campaign, environment, project, snakemake, timed
 from scalesweep.compute.job_spec import read_order, write_order
 
 BOUND, START_BOUND_MS = 3.0, 100.0

@@ -4,7 +4,7 @@ As many values as that are gathered from the real ranks that fit here (1,024,000
 them), then 16 times as many: how much rank 0 and the others grow meanwhile (VmHWM, reset before).
 Rank 0 then writes the 1,000 x 1,024 as every program of ours does, and reads them back.
 
-    python bench/gather.py [--json FILE] [--ranks 4]
+    python -m bench.gather [--json FILE] [--ranks 4]
 """
 
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, line, write_json
+from bench.lib.pairs import figure, line, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS, RANKS = 1000, 1024

@@ -9,7 +9,7 @@ and CPU seconds, which a busy machine disturbs less; medians of the pairs' ratio
 until the first job's shell is there, against a whole call beside the empty Snakefile. Every run is
 a point of its own: repeats of a point would cost less.
 
-    python bench/noop.py [--json FILE] [--rounds N] [--runs N N]
+    python -m bench.noop [--json FILE] [--rounds N] [--runs N N]
 """
 
 import argparse
@@ -22,9 +22,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, write_json
-from projects import Cost, campaign, empty_project, finish, project, run_ids, snakemake, timed
-
+from bench.lib.pairs import figure, write_json
+from bench.lib.projects import (
+    Cost,
+    campaign,
+    empty_project,
+    finish,
+    project,
+    run_ids,
+    snakemake,
+    timed,
+)
 from scalesweep.core.orphans import marked
 
 NEW = 10

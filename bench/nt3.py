@@ -7,7 +7,7 @@ and against Keras' own fit, which is what the original calls. Each comparison ta
 order each round; a ratio is the median over rounds of theirs / ours in seconds, above 1 where ours
 is faster.
 
-    python bench/nt3.py [--json FILE] [--rounds N] [--rows N]
+    python -m bench.nt3 [--json FILE] [--rounds N] [--rows N]
 """
 
 import argparse
@@ -18,25 +18,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, take_turns, write_json
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
-PROGRAM = BENCHMARKS / "nt3"
-sys.path[:0] = [str(BENCHMARKS), str(PROGRAM)]
+sys.path.insert(0, str(BENCHMARKS))  # before this folder, whose nt3.py this is
 
 from harness import import_without  # before TensorFlow: it silences its start
 
 import_without("pandas", "scipy", "PIL")
 
-import dataset
-import formats
-import loading
 import numpy as np
-import preprocessing
 import tensorflow as tf
 import yaml
+
 from harness import ranks
-from trainer import Trainer
+from nt3 import dataset, formats, loading, preprocessing
+from nt3.trainer import Trainer
 
 WIDTH = 60_483
 SMALL = {"features": 4000, "train_samples": 560, "test_samples": 140, "filters": [16, 16]}
@@ -101,7 +98,7 @@ def compare_writers(folder: Path, rounds: int, rows: int = 8) -> dict[str, Any]:
 
 def compare_epochs(rounds: int) -> dict[str, Any]:
     """Return samples/s of an epoch of the program, and the time of others over it."""
-    declared = yaml.safe_load((PROGRAM / "benchmark.yaml").read_text())["parameters"]
+    declared = yaml.safe_load((BENCHMARKS / "nt3" / "benchmark.yaml").read_text())["parameters"]
     params = {name: spec["default"] for name, spec in declared.items()} | SMALL
     rng = np.random.default_rng(1)
     samples = {}

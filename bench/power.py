@@ -6,7 +6,7 @@ program's own seconds, with / without; the median over rounds, and that of the f
 which a busy machine disturbs less. (b) CPU seconds of a sampler to start, and for each sample.
 (c) Milliseconds by which a launch is longer where there is nothing to read, and where there is.
 
-    python bench/power.py [--json FILE] [--rounds N] [--interval S]
+    python -m bench.power [--json FILE] [--rounds N] [--interval S]
 """
 
 import argparse
@@ -20,11 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, write_json
+from bench.lib.pairs import figure, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 from scalesweep.compute.power_sampling import Sampling
 from tests.fakes.sysfs import described, write, zone
 

@@ -7,7 +7,7 @@ loaded and first painted, to unfold all its parts, of the longest frame while it
 (its charts and tables come to life then), and from a click on a heading of the largest table until
 it is sorted.
 
-    python bench/report.py [--json FILE] [--repeats 10] [--largest 1024] [--rounds 2]
+    python -m bench.report [--json FILE] [--repeats 10] [--largest 1024] [--rounds 2]
 """
 
 import argparse
@@ -17,10 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from made_runs import Made, make
-from pairs import figure, line, write_json
-from projects import Cost, timed
-from summaries import PROCESSES, summarise
+from bench.lib.made_runs import Made, make
+from bench.lib.pairs import figure, line, write_json
+from bench.lib.projects import Cost, timed
+from bench.summaries import PROCESSES, summarise
 
 SECONDS, SIZE_MB = 20.0, 10.0
 CHROMIUM = Path("/usr/bin/chromium")

@@ -16,11 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairs import figure, write_json
+from bench.lib.pairs import figure, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.support import slurm_project
 

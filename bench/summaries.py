@@ -4,11 +4,11 @@
 the memory of all its processes together. (b) The same after ten more runs have ended, with
 nothing else to read, in pairs with a no-op of an empty Snakefile; and once all that `snakemake`
 then does: plan, summary, tables, figures and report. (c) One run in twenty is also written as text
-and read with pandas (bench/usual.py), in pairs with our reading of the same runs, which
+and read with pandas (bench/lib/pandas_way.py), in pairs with our reading of the same runs, which
 begins with nothing known. Both must give equal numbers. What the usual way would take for all
 runs, at its seconds per run, is set against (b) too, since it reads all of them every time.
 
-    python bench/summaries.py [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
+    python -m bench.summaries [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
 import argparse
@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_runs import Made, make, times_of
-from pairs import figure, line, ratio, take_turns, write_json
-from projects import Cost, empty_project, snakemake, timed
-from usual import read_histories, write_history
 
+from bench.lib.made_runs import Made, make, times_of
+from bench.lib.pairs import figure, line, ratio, take_turns, write_json
+from bench.lib.pandas_way import read_histories, write_history
+from bench.lib.projects import Cost, empty_project, snakemake, timed
 from scalesweep.core.record import RECORD
 from scalesweep.tables.summary import build_summary
 

@@ -6,7 +6,7 @@ before each script. A script that fails does not keep the others from running; t
 1. It is 0 where a bound is missed, because on a machine that does other work at the same time a
 bound says little; the table says NO, and its last line how often.
 
-    python bench/table.py [SCRIPT ...] [--read]
+    python -m bench.table [SCRIPT ...] [--read]
 """
 
 import argparse
@@ -18,12 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pairs import within
+from bench.lib.pairs import within
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "bench"
-sys.path.insert(0, str(ROOT))
-
 from scalesweep.core.host import host_facts
 
 SCRIPTS = (
@@ -40,8 +38,8 @@ def run(script: str, results: Path) -> bool:
     print(f"== {script}", flush=True)
     report = results / f"{script}.json"
     report.unlink(missing_ok=True)
-    command = [sys.executable, str(ROOT / "bench" / f"{script}.py"), "--json", str(report)]
-    done = subprocess.run(command, check=False)
+    command = [sys.executable, "-m", f"bench.{script}", "--json", str(report)]
+    done = subprocess.run(command, cwd=ROOT, check=False)
     if done.returncode:
         print(f"error: {script}: exit code {done.returncode}", file=sys.stderr, flush=True)
     return done.returncode == 0

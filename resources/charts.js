@@ -1,5 +1,5 @@
-// A chart of an experiment's points: the reader chooses what stands on its axes, what tells series
-// apart, and which series are shown. Drawn with Vega-Lite from the columns that the table has.
+// A chart of an experiment's points: the reader chooses its axes, the grouping into series, and the
+// series to show. Drawn with Vega-Lite from the columns of the table.
 //
 // Data of a chart: {rows, axes: [{title, values, texts, number, scale, leader}], measures: [{title, mean, low,
 // high, ideal, share}], sources: [texts] or null}; columns are arrays by row. Fields of the chart have
@@ -51,7 +51,7 @@
       ;[this.logY, this.yBox] = tick('log vertical', spread && data.axes[scale].scale && wide(data.measures[0].mean))
       this.filters = element('div', { className: 'picks' })
       this.filters.setAttribute('role', 'group')
-      this.filters.setAttribute('aria-label', 'Points that are shown')
+      this.filters.setAttribute('aria-label', 'Points to show')
       this.legend = element('fieldset', { className: 'legend' })
       this.plot = element('div', { className: 'plot' })
       this.said = element('p', { className: 'note' })
@@ -71,14 +71,14 @@
       this.choose()
     }
 
-    // Parameters that are on no axis, without those that what is there determines.
+    // Parameters that are on no axis, without those that the axes determine.
     get rest() {
       const there = [this.x.value, this.by.value]
       return this.data.axes.map((_, place) => place).filter((place) =>
         !there.includes(`a${place}`) && !there.includes(`a${this.data.axes[place].leader}`))
     }
 
-    // Of each of these one value, or all.
+    // A choice of one value, or all, for each of these parameters.
     choose() {
       this.kept = new Map()
       const many = this.data.rows > 150
@@ -177,7 +177,7 @@
       return found
     }
 
-    // What tells lines of one series apart.
+    // What distinguishes the lines of one series.
     line(row, source) {
       return [...this.rest.map((place) => this.data.axes[place].texts[row]), source].join('\u0001')
     }
@@ -263,8 +263,8 @@
       const points = values.filter((one) => one.y !== null).length
       const ideal = y.ideal && values.some((one) => one.ideal !== null)
       this.said.textContent = `${points} points${this.holes ? `, ${this.holes} without a result` : ''}`
-        + `${this.below ? `, ${this.below} not above 0 and so left out` : ''}; bands or bars: 95 % intervals of the mean`
-        + `${ideal ? '; dashed: ideal' : ''}${this.left ? `; ${this.left} series more, choose another grouping or fewer points` : ''}.`
+        + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bands or bars: 95 % intervals of the mean`
+        + `${ideal ? '; dashed: ideal' : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
       const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
       const drawn = await window.vegaEmbed(this.plot, this.spec(values, description), {
         actions: false, ast: true, renderer: values.length > MANY ? 'canvas' : 'svg',

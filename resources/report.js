@@ -1,10 +1,10 @@
-// The report: its tables and charts come to life when they come near the screen.
+// The report: builds its tables and charts when they come near the screen.
 (() => {
   const { tables, charts } = window.scalesweep
   const read = (id) => JSON.parse(document.getElementById(id).textContent)
   const data = read('report-data')
 
-  // Lists that repeat themselves come as levels and places.
+  // Lists with few distinct values come as levels and places.
   const unpacked = (list) => {
     if (!list?.levels) return list
     if (typeof list.at === 'number') return new Array(list.at).fill(list.levels[0])

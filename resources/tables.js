@@ -1,8 +1,8 @@
 // Tables of a page, made sortable, filterable and exportable with DataTables. Without scripts, and
-// in print, the rows that stand in the page are shown.
+// in print, the page shows the rows in its HTML.
 //
 // A table's data: {rows, shown: [{title, name, values, texts, number, filter, bad}], raw: [{name,
-// values}], points}: columns are arrays by row. `shown` are the columns people see (`values` to sort
+// values}], points}: columns are arrays by row. `shown` are the visible columns (`values` to sort
 // and filter by), `raw` all that an export has, named as in the Parquet file; `points` are the
 // places of each row's runs.
 (() => {

@@ -1,6 +1,6 @@
-"""Scaling studies of distributed deep learning: the library in front of the runs.
+"""Scaling studies of distributed training: the library behind the workflow.
 
-Pure functions that never import TensorFlow or Snakemake; see docs/architecture.md.
+docs/architecture.md draws the packages and says which may import which.
 """
 
 __version__ = "0.1.0"

@@ -3,17 +3,27 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-pytest.register_assert_rewrite("tests.report.visits")
+from tests.fakes.snakemake_calls import call_snakemake
 
+ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give whole groups of tests to the workers of `make test`, the longest first."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import LongestFirst
+
+    return LongestFirst(config, log)
 
 
 @dataclass
@@ -23,18 +33,11 @@ class Project:
     path: Path
 
     def snakemake(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call Snakemake there as a user would."""
+        """Call Snakemake there as a user would, for 300 s at most."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", *words],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HOME": str(home), "PYTHONPATH": ""},
-            timeout=300,
-            check=False,
-        )
+        env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
+        return call_snakemake(words, self.path, env, seconds=300)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

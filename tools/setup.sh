@@ -65,8 +65,11 @@ rm -f "$stamp"
 # Compiled now, or every rank of every run would, where Python may not keep what it has compiled.
 .tools/bin/uv pip sync --system-certs --quiet --compile-bytecode --require-hashes --python .venv/bin/python \
     --config-settings-package "horovod:mpi=$mpi" "${again[@]}" requirements.lock
+# Snakemake finds the executor of profiles/slurm on the path of its Python only. Relative to the
+# folder of this file, so that a folder that was moved takes its own.
+for site in .venv/lib/python3.*/site-packages; do echo ../../../../plugins >"$site/scalesweep-plugins.pth"; done
 TF_USE_LEGACY_KERAS=1 TF_CPP_MIN_LOG_LEVEL=3 .venv/bin/python -c 'import horovod.tensorflow' ||
-    { echo "error: Horovod was built but does not load" >&2; exit 1; }
+    { echo "error: Horovod was compiled but cannot be imported" >&2; exit 1; }
 echo "setup: bundling the charts' library (seconds)"
 .venv/bin/python -c 'from scalesweep.report.html_assets import assets; assets(())'
 echo "$wanted" >"$stamp"

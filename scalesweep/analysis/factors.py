@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalesweep.core.files import canonical_json
+from scalesweep.core.plan_format import PlanExperiment, PointValues
 
 Points = Sequence[Mapping[str, Any]]
 
 
-def planned_points(experiment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def planned_points(experiment: PlanExperiment) -> list[PointValues]:
     """Every planned point of an experiment once."""
     return [run["point"] for run in experiment["runs"] if not run.get("repeat")]
 
@@ -27,7 +28,7 @@ def determined(leader: str, follower: str, points: Points) -> bool:
     return most_values(points, [leader], follower) <= 1
 
 
-def series_parameters(experiment: Mapping[str, Any]) -> list[str]:
+def series_parameters(experiment: PlanExperiment) -> list[str]:
     """Varying parameters whose values tell one scaling series from another.
 
     ``experiment`` is an entry of the plan. All but what the runs scale over (``scale``: the
@@ -48,7 +49,7 @@ def series_parameters(experiment: Mapping[str, Any]) -> list[str]:
     return names + _splits(experiment, points, names)
 
 
-def _splits(experiment: Mapping[str, Any], points: Points, names: Sequence[str]) -> list[str]:
+def _splits(experiment: PlanExperiment, points: Points, names: Sequence[str]) -> list[str]:
     """Parts of the scale, other than ranks, that ``scale`` and ``names`` leave open."""
     scale = experiment["scale"]
     return [
@@ -60,7 +61,7 @@ def _splits(experiment: Mapping[str, Any], points: Points, names: Sequence[str])
     ]
 
 
-def fold_axes(experiment: Mapping[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
+def fold_axes(experiment: PlanExperiment) -> tuple[list[str], dict[str, list[str]]]:
     """Split the varying parameters into independent ones and those that only follow them.
 
     Linked parameters (a model with its image size; a batch size set per rank count) are one

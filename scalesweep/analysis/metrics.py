@@ -70,7 +70,7 @@ _ALL = (
 QUANTITIES: dict[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
 EPOCH_METRICS = tuple(name for name, quantity in QUANTITIES.items() if not quantity.derived)
 EPOCH_PHASES = ("init", "later")
-PHASES = {"init": "initial epoch", "later": "later epochs", "run": "whole run"}
+PHASES = ("init", "later", "run")
 STATS = ("mean", "median", "std", "low", "high", "cv")
 
 _CURVES = (

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.formatting import counted
-from scalesweep.experiment.results import read_plan
+from scalesweep.core.plan_format import read_plan
 from scalesweep.slurm.job_table import collect
 
 

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     waiting = live()
     for run_id, job_id in waiting.items():
-        print(f"{run_id}: job {job_id} of an earlier Snakemake is at work on it; waiting")
+        print(f"{run_id}: job {job_id} of an earlier snakemake is running it; waiting")
     failed = 0
     pause = SHORTEST_S
     while waiting:
@@ -41,11 +41,11 @@ def run(args: argparse.Namespace) -> None:
             cause = queue.settle_now(run_id)
             if not (folder / RECORD).exists():
                 failed += 1
-                detail = (read_failure(folder) or {}).get("detail", "no trace of it is left")
+                detail = (read_failure(folder) or {}).get("detail", "it left no trace")
                 print(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
             else:
                 print(f"{run_id}: job {waiting[run_id]} is done")
         pause = SHORTEST_S if len(here) < len(waiting) else min(1.5 * pause, LONGEST_S)
         waiting = here
     if failed:
-        raise UserError(f"{failed} of the runs waited for failed")
+        raise UserError(f"{failed} of these runs failed")

@@ -11,8 +11,8 @@ from scalesweep.smk.campaign_args import add_campaign, campaign_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
-    parser.add_argument("--base", default="", help="what is compared with; else this campaign")
-    parser.add_argument("--new", default="", help="what is compared; else this campaign")
+    parser.add_argument("--base", default="", help="side to compare with; default: this campaign")
+    parser.add_argument("--new", default="", help="side to compare; default: this campaign")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,8 @@ import argparse
 import gc
 from pathlib import Path
 
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.figures import write_figures
 
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inventory",
         action="store_true",
-        help="write plan.json too and mark this state as the one that everything is made of",
+        help="write plan.json too, and mark this state as the one that all results are made from",
     )
 
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     print(plan_text(plan), end="")
     stale = Counter(runs[run_id][0].benchmark.name for run_id in stale_runs(runs, states))
     for name, count in stale.items():
-        print(f"to be read again: the logs of {count} run(s): the patterns of {name} have changed")
+        print(f"to be re-read: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.kept_files import KeptFiles, code_digest
-from scalesweep.experiment.results import load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
 from scalesweep.planning.artifacts import note_made
 from scalesweep.report.page import render_report, write_report
 

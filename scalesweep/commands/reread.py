@@ -34,6 +34,6 @@ def run(args: argparse.Namespace) -> None:
         print(f"failed: {line}")
     print(f"logs of {len(stale)} run(s) read again, {len(failed)} failed; nothing was run")
     if failed:
-        print("they are not run again for that: mend the patterns, or delete a run's failure.json")
+        print("they are not run again for that: fix the patterns, or delete a run's failure.json")
     if hindered:
         raise UserError(f"{len(hindered)} run(s) could not be read again, see above")

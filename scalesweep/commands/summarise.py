@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.run_state import set_aside, tell_set_aside
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> None:
         set_aside(args.runs / run_id, why)
     if broken:
         # The plan counts them as done: it is to be made again first.
-        raise UserError(f"{tell_set_aside(broken)}; call snakemake again to measure them anew")
+        raise UserError(
+            f"{tell_set_aside(broken)}; run snakemake again to repeat these measurements"
+        )
     write_summary(summary, args.out)
     keep_summary(args.out, kept)
     print(f"{len(summary)} finished runs summarised in {args.out}")

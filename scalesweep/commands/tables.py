@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.experiment.results import read_plan
+from scalesweep.core.plan_format import read_plan
 from scalesweep.report.export_tables import write_all
 
 

@@ -19,9 +19,9 @@ from scalesweep.analysis.metrics import Quantity, column, quantities_of
 from scalesweep.analysis.table_io import read_table
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
 from scalesweep.core.profilers import NONE, split_name
 from scalesweep.core.record import RECORD
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import DONE, scan
@@ -30,11 +30,6 @@ from scalesweep.tables.summary import build_summary
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
 _NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
-
-_PLANNED = (
-    *("name", "benchmark", "version", "runs", "excluded", "parameters", "main_metric", "metrics"),
-    *("scale", "scale_parameters"),
-)
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +54,7 @@ class Side:
     role: str  # base | new
     place: str  # as a person would name it
     site: str
-    plan: Mapping[str, Any] | None
+    plan: Plan | None
     summary: pd.DataFrame
 
     @property
@@ -73,12 +68,12 @@ class Side:
         return str(self.plan.get("created", "")) if self.plan else ""
 
     @property
-    def planned(self) -> Sequence[Mapping[str, Any]]:
+    def planned(self) -> Sequence[PlanExperiment]:
         """Experiments of the plan, where their states are those of this side's runs."""
         return self.experiments if self.plan and self.plan["site"] == self.site else []
 
     @property
-    def experiments(self) -> Sequence[Mapping[str, Any]]:
+    def experiments(self) -> Sequence[PlanExperiment]:
         """Experiments of the plan; nothing where there is none."""
         return list(self.plan["experiments"]) if self.plan else []
 
@@ -134,7 +129,7 @@ def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
     """
     if not base and not new:
         raise UserError(
-            f"compare: name what this campaign is compared with: --config base=OTHER, or new=OTHER "
+            f"compare: name the other side: --config base=OTHER, or new=OTHER "
             f"if that is the newer one; allowed: {ALLOWED}"
         )
     places = [_Place(role, text, campaign) for role, text in (("base", base), ("new", new))]
@@ -175,14 +170,14 @@ class _Place:
         files = [self._folder / name for name in ("plan.json", "summary.parquet")]
         if lacking := [file.name for file in files if not file.is_file()]:
             raise UserError(
-                f"{self._option}: {' and '.join(lacking)} not there: not a results folder, or no "
-                "report was made in it yet (`snakemake report` of its campaign makes one)"
+                f"{self._option}: {' and '.join(lacking)} missing: not a results folder, or no "
+                "report has been written in it (run `snakemake report` with its campaign)"
             )
-        plan, summary = _read_plan(files[0]), read_table(files[1])
+        plan, summary = read_plan(files[0]), read_table(files[1])
         if unknown := [name for name in _NEEDED if name not in summary]:
             raise UserError(
                 f"{files[1]}: has no column {unknown[0]}: not a summary, or of another version of "
-                "scalesweep; `snakemake report` of its campaign makes it anew"
+                "scalesweep; rebuild it with `snakemake report` and its campaign"
             )
         return self._side(str(plan.get("site", "")), plan, summary)
 
@@ -193,15 +188,15 @@ class _Place:
             there = ", ".join(sites) or "none"
             raise UserError(f"{self._option}: {runs} has no runs of {site!r}; allowed: {there}")
         if self._own:
-            plan: Mapping[str, Any] | None = _plan_now(self._campaign)
+            plan: Plan | None = _plan_now(self._campaign)
         else:
             file = self._folder / "plan.json"
-            plan = _read_plan(file) if file.is_file() else None
+            plan = read_plan(file) if file.is_file() else None
         names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
         measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
         return self._side(site, plan, _summary(runs / site, measured, None))
 
-    def _side(self, site: str, plan: Mapping[str, Any] | None, summary: pd.DataFrame) -> Side:
+    def _side(self, site: str, plan: Plan | None, summary: pd.DataFrame) -> Side:
         return Side(self._role, self.name, site, plan, summary)
 
 
@@ -215,20 +210,7 @@ def _split(text: str) -> tuple[Path | None, str | None]:
     return (Path(folder) if folder else None), site
 
 
-def _read_plan(path: Path) -> dict[str, Any]:
-    plan = read_plan(path)
-    lacking = {"campaign", "site"} - plan.keys()
-    for entry in plan["experiments"]:
-        lacking |= set(_PLANNED) - (entry.keys() if isinstance(entry, dict) else set())
-    if lacking:
-        raise UserError(
-            f"{path}: lacks {sorted(lacking)[0]!r}: of another version of scalesweep; "
-            "`snakemake report` of its campaign makes it anew"
-        )
-    return plan
-
-
-def _now(campaign: Campaign) -> tuple[dict[str, Any], pd.DataFrame]:
+def _now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     """Plan and summary of the campaign as it is, whatever is pending."""
     plan = _plan_now(campaign)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
@@ -237,7 +219,7 @@ def _now(campaign: Campaign) -> tuple[dict[str, Any], pd.DataFrame]:
     return plan, _summary(campaign.runs_folder, done, kept)
 
 
-def _plan_now(campaign: Campaign) -> dict[str, Any]:
+def _plan_now(campaign: Campaign) -> Plan:
     runs = campaign.unique_runs()
     states = leave_stale(runs, scan(campaign.runs_folder, runs, remember=False))
     return build_plan(campaign, states)

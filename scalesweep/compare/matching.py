@@ -181,8 +181,8 @@ def _points(side: Side, defaults: _Defaults) -> _Found:
     """Points of a side by what they are, and by source."""
     experiments: dict[str, dict[str, None]] = {}
     for entry in side.experiments:
-        for run in entry["runs"]:
-            experiments.setdefault(run["run_id"], {})[str(entry["name"])] = None
+        for planned in entry["runs"]:
+            experiments.setdefault(planned["run_id"], {})[str(entry["name"])] = None
     found: _Found = {}
     for run in side.runs:
         values, assumed = defaults.completed(side.role, run)
@@ -263,8 +263,8 @@ def _apart(here: _Found, there: _Found, joined: Iterable[Kind]) -> list[str]:
             if name in theirs and not mine[name].keys() & theirs[name].keys()
         ]
         lacking = sorted(mine.keys() ^ theirs.keys())
-        unlike += [f"{name} (on one side only, and no plan tells its default)" for name in lacking]
-        why = f"no value in common of {'; '.join(unlike)}" if unlike else "no combination in common"
+        unlike += [f"{name} (on one side only, no plan has its default)" for name in lacking]
+        why = f"no common value of {'; '.join(unlike)}" if unlike else "no common combination"
         told.append(f"{kind[0]}, version {kind[1]}: {why}")
     return told
 

@@ -109,7 +109,7 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
     if around.shared:
         told.append(
             f"{counted(around.shared, 'run')} of both sides {'is' if around.shared == 1 else 'are'}"
-            " the same (same id, begun at the same moment): of what changed they tell nothing."
+            " the same run (same id and start): they cannot show a change."
         )
     for kind, words in _KIND_WORDS.items():
         if known := around.of(kind):
@@ -122,9 +122,9 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
     unknown = around.of(*_KIND_WORDS, known=False)
     if unknown:
         facts = listed([one.fact for one in unknown], 8)
-        told.append(f"Recorded on one side only, so that nobody can tell: {facts}.")
+        told.append(f"Recorded on one side only, so a difference is possible: {facts}.")
     if not around.alike and not around.differences:
-        told.append("Neither side has recorded where and with what it ran.")
+        told.append("Neither side recorded its hosts, hardware and software.")
     return told
 
 
@@ -139,7 +139,7 @@ def _sentence(one: Count) -> dict[str, str]:
     improved, worse = one.verdicts[IMPROVED], one.verdicts[WORSE]
     where = f"{one.experiment}, {one.quantity.label.lower()}, {PHASES[one.phase]}"
     if not one.compared:
-        what = "no point has two repeats or more on both sides, so nothing can be told apart"
+        what = "no point has two or more repeats on both sides, so no change can be established"
         return {"tag": "unclear", "level": "open", "text": f"{where}: {what}."}
     told = f"{where}: of {counted(one.compared, 'ratio')} with an interval, {improved} improved, "
     told += f"{worse} worse, {one.compared - improved - worse} unclear; chance alone would give "
@@ -148,7 +148,7 @@ def _sentence(one: Count) -> dict[str, str]:
         mean = one.overall
         told += f" Geometric mean of the ratios {with_interval(mean.value, mean.low, mean.high)}"
         told += f" over {counted(mean.points, 'point')}"
-        told += ", which hides that points go both ways." if improved and worse else "."
+        told += ", which hides that points changed both ways." if improved and worse else "."
     levels = {IMPROVED: "confirmed", WORSE: "warning"}
     clear = [(tag, level) for tag, level in levels.items() if one.kept.get(tag)]
     tag, level = clear[0] if len(clear) == 1 else ("both ways" if clear else "unclear", "open")

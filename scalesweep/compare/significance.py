@@ -209,7 +209,7 @@ def _change(
     if above or below:
         change.verdict = IMPROVED if above == (quantity.better == "higher") else WORSE
     else:
-        change.reason = "the interval holds 1"
+        change.reason = "the 95 % interval includes 1"
     return change
 
 

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.job_spec import Order, Patterns
 from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_metrics
+from scalesweep.compute.native_format import NativeParts
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EXTRACTED, SCHEMA
 
 ATTEMPT = "attempt.json"
-PARTS = ("phases", "work", "resources", "environment")
 # As for native programs (workflow/benchmarks/harness/facts.py).
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
@@ -26,7 +27,7 @@ _SLURM_S = 20.0
 
 
 def keep_attempt(
-    spec: Mapping[str, Any],
+    spec: Order,
     work: Path,
     base: Mapping[str, Any],
     exit_code: int | None,
@@ -38,11 +39,13 @@ def keep_attempt(
     ``base``: what the launcher knows of it. ``job``: id of the Slurm job. ``environment``: what
     the program was started with.
     """
+    if (extract := spec.get("extract")) is None:
+        raise ValueError(f"{spec['run_id']}: its order names no patterns")
     record = {
         **base,
         # Where the program's start ends and its work begins, nobody can tell from outside.
         "phases": {},
-        "work": spec["extract"]["work"],
+        "work": extract["work"],
         "resources": _resources(spec, job, environment),
         "environment": {
             "ranks": [],
@@ -58,22 +61,20 @@ def keep_attempt(
     kept = {
         "schema": SCHEMA,
         "exit_code": exit_code,
-        "srun_labels": spec["extract"]["srun_labels"],
+        "srun_labels": extract["srun_labels"],
         "record": record,
     }
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
-def _resources(
-    spec: Mapping[str, Any], job: int | None, environment: Mapping[str, str]
-) -> dict[str, Any]:
+def _resources(spec: Order, job: int | None, environment: Mapping[str, str]) -> dict[str, Any]:
     if job is None:
         return {"hosts": [os.uname().nodename], "slurm_nodes": []}
     nodes = _nodes_of(job, environment)
     return {
         "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,
-        "slurm": {"job_id": job, **spec["asked"]},
+        "slurm": {"job_id": job, **(spec["asked"] or {})},
     }
 
 
@@ -104,7 +105,7 @@ def read_attempt(work: Path) -> dict[str, Any]:
     raise LogsGone(f"{work.name}/{ATTEMPT} is gone or not whole")
 
 
-def read_result(work: Path, extract: Mapping[str, Any]) -> tuple[dict[str, Any], Reading]:
+def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     """The parts of a record that a native program writes itself, made of an attempt's logs.
 
     ``extract``: metrics and digest, as in the launcher's order. Arrays of matches are left in
@@ -119,5 +120,12 @@ def read_result(work: Path, extract: Mapping[str, Any]) -> tuple[dict[str, Any],
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
-    parts = {name: record[name] for name in PARTS}
-    return {**parts, "metrics": reading.metrics, "notes": notes}, reading
+    parts: NativeParts = {
+        "phases": record["phases"],
+        "work": record["work"],
+        "resources": record["resources"],
+        "environment": record["environment"],
+        "metrics": reading.metrics,
+        "notes": notes,
+    }
+    return parts, reading

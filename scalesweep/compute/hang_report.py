@@ -29,6 +29,8 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/")
 # The harness's functions in which a rank waits for all others; so it does in any of Horovod's.
 _TOGETHER = frozenset({"barrier", "gather", "gather_json"})
+# Of the harness: what calls the program, and what the program is called by.
+_LEADING = ("/harness/program.py", "/harness/frame.py")
 _BELOW = " < "  # between a line and the one that called it
 _OWN_FRAMES, _TOLD_FRAMES, _MAX_NAME = 4, 2, 60
 _MAX_GROUPS, _MAX_TOLD, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
@@ -37,7 +39,7 @@ _MAX_GROUPS, _MAX_TOLD, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
 WAITS, IN_TENSORFLOW, ELSEWHERE, NO_STACK, ABSENT = range(5)
 _NO_STACKS = {
     NO_STACK: "left no stack (killed, stopped or out of reach)",
-    ABSENT: "left nothing (never began, or has ended)",
+    ABSENT: "left nothing (never started, or has ended)",
 }
 
 
@@ -56,7 +58,7 @@ class Frame(NamedTuple):
     @property
     def outermost(self) -> bool:
         """Whether it only leads to a program's main function."""
-        return self.function == "<module>" or self.path.endswith("/harness/program.py")
+        return self.function == "<module>" or self.path.endswith(_LEADING)
 
     def __str__(self) -> str:
         """``harness/ranks.py:50 barrier``."""
@@ -87,17 +89,18 @@ class Group(NamedTuple):
     members: tuple[Standing, ...]
 
     def __str__(self) -> str:
-        """``rank 1 (host a; phase timed) stands in ...``."""
+        """``rank 1 (host a; phase timed) is in ...``."""
         return f"{self.who} {self.stands}"
 
     @property
     def stands(self) -> str:
-        """``stands in ...``, with the innermost lines only."""
+        """``is in ...`` or ``waits in ...``, with the innermost lines only."""
         if self.level in _NO_STACKS:
             return self.where
-        verb = "wait" if self.level == WAITS else "stand"
+        one = len(self.members) == 1
+        verb = ("waits" if one else "wait") if self.level == WAITS else ("is" if one else "are")
         where = _BELOW.join(self.where.split(_BELOW)[:_TOLD_FRAMES])
-        return f"{verb}{'s' if len(self.members) == 1 else ''} in {where}"
+        return f"{verb} in {where}"
 
     @property
     def who(self) -> str:
@@ -177,11 +180,11 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     still_s = min(each.still_s for each in standings)
     still = f"{still_s:.0f}" if still_s >= 10 else f"{still_s:.1f}"
     if still_s < STILL_SHARE * limit_s:
-        detail = f"not done after its {limit}, but it still got further {still} s before"
+        detail = f"not done after its {limit}, but made progress {still} s before"
         return Verdict("TIMEOUT", detail, listed)
     dumped = sum(1 for each in standings if each.frames)
     said = (
-        f"no rank got further during the last {still} s of its {limit}",
+        f"no rank made progress during the last {still} s of its {limit}",
         _told(groups, len(suspects)),
         f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}",
     )

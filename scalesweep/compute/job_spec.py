@@ -1,42 +1,124 @@
 """Orders: what the main process tells a job, as a file, so that the job needs no campaign.
 
 Inside a cluster job Snakemake parses the workflow again while the job's nodes wait. All it needs
-there is the order of its own run, which is one small file.
+there is the order of its own run, which is one small file. ``workflow/schemas/order.yaml`` is the
+JSON Schema of it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest, write_atomic
+from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
 
 
-def write_order(path: Path, order: Mapping[str, Any]) -> None:
+class Asked(TypedDict):
+    """What a Slurm job was asked for; None where that is not known."""
+
+    nodes: int | None
+    minutes: int | None  # time limit of the job
+    limit_s: float | None  # of the program in it
+    mem_mb: int | None  # per node
+
+
+class PowerOrder(TypedDict):
+    """How the energy of a run is sampled."""
+
+    interval_s: float
+    sources: Sequence[str]
+    sysfs: str
+    nodes: int
+
+
+class Patterns(TypedDict):
+    """What the metrics of a foreign program are read from its logs with."""
+
+    metrics: Sequence[Mapping[str, Any]]  # ``log_metrics.Metric``, as JSON
+    digest: str
+
+
+class ExtractOrder(Patterns):
+    """How the logs of a foreign program are read."""
+
+    srun_labels: bool
+    work: Mapping[str, int]
+
+
+class RunPlace(TypedDict):
+    """Where a run stood in the order of its campaign."""
+
+    seed: int | None  # None: as written
+    position: int  # from 1
+    of: int
+
+
+class Order(TypedDict):
+    """What the launcher needs to know of a run."""
+
+    run_id: str
+    profile: str
+    benchmark: str
+    version: int
+    params: dict[str, Any]
+    repeat: int
+    site: str
+    folder: str
+    data: str | None
+    node_local: str
+    argv: list[str]  # with {run_file} and {out}, which only the launcher knows
+    env: dict[str, str]
+    prologue: list[str]
+    time_limit_s: float
+    asked: Asked | None  # None outside of Slurm
+    power: NotRequired[PowerOrder | None]  # None: switched off
+    extract: NotRequired[ExtractOrder]  # of a foreign program
+    order: NotRequired[RunPlace]
+
+
+class StagingOrder(TypedDict):
+    """What a job that makes a data set runs."""
+
+    command: str
+
+
+def write_order(path: Path, order: Order | StagingOrder) -> None:
     """Leave an order for the job that will be started next."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
-    text = json.dumps({**order, "digest": _digest(order)}, indent=1)
-    write_atomic(path, text + "\n", durable=False)
+    write_atomic(path, sealed(order, indent=1), durable=False)
 
 
-def read_order(path: Path) -> dict[str, Any]:
-    """Read an order; raises UserError if there is none or it is not as it was written."""
+def read_order(path: Path) -> Order:
+    """Read the order of a run; raises UserError if there is none or it is not as it was written."""
+    order: Order = _read(path, Order.__required_keys__)
+    return order
+
+
+def read_staging_order(path: Path) -> StagingOrder:
+    """Read the order of a data set, likewise."""
+    order: StagingOrder = _read(path, StagingOrder.__required_keys__)
+    return order
+
+
+def _read(path: Path, keys: frozenset[str]) -> Any:
     try:
-        order = json.loads(path.read_bytes())
-        digest = order.pop("digest")
+        content = path.read_bytes()
+        order = json.loads(content)
+        del order["digest"]
+        lacking = sorted(keys - order.keys())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}: no order to carry out ({error})") from None
-    if digest != _digest(order):
-        raise UserError(f"{path}: no order to carry out (it was changed: its digest differs)")
-    return dict(order)
-
-
-def _digest(order: Mapping[str, Any]) -> str:
-    return content_digest(json.dumps(order).encode())
+        raise UserError(f"{path}: cannot read the job specification ({error})") from None
+    if not is_whole(content, needed=True):
+        raise UserError(
+            f"{path}: cannot read the job specification (it was changed: its digest differs)"
+        )
+    if lacking:
+        raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")
+    return order
 
 
 def staging_order(folder: str, files: str) -> Path:

@@ -12,12 +12,13 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from scalesweep.compute import hang_report
+from scalesweep.compute.job_spec import Order
+from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import metrics_of
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
@@ -47,7 +48,7 @@ from scalesweep.core.record import (
 EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA", 69: "UNSUPPORTED"}
 
 
-def launch(spec: Mapping[str, Any], root: Path) -> int:
+def launch(spec: Order, root: Path) -> int:
     """Run one attempt of the run that ``spec`` describes; 0 if a record was written, else 1.
 
     ``spec``: run_id, profile, benchmark, version, params, repeat, site, folder, data, node_local,
@@ -59,7 +60,7 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with only_one(folder):
         if _is_there(folder):
-            print(f"{folder.name}: is done already")
+            print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
         attempt, work = _begin(folder)
@@ -75,8 +76,11 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             "ended": ended.isoformat(timespec="milliseconds"),
         }
         # All of the record that does not depend on what the program has left.
-        base = {
-            **{key: spec[key] for key in ("run_id", "benchmark", "version", "repeat")},
+        base: dict[str, Any] = {
+            "run_id": spec["run_id"],
+            "benchmark": spec["benchmark"],
+            "version": spec["version"],
+            "repeat": spec["repeat"],
             "point": spec["params"],
             "site": spec["site"],
             "source": "measured",
@@ -101,9 +105,9 @@ def launch(spec: Mapping[str, Any], root: Path) -> int:
             try:
                 native = _read(spec, work) if cause is None else unsupported(detail)
                 if cause is None and "profile" in base and not base["profile"]["files"]:
-                    raise Refused(f"profile {spec['profile']}: the run has left no file of it")
+                    raise Refused(f"profile {spec['profile']}: the run wrote no profile")
                 if job is not None:
-                    native["resources"]["slurm"] = {"job_id": job, **spec["asked"]}
+                    native["resources"]["slurm"] = {"job_id": job, **(spec["asked"] or {})}
                 measured = metrics_of(base.get("energy"), wall_s) if cause is None else {}
                 native["metrics"] = {**measured, **native["metrics"]}
                 publish(work, folder)
@@ -155,7 +159,7 @@ def _begin(folder: Path) -> tuple[int, Path]:
 def _is_there(folder: Path) -> bool:
     """Whether another launcher has measured this run since it was planned (a job requeued).
 
-    Snakemake removes a record that is to be made anew before it starts a launcher.
+    A record that is to be made anew is removed when the order is written.
     """
     try:
         return bool(read_record(folder / RECORD))
@@ -163,15 +167,13 @@ def _is_there(folder: Path) -> bool:
         return False
 
 
-def _slurm_job(spec: Mapping[str, Any]) -> int | None:
+def _slurm_job(spec: Order) -> int | None:
     """Id of the Slurm job that was submitted for this run; None outside of one."""
     job = os.environ.get("SLURM_JOB_ID", "")
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _end(
-    outcome: Outcome, work: Path, spec: Mapping[str, Any]
-) -> tuple[str | None, str, dict[str, Any]]:
+def _end(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str, dict[str, Any]]:
     """Cause and detail of a failed program, or (None, ""), and what else its failure tells."""
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
@@ -180,7 +182,7 @@ def _end(
     return *_judge(outcome, work, spec), {}
 
 
-def _judge(outcome: Outcome, work: Path, spec: Mapping[str, Any]) -> tuple[str | None, str]:
+def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
     """Cause and detail of a program that failed by itself, or (None, "")."""
     if outcome.exit_code == 0:
         return None, ""
@@ -240,7 +242,7 @@ def _last_lines(work: Path) -> list[str]:
     return last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
 
 
-def _read(spec: Mapping[str, Any], work: Path) -> dict[str, Any]:
+def _read(spec: Order, work: Path) -> NativeParts:
     """The parts of the record that tell the result; raises Refused or UserError."""
     if "extract" not in spec:
         return read_native(work)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.log_lines import read_lines
+from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
@@ -40,7 +41,7 @@ class LogsGone(UserError):
 
 @dataclass(frozen=True)
 class Metric:
-    """An entry of ``result.extract`` in benchmark.yaml (docs/foreign.md); ``source``: ``from``."""
+    """An entry of ``result.extract`` (docs/external_programs.md); ``source`` is its ``from``."""
 
     metric: str
     pattern: str
@@ -54,7 +55,7 @@ class Metric:
     printed_by: str = "unknown"
 
     @property
-    def meaning(self) -> dict[str, str]:
+    def meaning(self) -> Meaning:
         """Unit, direction and scope, as a record has them."""
         return {"unit": self.unit, "better": self.better, "scope": self.scope}
 
@@ -68,7 +69,7 @@ def digest_of_metrics(metrics: Sequence[Metric]) -> str:
 class Reading:
     """What the logs of a run give: metrics and notes as in a record, arrays for samples.npz."""
 
-    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -150,7 +151,9 @@ def read_metrics(
         for key, series in keys.items():
             _reduce(metric, _name(metric, key), series, ranks, reading)
     if not reading.metrics:
-        raise Unreadable("no pattern matches anything, though each may be missing")
+        raise Unreadable(
+            "no pattern matches any line (all metrics are optional, but one must match)"
+        )
     return reading
 
 
@@ -287,7 +290,7 @@ def _of_ranks(metric: Metric, name: str, found: Mapping[int, _Series], reading: 
         return values[0]
     shortest = min(map(len, lists.values()))
     if shortest < max(map(len, lists.values())):
-        notes["note"] = f"ranks have unlike numbers of matches; the array has {shortest} of each"
+        notes["note"] = f"ranks have different numbers of matches; the array has {shortest} of each"
     rows = [[numbers[i] for numbers in lists.values()] for i in range(shortest)]
     if metric.match == "all":
         shape: tuple[int, ...] = (shortest, len(lists))
@@ -324,7 +327,7 @@ def _note_duplicates(notes: dict[str, Any], total: int, ranks: int, each: bool) 
         sure = "" if each else "as many as if every rank had printed it; "
         notes["duplicates"] = f"{sure}{total} matches are {total // ranks} of each of {ranks} ranks"
     elif each:
-        notes["warning"] = f"{total} matches cannot be of {ranks} ranks in equal parts"
+        notes["warning"] = f"{total} matches do not divide evenly among {ranks} ranks"
 
 
 def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> None:
@@ -332,7 +335,7 @@ def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> No
     low, high = min(values), max(values)
     if high - low > AGREE * abs(taken):
         notes["warning"] = (
-            f"{len(values)} ranks do not agree on it: {low:.6g} to {high:.6g}, taken {taken:.6g}"
+            f"{len(values)} ranks disagree: {low:.6g} to {high:.6g}, using {taken:.6g}"
         )
 
 

@@ -4,28 +4,28 @@ Standard library only. Costs some calls of stat where there is nothing to read.
 """
 
 import contextlib
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from scalesweep.compute.job_spec import Order, PowerOrder
 from scalesweep.compute.power.domains import STOP, host_name
 from scalesweep.compute.power.outcome import nothing
 from scalesweep.compute.power.sources import nothing_here
 from scalesweep.compute.program import environment
+from scalesweep.compute.program_output import read_spans
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import POWER, described, last_lines
 
 if TYPE_CHECKING:
-    from scalesweep.compute.power.energy import Host, PowerRow, Span
+    from scalesweep.compute.power.energy import Host, PowerRow
 
 _LOG = "power.log"
 # What a sampler's file makes its reader raise where it is damaged.
@@ -50,9 +50,9 @@ class Sampling:
     None (switched off). ``work``: folder of the attempt, which every node must see.
     """
 
-    def __init__(self, spec: Mapping[str, Any], work: Path) -> None:
+    def __init__(self, spec: Order, work: Path) -> None:
         self._spec, self._work = spec, work
-        self._asked: Mapping[str, Any] | None = spec.get("power")
+        self._asked = spec.get("power")
         self._missing = "" if self._asked else "switched off (power: off)"
         self._process: subprocess.Popen[bytes] | None = None
         self._window = (0.0, 0.0)
@@ -86,14 +86,16 @@ class Sampling:
                 self._process.wait(seconds)
                 break
 
-    def _start(self, asked: Mapping[str, Any]) -> None:
+    def _start(self, asked: PowerOrder) -> None:
         nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
         # Nodes of one job are alike: what the first one lacks is not looked for on the others.
         if why := nothing_here(sysfs, sources, host_name()):
             self._missing = why
             return
         if nodes > 1 and "SLURM_JOB_ID" not in os.environ:
-            self._missing = f"the run takes {nodes} nodes: samplers get there in a Slurm job only"
+            self._missing = (
+                f"the run takes {nodes} nodes: samplers start on other nodes in a Slurm job only"
+            )
             return
         program = [
             sys.executable, "-I", "-S", str(Path(__file__).parent / "power" / "sampler.py"),
@@ -145,7 +147,7 @@ class Sampling:
         if not hosts:
             lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
             return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
-        energy = energy_of(hosts, self._window, *_native(self._work))
+        energy = energy_of(hosts, self._window, *read_spans(self._work))
         rows = power_rows(hosts)
         if rows:
             write_atomic(self._work / POWER, _table(rows))
@@ -166,16 +168,6 @@ class Sampling:
             except _NOT_WHOLE as error:
                 broken.append(f"{path.name} cannot be read: {error}")
         return hosts, broken
-
-
-def _native(work: Path) -> "tuple[list[Span], Mapping[str, Any]]":
-    """Phase spans and work that the program left; nothing where they are missing or faulty."""
-    try:
-        native = json.loads((work / "native.json").read_bytes())
-        spans = [(str(n), float(a), float(b)) for n, a, b in native.get("phase_spans", [])]
-        return spans, dict(native.get("work", {}))
-    except (OSError, ValueError, TypeError, AttributeError):
-        return [], {}
 
 
 def _table(rows: "list[PowerRow]") -> str:

@@ -12,10 +12,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypedDict
 
+from scalesweep.compute.job_spec import Order
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
 from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
@@ -29,6 +30,20 @@ _SNAKEMAKE_SETS = frozenset(
 )
 
 
+class RunFile(TypedDict):
+    """What the program is told of its run (run.json)."""
+
+    run_id: str
+    benchmark: str
+    version: int
+    params: dict[str, Any]
+    repeat: int
+    data: str | None
+    node_local: str
+    time_limit_s: float
+    out: str
+
+
 class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why)."""
 
@@ -38,21 +53,27 @@ class Outcome(NamedTuple):
     oom: bool
 
 
-def environment(spec: Mapping[str, Any]) -> dict[str, str]:
+def environment(spec: Order) -> dict[str, str]:
     """What the program is started with."""
     env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
     # Unbuffered, or a program that is killed takes its last lines with it.
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 
 
-def run_program(
-    spec: Mapping[str, Any], work: Path, root: Path
-) -> tuple[Outcome, dict[str, Any] | None]:
+def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str, Any] | None]:
     """Start the program in a process group of its own and wait for it within its time limit."""
     run_file = work / "run.json"
-    content = {key: spec[key] for key in ("run_id", "benchmark", "version", "params", "repeat")}
-    content |= {key: spec[key] for key in ("data", "node_local", "time_limit_s")}
-    content["out"] = str(work.resolve())
+    content: RunFile = {
+        "run_id": spec["run_id"],
+        "benchmark": spec["benchmark"],
+        "version": spec["version"],
+        "params": spec["params"],
+        "repeat": spec["repeat"],
+        "data": spec["data"],
+        "node_local": spec["node_local"],
+        "time_limit_s": spec["time_limit_s"],
+        "out": str(work.resolve()),
+    }
     run_file.write_text(json.dumps(content, indent=1) + "\n")
     argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
     argv = [word.replace("{out}", content["out"]) for word in argv]

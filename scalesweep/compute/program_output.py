@@ -10,14 +10,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, Work
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import npy_floats
 from scalesweep.core.record import SAMPLES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
-# Written by programs that know when their phases were; of older ones and others it is not there.
-_OPTIONAL = ("phase_spans",)
 # What zipfile and a header that is none make of a damaged file.
 _NOT_ARRAYS = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, MemoryError),
@@ -29,11 +28,10 @@ class Refused(Exception):
     """The program ended well, but its result cannot be used."""
 
 
-def read_native(work: Path) -> dict[str, Any]:
+def read_native(work: Path) -> NativeParts:
     """The parts of the record that the program wrote, checked; raises Refused."""
-    path = work / "native.json"
     try:
-        native = json.loads(path.read_bytes())
+        native = _load(work)
     except FileNotFoundError:
         raise Refused("the program ended well but wrote no native.json") from None
     except (ValueError, RecursionError) as error:
@@ -53,16 +51,47 @@ def read_native(work: Path) -> dict[str, Any]:
             raise Refused(f"metric {name} is {value}")
     if (work / SAMPLES).exists():
         check_finite(work / SAMPLES)
-    result = {key: native[key] for key in _NATIVE_KEYS}
-    result |= {key: native[key] for key in _OPTIONAL if key in native}
-    result["environment"] = {**native["environment"], "node": host_facts()}
+    environment: Environment = native["environment"]
+    environment["node"] = host_facts()
+    result: NativeParts = {
+        "phases": native["phases"],
+        "metrics": native["metrics"],
+        "work": native["work"],
+        "resources": native["resources"],
+        "environment": environment,
+        "notes": native["notes"],
+    }
+    # Written by programs that know when their phases were.
+    if "phase_spans" in native:
+        result["phase_spans"] = native["phase_spans"]
     return result
 
 
-def unsupported(reason: str) -> dict[str, Any]:
+def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], Work]:
+    """Phase spans and work that a program left, whatever else is wrong with its native.json.
+
+    Nothing where they are missing or faulty.
+    """
+    try:
+        native = _load(work)
+        spans = [(str(n), float(a), float(b)) for n, a, b in native.get("phase_spans", [])]
+        done: Work = native.get("work", {})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return [], {}
+    return (spans, done) if isinstance(done, dict) else ([], {})
+
+
+def _load(work: Path) -> Any:
+    return json.loads((work / NATIVE).read_bytes())
+
+
+def unsupported(reason: str) -> NativeParts:
     """The parts of a record that say only why there is no result, and never will be here."""
     return {
-        **{key: {} for key in _NATIVE_KEYS},
+        "phases": {},
+        "metrics": {},
+        "work": {},
+        "notes": {},
         "resources": {"hosts": [], "slurm_nodes": []},
         "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
         "unsupported": reason,

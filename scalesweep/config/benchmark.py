@@ -1,10 +1,11 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
-import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,9 @@ class Parameter:
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
-                raise UserError(f"{where}: {self.name} = {_shown(value)}: no {place[0]} in a value")
+                raise UserError(
+                    f"{where}: {self.name} = {_shown(value)}: a value must not contain {place[0]}"
+                )
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             low = self.minimum is not None and number < self.minimum
@@ -124,7 +127,7 @@ class DataSet:
     """The data set a benchmark reads: who makes it, what identifies it, how much is needed."""
 
     name: str
-    program: Path
+    program: tuple[str, ...]  # words after Python's
     version: int
     parameters: tuple[str, ...]
     files: Mapping[str, Expression]
@@ -133,7 +136,7 @@ class DataSet:
     def folder(self, point: Mapping[str, Any]) -> str:
         """Folder name of the data set of a point: the same for every point that can share it."""
         spec = {"version": self.version, **{name: point[name] for name in self.parameters}}
-        digest = hashlib.blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
+        digest = blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
         return f"{self.name}-{digest}"
 
     def spec(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,8 +208,14 @@ class Benchmark:
                 would = " or ".join(str(n) for n in (low, low + by) if n > 0)
                 raise UserError(
                     f"{where}: {number.text} = {value} is not a multiple of "
-                    f"{divisor.text} = {by}; {would} would be"
+                    f"{divisor.text} = {by}; nearest valid: {would}"
                 )
+
+    @property
+    def reads(self) -> list[frozenset[str]]:
+        """The parameters that each rule of ``check_point`` goes by."""
+        sizes = [divisor.names | number.names for divisor, number in self.divides]
+        return [*(rule.names for rule, _ in self.refuse), *sizes]
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""
@@ -244,26 +253,35 @@ class Benchmark:
         The digest covers name, version, the parameters that differ from their defaults, and
         the repeat; ``point`` is complete and normalised.
         """
-        return self._id(point, self._identity(point), repeat)
+        return self.id_of(point, self.identity_of(point), repeat)
 
-    def run_ids(self, point: Mapping[str, Any], repeats: int) -> list[str]:
-        """Ids of the first so many repeats of a point."""
-        identity = self._identity(point)
-        return [self._id(point, identity, repeat) for repeat in range(repeats)]
-
-    def _identity(self, point: Mapping[str, Any]) -> str:
-        """What its digests cover, as canonical JSON without the end, which is the repeat's."""
-        changed = {name: value for name, value in point.items() if value != self.defaults[name]}
-        return canonical_json([self.name, self.version, changed]).removesuffix("]")
-
-    def _id(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
-        digest = hashlib.blake2b(f"{identity},{repeat}]".encode(), digest_size=6).hexdigest()
+    def id_of(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
+        """The same of a point whose ``identity`` is known."""
+        text = f"{self._head}{identity},{repeat}]"
+        digest = blake2b(text.encode(), digest_size=6).hexdigest()
         return f"{self.name}-r{point['ranks']}-{digest}"
+
+    @cached_property
+    def _head(self) -> str:
+        """Canonical JSON of name and version: what the digests of all run ids begin with."""
+        return canonical_json([self.name, self.version]).removesuffix("]") + ","
+
+    def identity_of(self, point: Mapping[str, Any]) -> str:
+        """What the ids of a point cover of it: canonical JSON of what is not the default."""
+        return self.identity(self.fragment(name, point[name]) for name in sorted(point))
+
+    def identity(self, fragments: Iterable[str]) -> str:
+        """The same of the fragments of all parameters in the order of their names."""
+        return "{" + ",".join(filter(None, fragments)) + "}"
+
+    def fragment(self, name: str, value: Any) -> str:
+        """What one parameter adds to the identity: ``"name":value``, nothing for the default."""
+        return "" if value == self.defaults[name] else canonical_json({name: value})[1:-1]
 
     def fingerprint(self) -> str:
         """Digest of all defaults: may change only together with ``version``."""
         text = canonical_json(dict(self.defaults))
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
@@ -289,7 +307,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
 
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
-            raise UserError(f"{path}: env.{variable}: {parameter!r} is no parameter")
+            raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
@@ -355,11 +373,9 @@ def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
 
 
 def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:
-    program = (folder / content["program"]).resolve()
-    if not program.is_file():
-        raise UserError(f"{path}: data.program: no file {program}")
+    name, program = _staging_program(content["program"], folder, path)
     return DataSet(
-        name=program.parent.name,
+        name=content.get("name", name),
         program=program,
         version=content.get("version", 1),
         parameters=tuple(content["parameters"]),
@@ -369,3 +385,18 @@ def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: 
         },
         bytes_per_file=expression(content["bytes_per_file"], "data.bytes_per_file"),
     )
+
+
+def _staging_program(text: str, folder: Path, path: Path) -> tuple[str, tuple[str, ...]]:
+    """The folder's name and the command of a program that makes data.
+
+    ``text``: a file, relative to the benchmark's folder, or ``<package>.<module>`` in the folder of
+    the benchmarks, which starts it (its ``__main__.py``).
+    """
+    file = (folder / text).resolve()
+    if file.is_file():
+        return file.parent.name, (str(file),)
+    package, _, module = text.partition(".")
+    if not (folder.parent / package / f"{module}.py").is_file():
+        raise UserError(f"{path}: data.program: no file {file}, and no module {text} of benchmarks")
+    return package, (str(folder.parent), text)

@@ -1,6 +1,5 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +10,11 @@ from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.executables import named_programs
 from scalesweep.config.grid import (
     MAX_POINTS,
+    Grid,
     axis_values,
     check_overlap,
+    check_points,
     check_scaling,
-    combinations,
     exclusions,
     extra_points,
     linked_entries,
@@ -182,7 +182,7 @@ def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
     key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
     if key not in site:
         raise UserError(
-            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' beside "
+            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
             f"'{other}: {site[other]}', or name one with --config site=NAME"
         )
     return site[key]
@@ -209,37 +209,30 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         for key, value in spec.get("fixed", {}).items()
     }
     check_overlap(axes, linked, fixed, where)
-    if math.prod(len(values) for values in axes.values()) * max(1, len(linked)) > MAX_POINTS:
+    grid = Grid({**benchmark.defaults, **fixed}, axes, linked)
+    if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
-    base = {**benchmark.defaults, **fixed}
     rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
-    points: dict[str, Mapping[str, Any]] = {}  # by their values: all have the keys of ``base``
+    extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
+    by_identity: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
-    point: Mapping[str, Any]
-    for combination in combinations(axes, linked):
-        point = {**base, **combination}
-        reason = next((reason for rule, reason in rules if rule(point)), None)
+    for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
+        reason = next((why for rule, why in rules if rule(point)), None) if rules else None
         if reason is None:
-            points.setdefault(repr([*point.values()]), point)
+            by_identity.setdefault(identity, point)
         else:
             excluded.append((point, reason))
-    for extra in extra_points(
-        benchmark, spec.get("extra", []), base, axes, linked, f"{where}.extra"
-    ):
-        points.setdefault(repr([*extra.values()]), extra)
-    if not points:
-        raise UserError(f"{where}: no point is left: {len(excluded)} excluded by 'exclude'")
-    for point in points.values():
-        if site.launch is not None:  # else nothing is started: what stands there was imported
-            benchmark.check_point(point, where)
-        site.check_point(point, where)
-    if site.launch is not None:
-        benchmark.command.check(points.values())
+    for extra in extras:
+        by_identity.setdefault(benchmark.identity_of(extra), extra)
+    if not by_identity:
+        raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
+    points = tuple(by_identity.values())
+    check_points(benchmark, site, grid, points, extras, where)
 
     scaling = spec.get("scaling", "none")
-    varying = varying_parameters(benchmark, list(points.values()))
-    check_scaling(benchmark, scaling, varying, list(points.values()), where)
+    varying = varying_parameters(benchmark, points)
+    check_scaling(benchmark, scaling, varying, points, where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -247,9 +240,9 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         scaling=scaling,
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
-        points=tuple(points.values()),
-        runs=_runs(benchmark, tuple(points.values()), spec.get("repeats", 1)),
-        profiles=_profiles(benchmark, spec.get("profile", NONE), points.values(), where),
+        points=points,
+        runs=_runs(benchmark, by_identity, spec.get("repeats", 1)),
+        profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
@@ -260,14 +253,13 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
 
 def _runs(
-    benchmark: Benchmark, points: tuple[Mapping[str, Any], ...], repeats: int
+    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], repeats: int
 ) -> tuple[Run, ...]:
-    """Every point once, then every point once more, and so on."""
-    ids = [benchmark.run_ids(point, repeats) for point in points]
+    """Every point (by its identity) once, then every point once more, and so on."""
     return tuple(
-        Run(own[repeat], point, repeat)
+        Run(benchmark.id_of(point, identity, repeat), point, repeat)
         for repeat in range(repeats)
-        for point, own in zip(points, ids, strict=True)
+        for identity, point in points.items()
     )
 
 
@@ -282,11 +274,11 @@ def _control(
     """The control point as an experiment of its own, with as many repeats as the others need."""
     by_name = {experiment.name: experiment for experiment in experiments}
     if CONTROL in by_name:
-        raise UserError(f"{where}: experiments.{CONTROL} has its name; rename that one")
+        raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
     source = by_name.get(spec["experiment"])
     if source is None:
         raise UserError(
-            f"{where}.experiment: {spec['experiment']!r} is no experiment of this campaign; "
+            f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
             f"allowed: {', '.join(by_name)}"
         )
     benchmark = source.benchmark
@@ -303,13 +295,13 @@ def _control(
     return replace(
         source,
         name=CONTROL,
-        description=f"A point of {source.name}{varying and f' ({varying})'}, measured again and "
-        "again between all other runs: what changes here is the machine.",
+        description=f"A point of {source.name}{varying and f' ({varying})'}, measured "
+        "repeatedly between all other runs: what changes here is the machine.",
         scaling="none",
         axes=(),
         linked=(),
         points=(point,),
-        runs=_runs(benchmark, (point,), repeats),
+        runs=_runs(benchmark, {benchmark.identity_of(point): point}, repeats),
         profiles=(),
         excluded=(),
         control=True,
@@ -345,7 +337,7 @@ def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | N
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
     raise UserError(
-        f"{where}.main_metric: {named!r} is no metric of benchmark {benchmark.name}; allowed: "
+        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; allowed: "
         + (", ".join(known) or "none")
     )
 
@@ -358,7 +350,7 @@ def _profiles(
         return ()
     allowed = FOREIGN_KINDS if benchmark.extract else KINDS
     if kind not in allowed:
-        what = f"benchmark {benchmark.name} is a foreign program; " if benchmark.extract else ""
+        what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
         raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
@@ -371,14 +363,14 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
     try:
         fields = [part[1:] for part in string.Formatter().parse(template or "")]
     except ValueError as error:
-        raise UserError(
-            f"{where}: {template!r}: {error}; in braces stands a parameter: {allowed}"
-        ) from None
+        raise UserError(f"{where}: {template!r}: {error}; allowed in braces: {allowed}") from None
     for name, form, conversion in fields:
         if name is None:
             continue
         if name not in benchmark.parameters:
-            raise UserError(f"{where}: names {name!r}, which is no parameter; allowed: {allowed}")
+            raise UserError(
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; allowed: {allowed}"
+            )
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
     return template
@@ -396,7 +388,7 @@ def check_programs(
         if missing:
             raise UserError(
                 f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
-                f"program '{missing[0]}', whose path is not known; add to "
+                f"program '{missing[0]}', whose path is unknown; add to "
                 f"config/sites/{site.name}.yaml, or to this file, "
                 f"'programs: {{{missing[0]}: /path}}'"
             )

@@ -10,7 +10,7 @@ from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
-FOR_THE_SITE = ("python", "benchmark")
+FOR_THE_SITE = ("python", "benchmark", "benchmarks")
 FOR_THE_LAUNCHER = ("run_file", "out")
 # {name} and {program:NAME}; ${name} is the shell's, {{name}} stands for {name}.
 _PLACE = re.compile(
@@ -71,7 +71,7 @@ class Command:
     ) -> list[str]:
         """The words for a point; what only the launcher knows stays in braces.
 
-        ``site``: values of ``{python}`` and ``{benchmark}``; ``programs``: paths by name.
+        ``site``: values of ``FOR_THE_SITE``; ``programs``: paths by name.
         """
         values = {**point, **site}
 
@@ -123,7 +123,7 @@ def _check(word: str, parameters: Mapping[str, Any], nullable: Collection[str], 
         if name not in parameters:
             allowed = ", ".join([*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters])
             raise UserError(
-                f"{where}: {word!r}: {name!r} is no parameter; allowed: {allowed}; "
+                f"{where}: {word!r}: {name!r} is not a parameter; allowed: {allowed}; "
                 f"{{{{{name}}}}} stands for {{{name}}} itself"
             )
         if name in nullable:

@@ -30,5 +30,5 @@ def not_here(name: str, path: str, has_prologue: bool) -> str | None:
         found = has_prologue or shutil.which(path) is not None
     if found:
         return None
-    where = "there is no such file" if _is_path(path) else "it is not in PATH (a path has a slash)"
+    where = "no such file" if _is_path(path) else "a name without a slash, not found in PATH"
     return f"programs.{name}: {path!r}: {where} on this machine"

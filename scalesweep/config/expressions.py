@@ -59,7 +59,7 @@ class Expression:
         unknown = sorted(self.names - set(known))
         if unknown:
             raise UserError(
-                f"{self._where}: '{self.text}' names {', '.join(map(repr, unknown))}, "
-                f"which is no parameter; allowed: {', '.join(sorted(known))}"
+                f"{self._where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
+                f"allowed: {', '.join(sorted(known))}"
             )
         return self

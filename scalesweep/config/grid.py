@@ -1,11 +1,14 @@
 """The grid of an experiment: axes, linked parameters, single points beside it, what is left out."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.expressions import Expression
+from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 
@@ -25,7 +28,7 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
     for item in result:
         key = repr(item) if isinstance(item, list) else item
         if key in seen:
-            raise UserError(f"{where}: {item!r} stands here twice")
+            raise UserError(f"{where}: duplicate value {item!r}")
         seen.add(key)
     return result
 
@@ -33,12 +36,12 @@ def axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list
 def _range(spec: Mapping[str, Any], where: str) -> list[Any]:
     """``{from, to, factor}`` (geometric) or ``{from, to, step}``; ``to`` is included if met."""
     if not {"from", "to"} <= spec.keys() or not {"factor", "step"} & spec.keys():
-        raise UserError(f"{where}: a range is {{from, to, factor}} or {{from, to, step}}")
+        raise UserError(f"{where}: a range must be {{from, to, factor}} or {{from, to, step}}")
     start, stop = spec["from"], spec["to"]
     if stop < start:
         raise UserError(f"{where}: to = {stop} is less than from = {start}")
     if "factor" in spec and start <= 0:
-        raise UserError(f"{where}: from = {start}: a range with a factor starts above 0")
+        raise UserError(f"{where}: from = {start}: a range with a factor must start above 0")
     values: list[Any] = []
     value = start
     # Half a step of slack: 0.1 + 0.1 + 0.1 must still reach 0.3.
@@ -84,13 +87,54 @@ def check_overlap(
             raise UserError(f"{where}: {both[0]!r} is set in {one} and in {other}; keep one")
 
 
-def combinations(
-    axes: Mapping[str, list[Any]], linked: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Every combination of the axes' values with every linked entry."""
-    for entry in linked or [{}]:
-        for values in itertools.product(*axes.values()):
-            yield {**entry, **dict(zip(axes, values, strict=True))}
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of the axes' values with every linked entry, over the other parameters.
+
+    ``base``: all parameters, with the values of those that no axis and no entry sets. What takes
+    time is done once for each value, not for each of up to ``MAX_POINTS`` points.
+    """
+
+    base: Mapping[str, Any]
+    axes: Mapping[str, list[Any]]
+    linked: Sequence[Mapping[str, Any]]
+
+    def __len__(self) -> int:
+        """Combinations, of which some may be the same point."""
+        return math.prod(map(len, self.axes.values())) * max(1, len(self.linked))
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """The combinations, the last axis changing fastest."""
+        for fixed in self._fixed():
+            for values in itertools.product(*self.axes.values()):
+                yield {**fixed, **dict(zip(self.axes, values, strict=True))}
+
+    def identities(self, benchmark: Benchmark) -> Iterator[str]:
+        """``Benchmark.identity`` of each of ``points()``, in the same order."""
+        parts = {
+            name: [benchmark.fragment(name, value) for value in values]
+            for name, values in self.axes.items()
+        }
+        for fixed in self._fixed():
+            rest = {
+                name: [fragment]
+                for name, value in fixed.items()
+                if name not in parts and (fragment := benchmark.fragment(name, value))
+            }
+            columns = [*parts, *rest]
+            # Parameters in the order of their names, combinations in the order of the axes.
+            order = sorted(range(len(columns)), key=columns.__getitem__)
+            for row in itertools.product(*parts.values(), *rest.values()):
+                yield benchmark.identity(map(row.__getitem__, order))
+
+    def distinct(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Of the points those that differ in what is read of them: all values of ``names``."""
+        axes = {name: v if name in names else v[:1] for name, v in self.axes.items()}
+        return Grid(self.base, axes, self.linked).points()
+
+    def _fixed(self) -> Iterator[dict[str, Any]]:
+        for entry in self.linked or [{}]:
+            yield {**self.base, **entry}
 
 
 def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple[Expression, str]]:
@@ -100,24 +144,20 @@ def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple
         text, reason = (rule, rule) if isinstance(rule, str) else (rule["when"], rule["reason"])
         expression = Expression(text, f"{where}[{index}]").check_names(set(benchmark.parameters))
         if not expression.names:
-            raise UserError(f"{where}[{index}]: '{text}' names no parameter")
+            raise UserError(f"{where}[{index}]: '{text}' contains no parameter")
         result.append((expression, reason))
     return result
 
 
 def extra_points(
-    benchmark: Benchmark,
-    entries: list[Mapping[str, Any]],
-    base: Mapping[str, Any],
-    axes: Mapping[str, list[Any]],
-    linked: list[dict[str, Any]],
-    where: str,
+    benchmark: Benchmark, entries: list[Mapping[str, Any]], grid: Grid, where: str
 ) -> Iterator[dict[str, Any]]:
     """Single points beside the grid; what an entry leaves open must have one value only."""
+    linked = grid.linked
     for index, entry in enumerate(entries):
         here = f"{where}[{index}]"
-        point = dict(base)
-        choices = {**axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
+        point = dict(grid.base)
+        choices = {**grid.axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
         for key, values in choices.items():
             if key in entry:
                 continue
@@ -129,7 +169,40 @@ def extra_points(
         yield point
 
 
-def varying_parameters(benchmark: Benchmark, points: list[Mapping[str, Any]]) -> tuple[str, ...]:
+def check_points(
+    benchmark: Benchmark,
+    site: Site,
+    grid: Grid,
+    points: Sequence[Mapping[str, Any]],
+    extras: Iterable[Mapping[str, Any]],
+    where: str,
+) -> None:
+    """Raise UserError for the first of the ``points`` that benchmark or site refuse.
+
+    ``extras``: those of them that are not of the grid.
+    """
+    starts = site.launch is not None  # else what stands there was imported
+
+    def check(point: Mapping[str, Any]) -> None:
+        if starts:
+            benchmark.check_point(point, where)
+        site.check_point(point, where)
+
+    reads = (PLACEMENT, *(benchmark.reads if starts else ()))
+    few: Iterator[Mapping[str, Any]] = itertools.chain(extras, *map(grid.distinct, reads))
+    try:
+        for point in few:
+            check(point)
+    except UserError:  # of a point that is excluded, perhaps, or not of the first
+        for point in points:
+            check(point)
+    if starts:
+        benchmark.command.check(points)
+
+
+def varying_parameters(
+    benchmark: Benchmark, points: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
     """Parameters with more than one value among the points, what they scale over first."""
     first = points[0]
     names = [
@@ -144,7 +217,7 @@ def check_scaling(
     benchmark: Benchmark,
     scaling: str,
     varying: tuple[str, ...],
-    points: list[Mapping[str, Any]],
+    points: Sequence[Mapping[str, Any]],
     where: str,
 ) -> None:
     """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up."""
@@ -162,12 +235,14 @@ def check_scaling(
         work = total / count if scaling == "weak" else total
         key = canonical_json([point[name] for name in others])
         series.setdefault(key, {}).setdefault(work, set()).add(count)
-    unit = f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "samples in all"
+    unit = (
+        f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "total number of samples"
+    )
     for works in series.values():
         for work, seen in works.items():
             if len(seen) == 1 and len(works) > 1:
                 amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
                 raise UserError(
                     f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
-                    f"{scale}, but {work:g} stands at {min(seen)} {scale} only ({amounts})"
+                    f"{scale}, but {work:g} occurs at {min(seen)} {scale} only ({amounts})"
                 )

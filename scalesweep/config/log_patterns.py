@@ -64,11 +64,11 @@ def load_extract(result: Any, path: Path) -> Extract | None:
 def _metric(entry: Mapping[str, Any], where: str) -> Metric:
     name, source = entry["metric"], entry.get("from", "stdout")
     if name in RESERVED:
-        raise UserError(f"{where}.metric: {name!r} has a meaning of scalesweep's own; rename it")
+        raise UserError(f"{where}.metric: {name!r} is reserved by scalesweep; choose another name")
     try:
         value_group(re.compile(entry["pattern"]))
     except (re.error, OverflowError, RecursionError) as error:
-        shown = f"{where}.pattern: '{entry['pattern']}' of {name} is no regular expression"
+        shown = f"{where}.pattern: '{entry['pattern']}' of {name} is not a regular expression"
         raise UserError(f"{shown} ({error})") from None
     except ValueError as error:
         raise UserError(f"{where}.pattern: '{entry['pattern']}' of {name} {error}") from None
@@ -79,7 +79,7 @@ def _metric(entry: Mapping[str, Any], where: str) -> Metric:
             "file in {out}, without '..'"
         )
     if source in (suspects := {"stdout.log": "stdout", "stderr.log": "stderr"}):
-        raise UserError(f"{where}.from: {source!r} of {name}: is called {suspects[source]}")
+        raise UserError(f"{where}.from: {source!r} of {name}: write {suspects[source]}")
     return Metric(
         **{key: value for key, value in entry.items() if key != "from"},
         source=source,
@@ -94,5 +94,5 @@ def check_main_metric(extract: Extract | None, named: str | None, path: Path) ->
         allowed: Sequence[str] = [
             m.metric + ("_<key>" if keyed(m) else "") for m in extract.metrics
         ]
-        raise UserError(f"{path}: main_metric: {named!r} is none of {', '.join(allowed)}")
+        raise UserError(f"{path}: main_metric: {named!r} is not one of {', '.join(allowed)}")
     return named or extract.main_metric

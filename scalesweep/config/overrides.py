@@ -8,16 +8,16 @@ from scalesweep.core.profilers import KINDS, NONE
 
 # Key -> what it does.
 OVERRIDES = {
-    "site": "run on another site than the campaign names",
-    "results": "another results folder than the campaign names",
+    "site": "run on this site instead of the campaign's",
+    "results": "use this results folder instead of the campaign's",
     "check": "full: compare all checksums, and put finished runs into the DAG too",
-    "pending": "ignore: report on what is there, run nothing",
+    "pending": "ignore: report on the results so far, run nothing",
     "profile": "run each point once more under a profiler",
-    "retry": "unsupported: try again what this machine could not do",
+    "retry": "unsupported: run the points again that this machine could not run",
     "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
-    "base": "compare: what is compared with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
-    "new": "compare: what is compared, likewise",
-    "ranks": "how many ranks imported runs had, where their logs do not tell (import_logs)",
+    "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
+    "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
+    "ranks": "number of ranks of imported runs whose logs do not state it (import_logs)",
 }
 _ALLOWED = {
     "check": ("full",),
@@ -34,7 +34,7 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
         raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
     for key, value in overrides.items():
         if isinstance(value, dict | list):
-            raise UserError(f"--config {key}: Snakemake takes this for YAML: it is {value}")
+            raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
     options = {key: str(value) for key, value in overrides.items()}
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:

@@ -12,6 +12,8 @@ from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import LAUNCHERS, SITES
 
+PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmSite:
@@ -72,7 +74,7 @@ class Site:
         return -(-int(point["ranks"]) // int(point["ranks_per_node"]))
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError if the site cannot hold the point's ranks."""
+        """Raise UserError if the site cannot hold the point's ranks (reads ``PLACEMENT``)."""
         ranks, per_node = int(point["ranks"]), int(point["ranks_per_node"])
         nodes = self.nodes_for(point)
         if nodes > self.nodes:
@@ -91,7 +93,9 @@ class Site:
     def launcher(self, point: Mapping[str, Any]) -> list[str]:
         """The words put before the program's own command, filled in for a point."""
         if self.launch is None:
-            raise UserError(f"config/sites/{self.name}.yaml: has no 'launch': nothing runs there")
+            raise UserError(
+                f"config/sites/{self.name}.yaml: has no 'launch', so no run can start there"
+            )
         ranks = int(point["ranks"])
         template = self.launch["single" if ranks == 1 else "multi"]
         nodes = self.nodes_for(point)

@@ -30,7 +30,7 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
         if isinstance(value, str) and (found := _UNPRINTABLE.search(value)):
             # YAML lets them in only by an escape; no path, command or page may hold them.
             raise yaml.constructor.ConstructorError(
-                None, None, f"a character that is none: {found[0]!a}", node.start_mark
+                None, None, f"a character that is not printable: {found[0]!a}", node.start_mark
             )
         return value
 
@@ -42,7 +42,7 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable) or key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key '{key}' stands here twice", key_node.start_mark
+                    None, None, f"duplicate key '{key}'", key_node.start_mark
                 )
             seen.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)

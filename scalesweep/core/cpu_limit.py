@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 # Anything that is no riddle takes some hundredths of this.
 _FLOOR_S, _SECONDS_PER_MB = 20.0, 10.0
+_AGAIN_S = 0.1
 
 
 class TookTooLong(Exception):
@@ -37,7 +38,9 @@ def cpu_limit(seconds: float) -> Iterator[None]:
         raise TookTooLong
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    # Again and again: Python drops an exception that is raised inside a destructor or a callback of
+    # its garbage collector.
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
     try:
         yield
     finally:

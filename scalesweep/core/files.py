@@ -63,16 +63,19 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
 _SEAL = b', "digest": "'
 
 
-def sealed(value: Mapping[str, Any]) -> str:
+def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
     """JSON text of an object with the checksum of all of it as its last key, ``digest``."""
-    text = json.dumps(value)
+    text = json.dumps(value, indent=indent)
     return text[:-1] + _SEAL.decode() + _end(text.encode())
 
 
-def is_whole(content: bytes) -> bool:
-    """Whether the content of a file is as ``sealed`` made it, or has no digest."""
+def is_whole(content: bytes, needed: bool = False) -> bool:
+    """Whether the content of a file is as ``sealed`` made it; unless ``needed``, it may also have
+    no digest at all."""
     text, seal, rest = content.rpartition(_SEAL)
-    return not seal or rest.decode(errors="replace") == _end(text + b"}")
+    if not seal:
+        return not needed
+    return rest.decode(errors="replace") == _end(text + b"}")
 
 
 def _end(content: bytes) -> str:

@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A parameter value for people."""
+    """A parameter value as readers see it."""
     value = plain(value)
     if value is None:
         return "–"

@@ -17,8 +17,8 @@ from scalesweep.core.orphans import start_of
 
 RUNS, REPORT = ".lock", ".report.lock"
 _DOING = {
-    RUNS: "is running a campaign into this folder",
-    REPORT: "is making the report of this folder",
+    RUNS: "is already using this results folder",
+    REPORT: "is already writing the report of this folder",
 }
 _POLL_S = 0.5
 
@@ -33,7 +33,7 @@ def only_one(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{folder.name}: is being measured by another process") from None
+            raise UserError(f"{folder.name}: another process is measuring this run") from None
         except OSError:
             pass  # no locks here: the claim of its Snakemake has to do
         yield
@@ -49,7 +49,7 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
         results.mkdir(parents=True, exist_ok=True)
         lock = (results / name).open("ab+", buffering=0)
     except OSError as error:
-        raise UserError(f"{results}: cannot be written to: {error.strerror}") from None
+        raise UserError(f"{results}: cannot write to this folder: {error.strerror}") from None
     told = False
     while (other := _taken(lock)) is not None:
         if not wait:

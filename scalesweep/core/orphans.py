@@ -56,7 +56,7 @@ def end_with_snakemake(pid: int) -> None:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            sys.exit("error: the Snakemake that has started this has ended")
+            sys.exit("error: the snakemake process that started this has ended")
 
 
 def mark(work: Path) -> str:
@@ -98,8 +98,8 @@ def end_orphans(runs: Path) -> None:
         if time.monotonic() > deadline:
             left = orphans[0]
             raise UserError(
-                f"{left.run_id}: process {left.pid} of an attempt that was killed cannot be ended; "
-                "nothing is measured beside it"
+                f"{left.run_id}: cannot end process {left.pid} of an attempt that was killed; "
+                "measurements never overlap"
             )
         for process in orphans:
             _signal(process.pid, signal.SIGKILL)

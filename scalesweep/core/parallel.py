@@ -26,7 +26,7 @@ def shared_map(
         with ProcessPoolExecutor(processes, initializer=_take, initargs=(function, work)) as pool:
             return list(pool.map(_call, items, chunksize=chunk))
     except BrokenProcessPool:
-        raise UserError("a process that shared the work was killed (out of memory?)") from None
+        raise UserError("a worker process was killed (out of memory?)") from None
 
 
 def _take(function: Callable[..., Any], work: Any) -> None:

@@ -1,6 +1,5 @@
 """One experiment of the plan together with its tables: what figures and the report draw on."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +12,9 @@ import pandas as pd
 from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.table_io import TABLES, read_table, without_attrs
-from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, file_digest, is_whole
+from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.formatting import counted, finite, plain, scaled_unit, text_of
+from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -30,7 +29,7 @@ class PointState:
     new: int = 0
     causes: list[str] = field(default_factory=list)
 
-    def count(self, run: Mapping[str, Any]) -> None:
+    def count(self, run: PlanRun) -> None:
         """Count one planned run."""
         if run["status"] == "done":
             self.done += 1
@@ -91,7 +90,7 @@ class Series:
 class ExperimentResults:
     """An experiment: its entry in plan.json and its tables (an absent table is None)."""
 
-    entry: Mapping[str, Any]
+    entry: PlanExperiment
     tables: Mapping[str, pd.DataFrame | None]
 
     @property
@@ -200,7 +199,7 @@ class ExperimentResults:
 
     def label(self, name: str) -> str:
         """Axis label of a parameter with its unit and those that follow it."""
-        unit = (self.entry["parameters"].get(name) or {}).get("unit")
+        unit = parameter_of(self.entry, name).get("unit")
         label = name.capitalize() if name == self.scale else name
         label += f" [{unit}]" if unit and name != self.scale else ""
         more = self.followers.get(name, [])
@@ -341,28 +340,14 @@ def _plain_column(column: "pd.Series[Any]") -> list[Any]:
     ]
 
 
-def lasting(entry: Mapping[str, Any]) -> dict[str, Any]:
+def lasting(entry: PlanExperiment) -> PlanExperiment:
     """An entry of plan.json with all values blank that change with other experiments (places in
     the order of runs) or with time (estimates): neither tables nor figures are made of them."""
-    runs = [
+    runs: list[PlanRun] = [
         {**run, "position": 0, "reused": False, "to_run": False, "detail": ""}
         for run in entry["runs"]
     ]
     return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
-
-
-def read_plan(path: Path) -> dict[str, Any]:
-    """Read plan.json; raises UserError when it is not a plan."""
-    try:
-        content = path.read_bytes()
-        plan = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not a plan ({error})") from None
-    if not is_whole(content):
-        raise UserError(f"{path}: was changed after it was written (digest differs)")
-    if not isinstance(plan, dict) or not isinstance(plan.get("experiments"), list):
-        raise UserError(f"{path}: not a plan (no list 'experiments')")
-    return plan
 
 
 class _Tables(Mapping[str, "pd.DataFrame | None"]):
@@ -387,7 +372,7 @@ class _Tables(Mapping[str, "pd.DataFrame | None"]):
         return len(TABLES)
 
 
-def load_results(entry: Mapping[str, Any], tables: Path) -> ExperimentResults:
+def load_results(entry: PlanExperiment, tables: Path) -> ExperimentResults:
     """The experiment ``entry`` of a plan with its tables under ``tables``.
 
     A table is read when it is used; that raises UserError if it is not whole.

@@ -121,9 +121,9 @@ def _over(study: ExperimentResults, found: Sequence[Curves], name: str, what: st
     lacking = len(found) - len(drawn)
     text = caption(
         study, [*_point_rows(study, drawn)], [],
-        "A marker at the end of each epoch, validation included." if what == "time" else
-        "A marker at the end of each epoch: joules of all hosts since the first epoch began.",
-        "Lines: means over repeats, as long as all of them went on; thin: single repeats."
+        "Markers: end of each epoch, validation included." if what == "time" else
+        "Markers: end of each epoch; energy of all hosts since the first epoch began.",
+        "Lines: means over repeats, as long as all of them ran; thin lines: single repeats."
         if any(len(one.repeats) > 1 for one in some) else "",
         "Dotted: the target." if goals else "",
         left_out_words(len(drawn) - len(some)),
@@ -165,7 +165,7 @@ def _point_rows(study: ExperimentResults, found: Sequence[Curves]) -> list[Row]:
 
 def _dummy_words(study: ExperimentResults) -> str:
     dummy = any(not learns(study, row) for row in study.points)
-    return "Runs with dummy input are left out: there is nothing to learn in it." if dummy else ""
+    return "Runs with dummy input are left out: they learn nothing." if dummy else ""
 
 
 def _ends_in_words(
@@ -215,8 +215,8 @@ def _losses(study: ExperimentResults, found: Sequence[Curves]) -> list[Drawing]:
     legend(figure, study, handles)
     text = caption(
         study, _point_rows(study, found), [],
-        "Means over ranks and repeats. The training loss is that of the samples as they were "
-        "trained on, while the weights still changed.",
+        "Means over ranks and repeats. The training loss is computed during the epoch, while the "
+        "weights still change.",
         left_out_words(len(found) - len(some)), _dummy_words(study),
     )  # fmt: skip
     span = f"from {number(max(values))} to {number(min(values))}"
@@ -263,7 +263,7 @@ def _final_over_energy(study: ExperimentResults) -> list[Drawing]:
     text = caption(
         study,
         [r for r in study.points if (*study.key(r, study.axes), r["source"]) in points], [],
-        "A mark per run; energy of all hosts from the program's start to its end.",
+        "One marker per run; energy of all hosts from the program's start to its end.",
         "Dotted: the target." if goals else "",
         left_out_words(len(groups) - len(some)), _dummy_words(study),
     )  # fmt: skip

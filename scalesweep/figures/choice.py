@@ -50,6 +50,6 @@ def left_out_words(names: Sequence[str]) -> str:
     return (
         f"{counted(len(names), 'more figure')} of this experiment not drawn (first epochs, "
         f"further series or parameters): a campaign of {MANY_POINTS} points or more has "
-        f"{MOST_FIGURES} figures of scaling, comparisons and heat maps, the most telling of each "
-        "experiment first. The tables have all."
+        f"{MOST_FIGURES} figures of scaling, comparisons and heat maps, the most informative of "
+        "each experiment first. The tables have all points."
     )

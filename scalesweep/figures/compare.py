@@ -127,8 +127,8 @@ def _bars(
     left_out = len(groups) - len(panels)
     text = caption(
         study, [row for rows in groups.values() for row in rows], [phase],
-        "Each panel has a scale of its own. Black lines: 95 % interval of the mean, or ± std where "
-        "there is one repeat; an arrow: it goes on.",
+        "Each panel has its own scale. Black lines: 95 % interval of the mean, or ± std for one "
+        "repeat; an arrow: the line continues.",
         "Bold: best, its interval clear of all others in its panel." if best else
         "No value is clear of all others in its panel.",
         f"{counted(left_out, 'more panel')} only in the table." if left_out > 0 else "",
@@ -260,8 +260,8 @@ def _ratios(
     ax.set_xlabel(f"Ratio, {over}")
     text = caption(
         study, study.points, [phase],
-        "Lines: 95 % interval of the ratio of the means; none where a side has one repeat; "
-        "an arrow: it goes on. Dotted: no difference.",
+        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat; "
+        "an arrow: the line continues. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
     )  # fmt: skip
@@ -369,7 +369,7 @@ def site_figures(study: ExperimentResults) -> list[Drawing]:
         text = caption(
             study, [row for row in rows if row["phase"] == phase], [phase],
             "The same runs, by their ids, on several sites. Lines: 95 % interval of the mean; "
-            "an arrow: it goes on.",
+            "an arrow: the line continues.",
             f"{counted(len(panels) - len(shown), 'more point')} only in the table."
             if len(panels) > len(shown) else "",
         )  # fmt: skip

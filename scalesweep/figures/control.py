@@ -56,8 +56,8 @@ def _drawn(study: ExperimentResults, main: Measure, line: Timeline) -> Drawing:
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     text = caption(
         study, study.points, [phase],
-        "The same point, again and again through the campaign. Band: 95 % interval of its mean.",
-        "Dotted: a session begins." if len(line.sessions) > 1 else "",
+        "The same point, measured throughout the campaign. Band: 95 % interval of its mean.",
+        "Dotted: a new session begins." if len(line.sessions) > 1 else "",
     )  # fmt: skip
     first, last = moment(line.times[0]), moment(line.times[-1])
     alt = (

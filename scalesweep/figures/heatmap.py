@@ -119,9 +119,9 @@ def _heatmap(
     text = caption(
         study, list(cells.values()), phases,
         f"Each cell is one point, the mean over its repeats in {main.unit or 'its unit'}; "
-        f"outlined: the {'highest' if main.higher else 'lowest'} measured, which need not be "
-        "clear of its neighbours (see the findings).",
-        "Hatched: no result, with the reason; excluded points were left out on purpose."
+        f"outlined: the {'highest' if main.higher else 'lowest'} measured, which may not "
+        "differ clearly from its neighbours (see the findings).",
+        "Hatched: no result, with the reason; the campaign excludes points on purpose."
         if any(word != "done" for word in states.values()) else "",
         f"At most {MAX_SIDE} values per side are drawn; the table has all."
         if max(len(study.values(first)), len(study.values(second))) > MAX_SIDE else "",

@@ -82,8 +82,8 @@ def _grouped(
     text = caption(
         study, list(cells.values()), [phase],
         "Coloured: means over repeats. Black: mean over the lines at each value, with a band of "
-        "± their standard deviation (ddof 0), which shows how much the other parameter matters, "
-        "not how sure a point is. Lines break where a point has no result.",
+        "± their standard deviation (ddof 0), which shows the effect of the other parameter, "
+        "not the uncertainty of a point. Lines break where a point has no result.",
         f"At most {MAX_LINES} lines are drawn; mean and band include all." if cut else "",
         f"{more} only in the table." if left_out and index == MAX_COMBINATIONS - 1 else "",
     )  # fmt: skip

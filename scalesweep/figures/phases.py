@@ -112,9 +112,9 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     first = [rows[0] for rows in groups.values()]
     text = caption(
         study, first, [],
-        "Means over repeats, as rank 0 saw the phases; intervals are in the table."
+        "Means over repeats; phases of rank 0; the table has the intervals."
         if what == "seconds" else
-        "Means over repeats, of all hosts; phases as rank 0 saw them.",
+        "Means over repeats, all hosts; phases of rank 0.",
         "The number at the end of a bar is the sum of its phases.",
         left_out_words(len(groups) - len(some)),
     )  # fmt: skip

@@ -83,9 +83,9 @@ def power_figures(study: ExperimentResults) -> list[Drawing]:
     text = caption(
         study, [{"source": row["source"]} for row in firsts], [],
         f"The first repeat with power samples of {counted(len(runs), 'point')}, over all hosts. "
-        "Shaded: the phases of rank 0. Panels have scales of their own.",
+        "Shaded: the phases of rank 0. Each panel has its own scale.",
         _step_words(runs),
-        "Dashed: not counted in the total, as it lies within what is."
+        "Dashed: not counted in the total, because a counted domain includes it."
         if any(not counted_ for counted_ in parts.values()) else "",
     )  # fmt: skip
     alt = f"{head}: {_alt(study, runs, factor, unit)}"

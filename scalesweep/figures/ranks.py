@@ -178,11 +178,11 @@ def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
     values = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     runs = len(times.runs)
     parts = [
-        f"Of each rank the quantiles of {values} {noun if most == 1 else noun + 's'},",
+        f"Quantiles of {values} {noun if most == 1 else noun + 's'} for each rank,",
         f"each the median over {runs:,} runs." if runs > 1 else "of one run.",
         "Warm-up steps are left out." if times.kind == STEP else
         "The first epoch is left out where there are more.",
-        "With so few values 5 and 95 % are nearly the least and the largest." if most < FEW else "",
+        "With so few values, 5 and 95 % are nearly the smallest and largest." if most < FEW else "",
     ]  # fmt: skip
     return [
         *parts,

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from scalesweep.core.formatting import counted, finite, number, shorten, text_of
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
 
 # Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
@@ -190,7 +191,7 @@ def caption(
         f"{name} = {text_of(value)}."
         for name, value in study.entry.get("fixed", {}).items()
         if name.lower().startswith(("warmup", "warm_up"))
-        and (study.entry["parameters"].get(name) or {}).get("unit") != "epochs"
+        and parameter_of(study.entry, name).get("unit") != "epochs"
     ]
     return " ".join([*parts, *(text for text in more if text)])
 

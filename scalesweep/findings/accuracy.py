@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import Interval, ratio_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
@@ -35,11 +36,10 @@ def _alike(
     study: ExperimentResults, rows: Sequence[Row], same_work: bool = False
 ) -> list[list[Row]]:
     """Rows of one source that compute the same with the same target (and do as much work)."""
-    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.axes
-        if name.startswith("target_") or (parameters.get(name) or {}).get("workload")
+        if name.startswith("target_") or parameter_of(study.entry, name).get("workload")
     ]
     groups: dict[Key, list[Row]] = {}
     for row in rows:
@@ -56,7 +56,7 @@ def _fastest(
     value = _value(measure, best)
     where = study.describe(best)
     left = (
-        f"; not every run met it at {listed([study.describe(row) for row in missed], 3)}"
+        f"; some runs missed it at {listed([study.describe(row) for row in missed], 3)}"
         if missed
         else ""
     )
@@ -75,8 +75,8 @@ def _fastest(
         )
         return Finding(study.name, "target", CONFIRMED, marked(best["source"], text), evidence)
     text = (
-        f"lowest time to target measured at {where}: {value}; which point is fastest cannot be "
-        f"told from these repeats{left}."
+        f"lowest measured time to target: {value} at {where}; these repeats do not identify the "
+        f"fastest point{left}."
     )
     return Finding(study.name, "target", OPEN, marked(best["source"], text), evidence)
 
@@ -125,13 +125,13 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         if not finite(interval.low):
             level = OPEN
             text = (
-                f"{label} at {where} is {means[0]}, at {reference} {means[1]}; not confirmed, a "
-                "side has one repeat."
+                f"{label} is {means[0]} at {where} and {means[1]} at {reference}; not confirmed, "
+                "a side has one repeat."
             )
         elif interval.low <= 1 <= interval.high:
             level = OPEN
             text = (
-                f"no difference in {label} can be told from these repeats between {where} and "
+                f"these repeats show no difference in {label} between {where} and "
                 f"{reference}: {apart}."
             )
         else:
@@ -200,7 +200,7 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     more = len(found) - MAX_SENTENCES
     if more > 0:
-        text = f"{counted(more, 'more comparison')} with dummy input can be made from the tables."
+        text = f"the tables allow {counted(more, 'more comparison')} with dummy input."
         note = Finding(study.name, "input cost", NOTE, text, {"experiment": study.name})
         return [*found[:MAX_SENTENCES], note]
     return found
@@ -234,8 +234,7 @@ def _cost(
     else:
         level = OPEN
         text = (
-            f"no cost of input can be told from these repeats{where} ({PHASES[phase]}): "
-            f"{epochs}, {told} times."
+            f"these repeats show no cost of input{where} ({PHASES[phase]}): {epochs}, {told} times."
         )
     return Finding(study.name, "input cost", level, marked(row["source"], text), evidence)
 
@@ -264,11 +263,11 @@ def energy_against_time(study: ExperimentResults) -> list[Finding]:
             continue
         fast = f"{_value(time, fastest)} of training, {_value(energy, fastest)}"
         if fastest is least:
-            text = f"{study.describe(fastest)} is fastest and needs least energy: {fast}."
+            text = f"{study.describe(fastest)} is fastest and needs the least energy: {fast}."
         else:
             text = (
-                f"fastest is {study.describe(fastest)} ({fast}), least energy needs "
-                f"{study.describe(least)} ({_value(time, least)}, {_value(energy, least)})."
+                f"fastest is {study.describe(fastest)} ({fast}); {study.describe(least)} "
+                f"needs the least energy ({_value(time, least)}, {_value(energy, least)})."
             )
         evidence = evidence_of(study, "accuracy", fastest, [*_columns(time), *_columns(energy)])
         evidence["runner_up"] = evidence_of(

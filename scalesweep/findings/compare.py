@@ -29,8 +29,8 @@ def best_value(study: ExperimentResults) -> list[Finding]:
         if unsure:
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
             text = (
-                f"which {name} is best cannot be told from these repeats at {listed(where, 5)}: "
-                "the interval of the best overlaps with that of another, or one repeat has none."
+                f"these repeats do not identify the best {name} at {listed(where, 5)}: the "
+                "interval of the best overlaps another, or a point has one repeat and no interval."
             )
             found.append(_finding(study, "best value", OPEN, unsure[0], text, "best"))
     return found
@@ -52,12 +52,12 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
             text = f"{over} ({name}): {ratio} times the {label}{_where(study, row, names)}."
             found.append(_finding(study, "ratio", CONFIRMED, row, text, "comparisons"))
         if len(clear) > MAX_SENTENCES:
-            text = f"{counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over} in the tables."
+            text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
         if unsure := [row for row in rows if row not in clear]:
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
             text = (
-                f"{over} ({name}): no difference in {label} can be told from these repeats at "
+                f"{over} ({name}): these repeats show no difference in {label} at "
                 f"{listed(where, 5)}."
             )
             found.append(_finding(study, "ratio", OPEN, unsure[0], text, "comparisons"))

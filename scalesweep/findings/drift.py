@@ -31,7 +31,7 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
     steady = trend(line.times, line.logs)
     if steady is None:
         text = (
-            f"Whether the control point drifts cannot be told: {runs} of "
+            f"Too few control runs to detect drift: {runs} of "
             f"{counted(len(study.entry['runs']), 'run')} measured, {LEAST_RUNS} are needed."
         )
         return [_finding(study, OPEN, text, {"runs": runs})]
@@ -53,12 +53,12 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
     else:
         level = NOTE
         bounds = [math.expm1(bound) for bound in (steady.change, steady.low, steady.high)]
-        what = "No drift of the control point can be told"
+        what = "No drift detected at the control point"
         if not steady.low <= 0 <= steady.high:
             what = "The control point shows no drift beyond the scatter of single runs"
         text = f"{what}: {label} changed by {percent(*bounds)} {span}."
     if len(line.hosts) > 1:
-        text += f" It ran on {len(line.hosts)} sets of hosts; what they differ by is in this."
+        text += f" It ran on {len(line.hosts)} sets of hosts; this includes their differences."
     more = {} if sudden is None else {"jump": math.expm1(sudden.change)}
     return [_finding(study, level, text, _numbers(steady) | more)]
 
@@ -81,10 +81,10 @@ def _of_repeats(study: ExperimentResults, main: Measure, line: Timeline) -> list
     if found is None or not found.found:
         return []
     text = (
-        f"Runs drift: against the mean of its point, {_label(main)} of a run "
+        f"Runs drift: relative to the mean of its point, {_label(main)} of a run "
         f"{_changed(found, main)} over {seconds_text(found.span_s)} ({counted(found.runs, 'run')} "
-        f"at {counted(len(groups), 'point')}). Where repeats are interleaved this widens all "
-        "intervals; where points ran one after the other it looks like a difference between them."
+        f"at {counted(len(groups), 'point')}). With interleaved repeats this widens all "
+        "intervals; if points ran one after the other, it looks like a difference between them."
     )
     return [_finding(study, WARNING, text, _numbers(found))]
 

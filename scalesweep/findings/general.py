@@ -12,6 +12,7 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
@@ -45,8 +46,7 @@ def best_configuration(study: ExperimentResults) -> list[Finding]:
     if main is None:
         return []
     phase = main.steady_phase
-    parameters = study.entry["parameters"]
-    workload = [n for n in study.leaders if (parameters.get(n) or {}).get("workload")]
+    workload = [n for n in study.leaders if parameter_of(study.entry, n).get("workload")]
     groups: dict[Key, list[Row]] = {}
     rows = _one_source(study)
     # What reads nothing is no rival of what does.
@@ -57,7 +57,7 @@ def best_configuration(study: ExperimentResults) -> list[Finding]:
     competing = [rows for rows in groups.values() if len(rows) > 1]
     found = [_best_of(study, main, phase, rows, workload) for rows in competing[:MAX_WORKLOADS]]
     if len(competing) > MAX_WORKLOADS:
-        text = f"{len(competing) - MAX_WORKLOADS:,} more best points are in the tables."
+        text = f"The tables have {len(competing) - MAX_WORKLOADS:,} more best points."
         found.append(Finding(study.name, "best", NOTE, text, {"experiment": study.name}))
     return found
 
@@ -100,7 +100,7 @@ def _best_of(
     if rivals:
         text = (
             f"{word} {quantity} measured at {where}: {value}; indistinguishable from "
-            f"{counted(len(rivals), 'other')} whose 95 % intervals overlap with it "
+            f"{counted(len(rivals), 'other')} whose 95 % intervals overlap it "
             f"({_named(study, rivals)})."
         )
         return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
@@ -157,7 +157,7 @@ def cache_effect(study: ExperimentResults) -> list[Finding]:
             span = f"from {span} ({study.describe(row)}) to {with_interval(r1, low1, high1)} times"
             span += f" ({study.describe(group[-1][3])})"
         text = (
-            f"{main.label} of the later epochs is {word} than of the first epoch at "
+            f"{main.label} is {word} in the later epochs than in the first epoch at "
             f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
         )
         columns = [*columns_of(main, "init"), *columns_of(main, "later")]
@@ -196,7 +196,7 @@ def waiting(study: ExperimentResults) -> list[Finding]:
             text = (
                 f"{PHASES[phase].capitalize()}: at {study.describe(row)} a rank waits "
                 f"{percent(share)} of the epoch on average, for slower ranks or in the closing "
-                f"barrier (mean epoch {number(row[columns[1]])} s, of which own work "
+                f"barrier (mean epoch {number(row[columns[1]])} s, own work "
                 f"{number(row[columns[0]])} s)."
             )
             evidence = evidence_of(study, "points", row, columns)
@@ -232,9 +232,7 @@ def warnings(study: ExperimentResults) -> list[Finding]:
     if not rows:
         return []
     texts = list(dict.fromkeys(str(row["warnings"]) for row in rows))
-    text = (
-        f"{counted(len(rows), 'run')} with a warning of the steady-state check: {listed(texts, 3)}."
-    )
+    text = f"{counted(len(rows), 'run')} with a steady-state warning: {listed(texts, 3)}."
     evidence = {
         "experiment": study.name,
         "table": "runs",

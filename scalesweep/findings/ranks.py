@@ -70,7 +70,7 @@ def _told(study: ExperimentResults, one: Straggler, times: Times, more: int) -> 
     text += f", {percent(one.excess)} of an epoch more" if times.kind == INPUT else ""
     text += f", over {counted(one.runs, 'run')}" if one.runs > 1 else ""
     text += f", at {study.describe(times.row)}" if study.axes else ""
-    text += f"; likewise at {counted(more, 'other point')}" if more else ""
+    text += f"; the same at {counted(more, 'other point')}" if more else ""
     if not one.sure:
         text += "; one run, not confirmed" if one.runs == 1 else "; not confirmed by the interval"
     numbers = {"ratio": one.ratio, "low": one.low, "high": one.high, "runs": one.runs}

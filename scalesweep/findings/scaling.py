@@ -107,7 +107,7 @@ def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
             f"{_prefix(series)}efficiency at {study.scaled(end)}, relative to "
             f"{study.scaled(study.scale_of(series.rows[0]))}: {' and '.join(parts)}{beyond}"
             f"{'' if sure else '; not confirmed, a side has one repeat'}"
-            f"{'' if one_sided else '; an interval too wide to tell which side of 80 % it is on'}."
+            f"{'' if one_sided else '; an interval includes 80 %'}."
         )
         source = series.rows[-1]["source"]
         level = CONFIRMED if sure and one_sided else OPEN
@@ -176,7 +176,7 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
         )
     left = len(found) - MAX_THRESHOLD_SENTENCES
     if left > 0:
-        text = f"{left:,} more sentences on where efficiency meets 80 %: see the scaling table."
+        text = f"{left:,} more findings on the 80 % threshold: see the scaling table."
         evidence = {"experiment": study.name, "table": "scaling"}
         found = [
             *found[:MAX_THRESHOLD_SENTENCES],
@@ -206,7 +206,7 @@ def _threshold(
     if first.side == "~below":
         text = f"measured efficiency first falls under 80 % {at}, not confirmed"
     else:
-        text = f"the interval of the efficiency straddles 80 % {at}"
+        text = f"the interval of the efficiency includes 80 % {at}"
     text = f"{_over(study, points)}{text}"
     clear = next((p for p in after if p.side == "below"), None)
     if clear is not None:

@@ -16,12 +16,12 @@ def score(study: ExperimentResults) -> list[Finding]:
     enough = [row for row in rows if row["runs"] >= LEAST_RUNS]
     found = [_told(study, row) for row in enough[:MAX_POINTS]]
     if len(enough) > MAX_POINTS:
-        text = f"Scores of {counted(len(enough) - MAX_POINTS, 'more point')} are in the tables."
+        text = f"The tables have the scores of {counted(len(enough) - MAX_POINTS, 'more point')}."
         found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
     if few := len(rows) - len(enough):
         text = (
-            f"No score of {counted(few, 'point')} with fewer than {LEAST_RUNS} runs: MLPerf counts "
-            f"{STANDARD_RUNS} and drops the best and the worst."
+            f"No score for {counted(few, 'point')} with fewer than {LEAST_RUNS} runs: MLPerf takes "
+            f"{STANDARD_RUNS} runs and drops the best and the worst."
         )
         found.append(Finding(study.name, "score", NOTE, text, {"experiment": study.name}))
     return found
@@ -35,7 +35,7 @@ def _told(study: ExperimentResults, row: Row) -> Finding:
         level = CONFIRMED if row["standard"] else OPEN
         counts = "best and worst dropped"
         if not row["standard"]:
-            counts = f"MLPerf counts {STANDARD_RUNS}; {counts}"
+            counts = f"MLPerf takes {STANDARD_RUNS}; {counts}"
         worst = "one that missed the target" if missed else f"{number(row['worst'], 4)} s"
         text = (
             f"Score of {counted(runs, 'run')}{where} ({counts}): {number(row['score'], 4)} s; "
@@ -44,8 +44,8 @@ def _told(study: ExperimentResults, row: Row) -> Finding:
     else:
         level = WARNING
         text = (
-            f"No score{where}: {missed:,} of {counted(runs, 'run')} did not reach the target, "
-            "of which MLPerf allows one."
+            f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
+            "MLPerf allows one."
         )
     evidence = evidence_of(study, "score", row, _COLUMNS)
     return Finding(study.name, "score", level, marked(row["source"], text), evidence)

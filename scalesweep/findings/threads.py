@@ -8,6 +8,7 @@ import numpy as np
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import Floats, log_ratio_error, t_quantile
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
@@ -34,12 +35,11 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     together (Bonferroni); where it holds 1, nothing is called best.
     """
     main = study.main
-    parameters = study.entry["parameters"]
     names = [
         name
         for name in study.leaders
         if name != study.scale
-        and (parameters.get(name) or {}).get("unit") == UNIT
+        and parameter_of(study.entry, name).get("unit") == UNIT
         and all(value is None or finite(value) for value in study.values(name))
     ]
     if main is None or not names:
@@ -55,7 +55,7 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     ]
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     if (more := len(found) - MAX_SENTENCES) > 0:
-        text = f"{counted(more, 'more best setting')} of threads can be found in the tables."
+        text = f"The tables have {counted(more, 'more best thread count')}."
         evidence = {"experiment": study.name, "table": "points", "key": {}, "numbers": {}}
         found = [*found[:MAX_SENTENCES], Finding(study.name, RULE, NOTE, text, evidence)]
     return found
@@ -106,14 +106,15 @@ def _told(
     if clear:
         if rivals:
             begin, verb = "threads matter", "gives"
-            end = f"; {counted(len(rivals), 'other')} cannot be told from it"
+            end = f"; indistinguishable from {counted(len(rivals), 'other')}"
         else:
-            begin, verb, end = "best number of threads", "with", f", clear of {_others(len(rows))}"
+            begin, verb, end = "best thread count", "with", f", clear of {_others(len(rows))}"
         text = f"{begin}{where}: {mine} {verb} {times} the {label} of {against}{end}"
     else:
-        lacks = "a side has one repeat" if not math.isfinite(low) else "the interval holds 1"
+        one_repeat = not math.isfinite(low)
+        lacks = "a side has one repeat" if one_repeat else "the 95 % interval includes 1"
         text = (
-            f"no best number of threads can be told{where}: {mine} was measured with {times} the "
+            f"no best thread count can be identified{where}: {mine} was measured with {times} the "
             f"{label} of {against}; {lacks}"
         )
     evidence = evidence_of(study, "points", rows[best], columns_of(main, phase))
@@ -126,8 +127,7 @@ def _told(
 
 def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
     """Which of the points has the defaults; None if it was not measured."""
-    known = study.entry["parameters"]
-    default = tuple(plain((known.get(name) or {}).get("default")) for name in names)
+    default = tuple(plain(parameter_of(study.entry, name)["default"]) for name in names)
     keys = [study.key(row, names) for row in rows]
     return keys.index(default) if default in keys else None
 

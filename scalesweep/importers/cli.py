@@ -17,10 +17,12 @@ from scalesweep.smk.report_command import report_command
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that every import takes."""
-    parser.add_argument("--source", required=True, help="what is imported")
-    parser.add_argument("--site", required=True, help="the site to file the runs under")
+    parser.add_argument("--source", required=True, help="file or folder to import")
+    parser.add_argument("--site", required=True, help="site of the imported runs")
     parser.add_argument("--results", required=True, help="results folder to import into")
-    parser.add_argument("--ranks", default="", help="of runs that do not tell how many they had")
+    parser.add_argument(
+        "--ranks", default="", help="number of ranks of runs whose logs do not state it"
+    )
     parser.add_argument("--snakefile", required=True, help="the workflow, for the report")
 
 
@@ -34,7 +36,7 @@ def check_arguments(
     """
     if not args.source:
         what = source.lower().replace("_", " ")
-        raise UserError(f"{importer}: name the {what}: --config source={source}")
+        raise UserError(f"{importer}: missing {what}: --config source={source}")
     load_site(args.site)
     if args.ranks and not ranks:
         raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")
@@ -63,7 +65,7 @@ def deliver(
         print(f"refused: {refusal.message}", file=sys.stderr)
     print(f"imported: {len(written)} runs, refused: {len(refused)}")
     if not written:
-        raise UserError(f"{args.source}: nothing could be imported")
+        raise UserError(f"{args.source}: no run could be imported")
     campaign = Path(args.results) / "campaign.yaml"
     content = campaign_of(written, rules, description, args.site, args.results)
     write_campaign(content, campaign, importer)

@@ -77,7 +77,7 @@ class MlperfPoint:
             self.assumed["ranks"] = "--config ranks"
         else:
             raise LogRefused(
-                "the log does not tell the number of ranks: add ranks=N to --config",
+                "the log does not state the number of ranks: add --config ranks=N",
                 self.job.first_line,
             )
         self.values["ranks"] = ranks

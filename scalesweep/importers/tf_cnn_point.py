@@ -141,7 +141,7 @@ def _devices(point: TfCnnPoint, header: Mapping[str, str], echo: Echo | None, la
         # Versions before the list of all ranks' devices count the batch of one rank, too.
         ranks, each = (echo.ranks if echo else None) or (labels if labels > 1 else 0), len(entries)
         if not ranks:
-            raise UserError("neither header nor command tells how many ranks Horovod had")
+            raise UserError("neither header nor command states the number of Horovod's ranks")
         total = None if total is None or batch is None else batch * each * ranks
     elif all(tasks):
         ranks, each = _workers([task[1] for task in tasks if task], total, batch, header, echo)
@@ -172,7 +172,7 @@ def _workers(
     told = len(hosts.split(",")) if hosts else 0
     counted = (total or 0) // (len(tasks) * batch) if batch else 0
     if max(told, counted) < 2 and not told:
-        raise UserError("neither header nor command tells how many workers the job had")
+        raise UserError("neither header nor command states the number of the job's workers")
     return max(told, counted), len(tasks)
 
 

@@ -120,7 +120,7 @@ def _header(job: Job) -> dict[str, str]:
                     )
     if not header:
         what = "lines of progress" if job.stepped else "a total"
-        raise LogRefused(f"{what} without the header that tells of what", job.first_line)
+        raise LogRefused(f"{what} without a header", job.first_line)
     return header
 
 
@@ -133,7 +133,7 @@ def _ranks(job: Job) -> int:
         raise LogRefused("some lines have a rank's label, others have none", job.first_line)
     if len(labelled) > 1 and not horovod:
         raise LogRefused(
-            f"{len(labelled)} processes beside each other, of which none trains with the others",
+            f"{len(labelled)} separate processes, none of which trains with the others",
             job.first_line,
         )
     if len(labelled) > 1 and job.horovod_ranks and len(labelled) != expected:
@@ -168,7 +168,7 @@ def _streams(job: Job, ranks: int) -> list[list[Step]]:
     steps = [step.step for step in streams[0]]
     for stream in streams[1:]:
         if [step.step for step in stream] != steps:
-            raise LogRefused("ranks have printed unlike steps", stream[-1].line)
+            raise LogRefused("ranks printed different steps", stream[-1].line)
     return streams
 
 

@@ -112,7 +112,9 @@ def _groups(benchmark: Benchmark, runs: Sequence[Written], rules: Rules) -> list
     others = tuple(point for key, point in unique.items() if key not in used)
     if others:
         groups.append(
-            _Group(f"{rules.prefix}other_points", "Points without a like.", False, others)
+            _Group(
+                f"{rules.prefix}other_points", "Points that belong to no comparison.", False, others
+            )
         )
     return groups
 

@@ -45,7 +45,7 @@ class Staging:
         data, site = experiment.benchmark.data, self._campaign.site
         if data is None or self._markers[folder] != f"staged-{wanted}":
             raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
-        words = [site.python, str(data.program), "--out", folder]
+        words = [site.python, *data.program, "--out", folder]
         for split, count in files.items():
             words += [f"--{split}", str(count)]
         parameters = json.dumps(data.spec(run.point), sort_keys=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scalesweep.compute.job_spec import Asked
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import FAILED, RunState
@@ -23,7 +24,7 @@ class Request:
     shape: Shape
     limit_s: float
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Asked:
         """What is kept with a failure, for the next request to start from."""
         return {
             "nodes": self.shape.nodes,
@@ -75,7 +76,7 @@ def request_for(
 
 
 def may_mend(
-    campaign: Campaign, experiment: Experiment, cause: str, asked: Mapping[str, Any], attempt: int
+    campaign: Campaign, experiment: Experiment, cause: str, asked: Asked, attempt: int
 ) -> bool:
     """Whether another job, asked for as ``request_for`` would, may end better than the last.
 
@@ -110,7 +111,7 @@ def shapes_for(
     return shapes
 
 
-def _asked(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _asked(failure: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     asked = (failure or {}).get("asked")
     whole = isinstance(asked, dict) and asked.get("limit_s") is not None and "mem_mb" in asked
     return asked if whole else None

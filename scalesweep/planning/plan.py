@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, sealed, write_atomic
+from scalesweep.core.files import digest_of, write_atomic
+from scalesweep.core.plan_format import (
+    PLAN,
+    JobShapeEntry,
+    ParameterInfo,
+    Plan,
+    PlanEstimate,
+    PlanExperiment,
+    PlanJobs,
+    PlanProfile,
+    PlanRun,
+    write_plan_file,
+)
 from scalesweep.core.profilers import KINDS, folder_name, split_name
 from scalesweep.planning.run_state import RunState, other_sites, scan
 from scalesweep.planning.runtime_estimates import BASES, Estimates
@@ -49,8 +61,8 @@ def build_plan(
     states: Mapping[str, RunState],
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """The plan as a JSON-ready dict (docs/architecture.md, plan.json).
+) -> Plan:
+    """The plan (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
@@ -59,67 +71,6 @@ def build_plan(
     estimates = Estimates(campaign, states)
     positions = campaign.positions()
     seen: set[str] = set()
-    experiments = []
-    for experiment in campaign.experiments:
-        runs = []
-        pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
-        benchmark = experiment.benchmark
-        for run in experiment.runs:
-            state = states[run.run_id]
-            reused = run.run_id in seen
-            seen.add(run.run_id)
-            runs.append(
-                {
-                    "run_id": run.run_id,
-                    "repeat": run.repeat,
-                    "position": positions[run.run_id],
-                    "point": benchmark.scaled(run.point),
-                    "work": benchmark.total_work(run.point),
-                    "status": state.status,
-                    "cause": state.cause,
-                    "detail": state.detail,
-                    "reused": reused,
-                    "to_run": not state.settled,
-                }
-            )
-            if not state.settled and not reused:
-                nodes = campaign.site.nodes_for(run.point)
-                pending.append((nodes, estimates.seconds(experiment, run)))
-        profiles = _profiles(experiment, states)
-        for run in experiment.profiles:
-            if not states[run.run_id].settled and run.run_id not in seen:
-                nodes = campaign.site.nodes_for(run.point)
-                pending.append((nodes, estimates.seconds(experiment, run)))
-            seen.add(run.run_id)
-        first = benchmark.scaled(experiment.points[0])
-        experiments.append(
-            {
-                "name": experiment.name,
-                "description": experiment.description,
-                "control": experiment.control,
-                "benchmark": benchmark.name,
-                "summary": benchmark.summary,
-                "version": benchmark.version,
-                "main_metric": experiment.main_metric,
-                "metrics": dict(benchmark.metrics),
-                "scaling": experiment.scaling,
-                "scale": benchmark.scale,
-                "scale_parameters": sorted(benchmark.scale_parameters),
-                "axes": list(experiment.axes),
-                "linked": list(experiment.linked),
-                "work": sorted(benchmark.work_parameters),
-                "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
-                "parameters": _parameters(benchmark),
-                "runs": runs,
-                "profiles": profiles,
-                "excluded": [
-                    {"point": benchmark.scaled(point), "reason": why}
-                    for point, why in experiment.excluded
-                ],
-                "points": len(experiment.points),
-                "estimate": _estimate(campaign, pending),
-            }
-        )
     return {
         "campaign": campaign.name,
         "description": campaign.description,
@@ -128,8 +79,80 @@ def build_plan(
         "results": str(campaign.results),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "order": {"seed": campaign.seed, "of": len(positions)},
-        "experiments": experiments,
+        "experiments": [
+            _experiment_entry(campaign, experiment, states, positions, estimates, seen)
+            for experiment in campaign.experiments
+        ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
+    }
+
+
+def _experiment_entry(
+    campaign: Campaign,
+    experiment: Experiment,
+    states: Mapping[str, RunState],
+    positions: Mapping[str, int],
+    estimates: Estimates,
+    seen: set[str],
+) -> PlanExperiment:
+    """An experiment's entry in the plan.
+
+    ``seen``: ids of the runs of the experiments before it, to which its own are added.
+    """
+    benchmark = experiment.benchmark
+    runs: list[PlanRun] = []
+    pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
+    for run in experiment.runs:
+        state = states[run.run_id]
+        reused = run.run_id in seen
+        seen.add(run.run_id)
+        runs.append(
+            {
+                "run_id": run.run_id,
+                "repeat": run.repeat,
+                "position": positions[run.run_id],
+                "point": benchmark.scaled(run.point),
+                "work": benchmark.total_work(run.point),
+                "status": state.status,
+                "cause": state.cause,
+                "detail": state.detail,
+                "reused": reused,
+                "to_run": not state.settled,
+            }
+        )
+        if not state.settled and not reused:
+            nodes = campaign.site.nodes_for(run.point)
+            pending.append((nodes, estimates.seconds(experiment, run)))
+    for run in experiment.profiles:
+        if not states[run.run_id].settled and run.run_id not in seen:
+            nodes = campaign.site.nodes_for(run.point)
+            pending.append((nodes, estimates.seconds(experiment, run)))
+        seen.add(run.run_id)
+    first = benchmark.scaled(experiment.points[0])
+    return {
+        "name": experiment.name,
+        "description": experiment.description,
+        "control": experiment.control,
+        "benchmark": benchmark.name,
+        "summary": benchmark.summary,
+        "version": benchmark.version,
+        "main_metric": experiment.main_metric,
+        "metrics": dict(benchmark.metrics),
+        "scaling": experiment.scaling,
+        "scale": benchmark.scale,
+        "scale_parameters": sorted(benchmark.scale_parameters),
+        "axes": list(experiment.axes),
+        "linked": list(experiment.linked),
+        "work": sorted(benchmark.work_parameters),
+        "fixed": {k: v for k, v in first.items() if k not in experiment.axes},
+        "parameters": _parameters(benchmark),
+        "runs": runs,
+        "profiles": _profiles(experiment, states),
+        "excluded": [
+            {"point": benchmark.scaled(point), "reason": why} for point, why in experiment.excluded
+        ],
+        "points": len(experiment.points),
+        "estimate": _estimate(campaign, pending),
     }
 
 
@@ -143,7 +166,7 @@ def kept_profiles(campaign: Campaign) -> dict[str, RunState]:
     return scan(campaign.runs_folder, kept) if kept else {}
 
 
-def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[dict[str, Any]]:
+def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[PlanProfile]:
     """The profiled runs of the experiment's points: those asked for, and those that are there.
 
     Only the former are to be run if they have failed.
@@ -170,9 +193,9 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[di
     ]
 
 
-def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
     """What each column of a point means; what runs scale over stands among the parameters."""
-    found: dict[str, dict[str, Any]] = {
+    found: dict[str, ParameterInfo] = {
         name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
         for name, p in benchmark.parameters.items()
     }
@@ -183,9 +206,7 @@ def _parameters(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _estimate(
-    campaign: Campaign, pending: Sequence[tuple[int, float | None]]
-) -> dict[str, float | None]:
+def _estimate(campaign: Campaign, pending: Sequence[tuple[int, float | None]]) -> PlanEstimate:
     """Wall time (seconds) and core-hours of pending runs; None where one of them is not known."""
     known = [(nodes, seconds) for nodes, seconds in pending if seconds is not None]
     if len(known) < len(pending):
@@ -205,7 +226,7 @@ def cost_of_jobs(
     shapes: Mapping[str, "Shape"],
     jobs: Sequence[dict[str, Any]],
     estimates: Estimates,
-) -> dict[str, Any]:
+) -> PlanJobs:
     """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
 
     Node-hours: ``expected`` is of the estimates and of what jobs have held their nodes for beyond
@@ -219,7 +240,7 @@ def cost_of_jobs(
     groups: dict[Shape, list[str]] = {}
     for run_id, shape in shapes.items():
         groups.setdefault(shape, []).append(run_id)
-    lines = []
+    lines: list[JobShapeEntry] = []
     for shape, run_ids in groups.items():
         seconds = [estimates.seconds(*runs[run_id]) for run_id in run_ids]
         known = [s for s in seconds if s is not None]
@@ -242,10 +263,10 @@ def cost_of_jobs(
             }
         )
     lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
-    expected = [line["node_hours_expected"] for line in lines]
+    expected = [share for line in lines if (share := line["node_hours_expected"]) is not None]
     return {
         "shapes": lines,
-        "node_hours_expected": None if None in expected else sum(expected),
+        "node_hours_expected": sum(expected) if len(expected) == len(lines) else None,
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
         "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
         "budget_node_hours": campaign.budget_node_hours,
@@ -254,7 +275,7 @@ def cost_of_jobs(
     }
 
 
-def check_budget(campaign: Campaign, plan_jobs: Mapping[str, Any] | None) -> None:
+def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
     """Raise UserError if the jobs to come may exceed the campaign's budget.
 
     ``plan_jobs`` is ``jobs`` of the plan. What has been spent counts, and what the jobs can cost
@@ -264,18 +285,18 @@ def check_budget(campaign: Campaign, plan_jobs: Mapping[str, Any] | None) -> Non
     if plan_jobs is not None and left is not None and left < 0:
         raise UserError(
             f"{campaign.file}: budget_node_hours: {campaign.budget_node_hours:g} node-hours, but "
-            f"{hours(plan_jobs['spent_node_hours'])} are spent and the jobs to come may take "
+            f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
             f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
-            "or ask for fewer repeats, fewer points or a shorter time_limit_minutes"
+            "or plan fewer repeats, fewer points or a shorter time_limit_minutes"
         )
 
 
-def budget_left(plan_jobs: Mapping[str, Any]) -> float | None:
+def budget_left(plan_jobs: PlanJobs) -> float | None:
     """Node-hours of the budget that are left if all jobs take their limit; None without one."""
     budget = plan_jobs["budget_node_hours"]
     if budget is None:
         return None
-    left: float = budget - plan_jobs["spent_node_hours"] - plan_jobs["node_hours_limit"]
+    left = budget - plan_jobs["spent_node_hours"] - plan_jobs["node_hours_limit"]
     return round(left, 9)  # 0.3 - 0.1 - 0.2 is nothing, not less than nothing
 
 
@@ -286,12 +307,12 @@ def hours(node_hours: float | None) -> str:
     return f"{node_hours:.3g}" if node_hours < 100 else f"{node_hours:,.0f}"
 
 
-def write_plan(campaign: Campaign, plan: Mapping[str, Any], as_json: bool) -> None:
+def write_plan(campaign: Campaign, plan: Plan, as_json: bool) -> None:
     """Write plan.csv, and with ``as_json`` plan.json, into the results folder."""
     campaign.results.mkdir(parents=True, exist_ok=True)
     write_atomic(campaign.results / "plan.csv", plan_csv(plan))
     if as_json:
-        write_atomic(campaign.results / "plan.json", sealed(plan))
+        write_plan_file(campaign.results / PLAN, plan)
 
 
 def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
@@ -304,7 +325,7 @@ def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
     stamp.touch()
 
 
-def plan_csv(plan: Mapping[str, Any]) -> str:
+def plan_csv(plan: Plan) -> str:
     """plan.csv: one row per experiment and run, and per excluded point."""
     names: list[str] = []
     for experiment in plan["experiments"]:
@@ -317,8 +338,9 @@ def plan_csv(plan: Mapping[str, Any]) -> str:
         tail = [experiment["benchmark"], plan["site"]]
         for run in experiment["runs"]:
             values = [_cell(run["point"].get(name)) for name in names]
-            state = [run[key] for key in ("repeat", "position", "status", "cause", "detail")]
-            writer.writerow([*head, run["run_id"], *tail, *state, *values])
+            state = [run["status"], run["cause"], run["detail"]]
+            place = [run["repeat"], run["position"]]
+            writer.writerow([*head, run["run_id"], *tail, *place, *state, *values])
         for excluded in experiment["excluded"]:
             values = [_cell(excluded["point"].get(name)) for name in names]
             writer.writerow([*head, "", *tail, "", "", "excluded", "", excluded["reason"], *values])

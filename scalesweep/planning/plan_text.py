@@ -1,14 +1,12 @@
 """The plan for people: what is done, what will run, and what that costs."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from scalesweep.core.formatting import duration
+from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.run_state import DONE, FAILED, NEW, UNSUPPORTED
 
 
-def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
+def plan_text(plan: Plan, pending_limit: int = 20) -> str:
     """The plan for people: a line per experiment, then what was excluded or failed and why."""
     head = "experiment benchmark scaling points runs new done failed excluded ranks wall core-h"
     rows = [head.split()]
@@ -49,7 +47,7 @@ def plan_text(plan: Mapping[str, Any], pending_limit: int = 20) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _order(plan: Mapping[str, Any]) -> str:
+def _order(plan: Plan) -> str:
     """In what order the runs are started; every run's place is in plan.csv."""
     seed = plan["order"]["seed"]
     text = "as written" if seed is None else f"repeats interleaved at random, seed {seed}"
@@ -69,7 +67,7 @@ def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:
     ]
 
 
-def _profiled(plan: Mapping[str, Any]) -> list[str]:
+def _profiled(plan: Plan) -> list[str]:
     """The profiled runs, which are beside the measured ones, a line per kind."""
     states: dict[str, dict[str, str]] = {}
     for experiment in plan["experiments"]:
@@ -82,7 +80,7 @@ def _profiled(plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _total(plan: Mapping[str, Any]) -> list[str]:
+def _total(plan: Plan) -> list[str]:
     pending = [
         e
         for e in plan["experiments"]
@@ -90,19 +88,24 @@ def _total(plan: Mapping[str, Any]) -> list[str]:
     ]
     if not pending:
         return []
-    known = [e["estimate"] for e in pending if e["estimate"]["wall_s"] is not None]
+    known = [
+        (wall_s, core_hours)
+        for e in pending
+        if (wall_s := e["estimate"]["wall_s"]) is not None
+        and (core_hours := e["estimate"]["core_hours"]) is not None
+    ]
     if not known:
-        return ["", "still to run: how long is not known before the first run has finished"]
-    wall = duration(sum(estimate["wall_s"] for estimate in known))
+        return ["", "remaining time: unknown until the first run has finished"]
+    wall = duration(sum(wall_s for wall_s, _ in known))
     # With Slurm the wall time is that without waiting.
     about = "about" if plan["jobs"] is None else "at least"
-    text = f"{about} {wall}, {sum(estimate['core_hours'] for estimate in known):.3g} core-hours"
+    text = f"{about} {wall}, {sum(core_hours for _, core_hours in known):.3g} core-hours"
     if len(known) < len(pending):
-        text += f", and {len(pending) - len(known)} experiment(s) of which nothing is known yet"
-    return ["", f"still to run: {text}"]
+        text += f", plus {len(pending) - len(known)} experiment(s) without an estimate yet"
+    return ["", f"remaining time: {text}"]
 
 
-def _jobs(jobs: Mapping[str, Any] | None) -> list[str]:
+def _jobs(jobs: PlanJobs | None) -> list[str]:
     """What the pending runs ask of Slurm, a line per shape, and what they cost."""
     if jobs is None:
         return []
@@ -132,9 +135,9 @@ def _jobs(jobs: Mapping[str, Any] | None) -> list[str]:
         )
     spent, left = f"{hours(jobs['spent_node_hours'])} node-hours spent", budget_left(jobs)
     if left is not None:
-        over = f"{hours(-left)} too few" if left < 0 else f"{hours(left)} left"
+        over = f"{hours(-left)} missing" if left < 0 else f"{hours(left)} left"
         spent += f" of a budget of {hours(jobs['budget_node_hours'])}: {over}"
-        spent += " should every job take its limit" if shapes else ""
+        spent += " if every job used its full time limit" if shapes else ""
     return [*lines, spent] if shapes else ["", *lines, spent]
 
 
@@ -142,11 +145,11 @@ def _counted(count: int) -> str:
     return f"{count} job{'' if count == 1 else 's'}"
 
 
-def _to_run(run: Mapping[str, Any]) -> bool:
+def _to_run(run: PlanRun) -> bool:
     return run.get("to_run", run["status"] in (NEW, FAILED)) and not run["reused"]
 
 
-def _reasons(plan: Mapping[str, Any], limit: int) -> list[str]:
+def _reasons(plan: Plan, limit: int) -> list[str]:
     lines: list[str] = []
     for experiment in plan["experiments"]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.external_program import read_attempt, read_result
+from scalesweep.compute.job_spec import Patterns
 from scalesweep.compute.log_metrics import LogsGone
 from scalesweep.compute.power.outcome import metrics_of
 from scalesweep.config.campaign import Experiment, Run
@@ -75,7 +76,8 @@ def reread(folder: Path, extract: Extract) -> str | None:
         if past is None:
             raise UserError(f"{folder.name}: has neither record nor failure")
         work = folder / f"attempt-{past['attempt']}"
-        order = {"metrics": [asdict(m) for m in extract.metrics], "digest": extract.digest}
+        metrics = [asdict(metric) for metric in extract.metrics]
+        order: Patterns = {"metrics": metrics, "digest": extract.digest}
         try:
             kept = read_attempt(work)
             parts, reading = read_result(work, order)
@@ -171,5 +173,5 @@ def _without_logs(
         samples = folder / f".{SAMPLES}.tmp"
         samples.write_bytes((folder / SAMPLES).read_bytes())
     write_record(folder, {**old, "notes": notes}, samples)
-    print(f"{folder.name}: {why}: its record stays as it was read before")
+    print(f"{folder.name}: {why}: its record stays unchanged")
     return None

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.profilers import split_name
@@ -21,15 +22,16 @@ def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, An
 
 def run_spec(
     campaign: Campaign, experiment: Experiment, run: Run, request: Request | None = None
-) -> dict[str, Any]:
-    """Everything the launcher needs, as a JSON-ready dict (``scalesweep.compute.launcher.launch``).
+) -> Order:
+    """Everything the launcher needs (``scalesweep.compute.launcher.launch``).
 
     ``request`` is that of the Slurm job in which it will be. ``argv`` still holds ``{run_file}``
     and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
     launcher = site.launcher(point)
-    values = {"python": site.python, "benchmark": str(benchmark.folder)}
+    folder = benchmark.folder
+    values = {"python": site.python, "benchmark": str(folder), "benchmarks": str(folder.parent)}
     command = benchmark.command.fill(point, values, campaign.programs)
     # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
     cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
@@ -38,7 +40,15 @@ def run_spec(
         for variable, parameter in benchmark.env.items()
         if point[parameter] is not None
     }
-    return {
+    power: PowerOrder | None = None
+    if site.power is not None:
+        power = {
+            "interval_s": site.power.interval_s,
+            "sources": site.power.sources,
+            "sysfs": site.power.sysfs,
+            "nodes": site.nodes_for(point),
+        }
+    order: Order = {
         "run_id": split_name(run.run_id)[0],
         "profile": run.profile,
         "benchmark": benchmark.name,
@@ -54,28 +64,29 @@ def run_spec(
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
-        "power": {**asdict(site.power), "nodes": site.nodes_for(point)} if site.power else None,
-        **_extract(benchmark, point, [*launcher, *site.env]),
+        "power": power,
     }
+    extract = _extract(benchmark, point, [*launcher, *site.env])
+    if extract is not None:
+        order["extract"] = extract
+    return order
 
 
 def _extract(
     benchmark: Benchmark, point: Mapping[str, Any], words: Sequence[str]
-) -> dict[str, Any]:
-    """How the launcher is to read what a foreign program prints.
+) -> ExtractOrder | None:
+    """How the launcher is to read what a foreign program prints; None for a native one.
 
     ``words``: the site's launcher and the names of its variables. Nothing but these tells the
     labels of ``srun --label`` from the first column of a table.
     """
     if benchmark.extract is None:
-        return {}
+        return None
     after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
     samples = benchmark.total_work(point)
     return {
-        "extract": {
-            "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
-            "digest": benchmark.extract.digest,
-            "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
-            "work": {} if samples is None else {"samples_per_epoch": samples},
-        }
+        "metrics": [asdict(metric) for metric in benchmark.extract.metrics],
+        "digest": benchmark.extract.digest,
+        "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
+        "work": {} if samples is None else {"samples_per_epoch": samples},
     }

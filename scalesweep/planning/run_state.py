@@ -6,12 +6,12 @@ imports nothing heavy.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -26,10 +26,8 @@ from scalesweep.core.record import (
     read_record,
     verify_files,
 )
+from scalesweep.planning.run_index import Entry, RunIndex
 
-INDEX = ".index.json"
-INDEX_FORMAT = 5  # of the index file; another one is read anew from the records
-_UNREAD = 6  # place in an entry of the index
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
@@ -71,75 +69,113 @@ def scan(
     verify: bool = False,
     afresh: bool = False,
 ) -> dict[str, RunState]:
-    """State of every run in ``run_ids``.
+    """State of every run in ``run_ids``: read (``look``), then written where that is asked for.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
     is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
-    for the next scan.
+    for the next scan. ``verify``, ``afresh``: as in ``look``.
+
+    Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
+    """
+    index = RunIndex(runs_folder)
+    found = look(runs_folder, run_ids, index, verify, afresh)
+    if quarantine:
+        for run_id, error in found.unreadable.items():
+            where = f"{runs_folder}/{run_id}"
+            raise UserError(f"{where}: {error.strerror}: {error.filename}") from None
+        for run_id in found.broken:
+            state = found.states[run_id]
+            found.states[run_id] = _quarantined(runs_folder / run_id, state)
+    if remember:
+        index.update(found.read)
+    return found.states
+
+
+@dataclass
+class Found:
+    """What ``look`` has found: ``states`` of all runs, in the order asked for; ``read``, entries
+    for the index of the records that were read; ``broken``, runs whose records cannot be trusted;
+    ``unreadable``, those of which a file cannot be read. The last two have failed."""
+
+    states: dict[str, RunState] = field(default_factory=dict)
+    read: dict[str, Entry] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    unreadable: dict[str, OSError] = field(default_factory=dict)
+
+
+def look(
+    runs_folder: Path,
+    run_ids: Iterable[str],
+    index: RunIndex,
+    verify: bool = False,
+    afresh: bool = False,
+) -> Found:
+    """Look at every run in ``run_ids``; nothing is written.
 
     Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
     files have changed since they were last compared; with ``verify`` also where they never were,
     as those of new runs; with ``afresh`` nothing is taken from the index.
-    Raises UserError where a record or its files cannot be read or set aside.
     """
-    index = _load_index(runs_folder)
-    fresh: dict[str, list[Any]] = {}
-    states: dict[str, RunState] = {}
+    found = Found()
+    states = found.states
+    root = str(runs_folder)
     for run_id in run_ids:
-        folder = f"{runs_folder}/{run_id}"
-        before = index.get(run_id)
-        entry = None if afresh else before
-        stamp = files_stamp(folder, _has_power(entry))
+        folder = f"{root}/{run_id}"
+        entry = None if afresh else index.entry(run_id)
+        stamp = files_stamp(folder, entry is not None and _has_power(entry.stamp))
         if stamp is None:
             states[run_id] = _unfinished(folder)
-            continue
-        if not _usable(entry, stamp) or (verify and entry[_UNREAD]):
-            try:
-                entry = _look(folder, entry, stamp, verify)
-            except FileNotFoundError:  # gone since the look before
-                states[run_id] = _unfinished(folder)
-                continue
-            except BadRecord as error:
-                why = str(error).removeprefix(f"{run_id}: ")
-                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", why)
-                if quarantine:
-                    states[run_id] = _quarantined(Path(folder), states[run_id])
-                continue
-            except OSError as error:
-                if quarantine:
-                    raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
-                states[run_id] = RunState(FAILED, stamp, "BAD_RECORD", str(error))
-                continue
-            fresh[run_id] = entry
-        states[run_id] = _finished(entry)
-    if remember and any(index.get(run_id) != entry for run_id, entry in fresh.items()):
-        _save_index(runs_folder, {**index, **fresh})
-    return states
+        elif entry is not None and entry.stamp == stamp and not (verify and entry.unread):
+            states[run_id] = _finished(entry)
+        else:
+            states[run_id] = _read(folder, run_id, entry, stamp, verify, found)
+    return found
 
 
-def _look(folder: str, entry: Any, stamp: str, verify: bool) -> list[Any]:
+def _read(
+    folder: str, run_id: str, entry: Entry | None, stamp: str, verify: bool, found: Found
+) -> RunState:
+    """State of a run whose record or files are to be read; what else is found goes to ``found``."""
+    try:
+        found.read[run_id] = new = _new_entry(folder, entry, stamp, verify)
+    except FileNotFoundError:  # gone since the look before
+        return _unfinished(folder)
+    except BadRecord as error:
+        found.broken.append(run_id)
+        return RunState(FAILED, stamp, "BAD_RECORD", str(error).removeprefix(f"{run_id}: "))
+    except OSError as error:
+        found.unreadable[run_id] = error
+        return RunState(FAILED, stamp, "BAD_RECORD", str(error))
+    return _finished(new)
+
+
+def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> Entry:
     """A run's entry in the index, made of its files; raises BadRecord or OSError.
 
-    ``entry``: what the index has of it so far, whatever that is.
+    ``entry``: what the index has of it so far.
     """
-    if not _usable(entry, stamp):
+    if entry is None or entry.stamp != stamp:
         # Files that changed while the record did not: nobody has a reason to do that.
-        known = str(entry[0]) if isinstance(entry, list) and entry else ""
-        verify |= known != stamp and known.partition("/")[0] == stamp.partition("/")[0]
+        verify |= entry is not None and _record(entry.stamp) == _record(stamp)
         record = read_record(Path(folder, RECORD))
         unread = checksums(record)
-        fixed, extract = _fixed(record["phases"]), _extract(record["notes"])
-        stamps = files_stamp(folder, POWER in unread)
-        entry = [stamps, record["wall_s"], record["source"], fixed]
-        entry += [record.get("unsupported"), extract, unread]
+        entry = Entry(
+            stamp=files_stamp(folder, POWER in unread) or stamp,
+            wall_s=record["wall_s"],
+            source=record["source"],
+            fixed_s=_fixed(record["phases"]),
+            unsupported=record.get("unsupported"),
+            extract=_extract(record["notes"]),
+            unread=unread,
+        )
     if verify:
-        verify_files(Path(folder), entry[_UNREAD])
-        entry = [*entry[:_UNREAD], {}]
-    return list(entry)
+        verify_files(Path(folder), entry.unread)
+        entry = entry._replace(unread={})
+    return entry
 
 
-def _finished(entry: list[Any]) -> RunState:
+def _finished(entry: Entry) -> RunState:
     stamp, wall_s, source, fixed_s, unsupported, extract, _ = entry
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
@@ -181,9 +217,14 @@ def files_stamp(folder: str, power: bool = False) -> str | None:
     return f"{stamps}/{_stamp(f'{folder}/{POWER}')}" if power else stamps
 
 
-def _has_power(entry: Any) -> bool:
-    """Whether an entry of the index is of a record with power.csv."""
-    return isinstance(entry, list) and bool(entry) and str(entry[0]).count("/") == 2
+def _has_power(stamp: str) -> bool:
+    """Whether a stamp is of a record with power.csv."""
+    return stamp.count("/") == 2
+
+
+def _record(stamp: str) -> str:
+    """The part of a stamp that is of the record itself."""
+    return stamp.partition("/")[0]
 
 
 def _unfinished(folder: str) -> RunState:
@@ -209,7 +250,7 @@ def _quarantined(folder: Path, state: RunState) -> RunState:
     """
     try:
         with only_one(folder):
-            if state.stamp == files_stamp(str(folder), state.stamp.count("/") == 2):
+            if state.stamp == files_stamp(str(folder), _has_power(state.stamp)):
                 set_aside(folder, state.detail)
                 return _unfinished(str(folder))
     except OSError as error:
@@ -264,37 +305,3 @@ def _extract(notes: Mapping[str, Any]) -> str:
     if not isinstance(extract, dict):
         return ""
     return str(extract.get("kept_despite") or extract.get("extract_digest") or "")
-
-
-def _load_index(runs_folder: Path) -> dict[str, Any]:
-    """Entries by run: nothing if the index is not there, not whole or of another format."""
-    try:
-        seal, _, content = (runs_folder / INDEX).read_bytes().partition(b"\n")
-        if seal != _seal(content):
-            return {}
-        runs = json.loads(content)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return runs if isinstance(runs, dict) else {}
-
-
-def _seal(content: bytes) -> bytes:
-    """First line of the index: a flipped bit in what follows must not pass for a result."""
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    return json.dumps({"format": INDEX_FORMAT, "blake2b": digest}).encode()
-
-
-def _usable(entry: Any, stamp: str) -> TypeGuard[list[Any]]:
-    """Whether an entry of the index is of this stamp: ``[stamp, wall_s, source, fixed_s,
-    unsupported, extract, unread]``, the last being the files that were never read whole, with
-    their checksums."""
-    return isinstance(entry, list) and len(entry) == _UNREAD + 1 and entry[0] == stamp
-
-
-def _save_index(runs_folder: Path, runs: dict[str, Any]) -> None:
-    # Only a cache: where it cannot be kept (a read-only copy), records are read again.
-    content = json.dumps(runs)
-    try:
-        write_atomic(runs_folder / INDEX, f"{_seal(content.encode()).decode()}\n{content}", False)
-    except OSError:
-        return

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from scalesweep.compute.job_spec import ORDER, read_order
+from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
@@ -16,10 +15,11 @@ from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import settle
+from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
-LOGS = Path("results", "logs", "slurm")  # slurm-logdir in profiles/slurm
+LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 
@@ -51,15 +51,22 @@ class Submission:
     def find_live(self) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
 
-        Raises UserError if the queue cannot be looked at.
+        A job is known by its id in job.json, or, where none was noted (submitted by an earlier
+        version, or Snakemake was killed in between), by its comment. Raises UserError if the queue
+        cannot be looked at.
         """
-        jobs = {job.comment: job for job in commands.live_jobs(Path.cwd())}
+        queue = commands.live_jobs(Path.cwd())
+        by_id = {job.job_id: job for job in queue}
+        by_comment = {job.comment: job for job in queue}
         self.live.clear()
-        for run_id in self.runs:
-            job = jobs.get(commands.job_comment("run", self._runs, run_id))
-            if job is not None and not self.states[run_id].settled:
-                self.live[run_id] = job
-        self.staging = [job for job in jobs.values() if job.comment.startswith("rule_stage_")]
+        for run_id in self.runs if queue else ():
+            if self.states[run_id].settled:
+                continue
+            noted = [by_id[job.job_id] for job in self._noted(run_id) if job.job_id in by_id]
+            comment = commands.job_comment("run", self._runs, run_id)
+            if noted or comment in by_comment:
+                self.live[run_id] = noted[-1] if noted else by_comment[comment]
+        self.staging = [job for job in queue if job.comment.startswith("rule_stage_")]
 
     def settle_past(self, run_ids: Iterable[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
@@ -80,19 +87,25 @@ class Submission:
 
     def settle_now(self, run_id: str) -> str | None:
         """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
-        folder = self._folder(run_id)
         ids = job_ids(LOGS, self._runs, [run_id])
-        if not ids or (folder / RECORD).exists():
+        return self._settle_job(run_id, max(ids)) if ids else None
+
+    def _settle_job(self, run_id: str, job_id: int) -> str | None:
+        """The same for the job with this id."""
+        folder = self._folder(run_id)
+        if (folder / RECORD).exists():
             return None
-        jobs = _ended([max(ids)])
+        jobs = _ended([job_id])
         if jobs:
-            return self._settle(run_id, jobs[max(ids)])
+            return self._settle(run_id, jobs[job_id])
         # No accounting here: what the launcher has left must do.
         failure = read_failure(folder) or {}
-        return str(failure["cause"]) if failure.get("job_id") == max(ids) else None
+        return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        log = LOGS / "rule_run" / commands.joined(self._runs, run_id) / f"{job.job_id}.log"
+        noted = {one.job_id: one.log for one in self._noted(run_id)}
+        by_name = LOGS / "rule_run" / commands.joined(self._runs, run_id) / f"{job.job_id}.log"
+        log = Path(noted.get(job.job_id) or by_name)
         return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
 
     @property
@@ -136,30 +149,36 @@ class Submission:
                     f"(for {shapes.get(shape, 'staging')})"
                 )
 
-    def restarts(self, run_id: str, attempt: int) -> int:
-        """How often Snakemake may restart a run whose job number ``attempt`` has just failed."""
+    def retry(self, run_id: str, attempt: int, job_id: int) -> bool:
+        """Whether a run whose job number ``attempt`` has just failed is worth another.
+
+        Writes failure.json, for which it waits for Slurm's accounting, and takes what the next job
+        may cost off the budget: to be asked once per job that has failed.
+        """
         experiment, _ = self.runs[run_id]
-        slurm = of_slurm(self.campaign.site)
         asked = self._asked(run_id)
-        cause = self.settle_now(run_id)
-        if cause is None or attempt >= slurm.max_attempts:
-            return 0
+        cause = self._settle_job(run_id, job_id)
+        if cause is None or attempt >= of_slurm(self.campaign.site).max_attempts:
+            return False
         if not may_mend(self.campaign, experiment, cause, asked, attempt):
-            return 0
+            return False
         if self.budget_left is not None:
             cost = self.request(run_id, attempt + 1).shape.node_hours
             if cost > self.budget_left:
-                return 0
+                return False
             self.budget_left -= cost
-        return attempt
+        return True
 
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id
 
-    def _asked(self, run_id: str) -> dict[str, Any]:
+    def _noted(self, run_id: str) -> list[SubmittedJob]:
+        return submitted_jobs(self._folder(run_id))
+
+    def _asked(self, run_id: str) -> Asked:
         try:
             asked = read_order(self._folder(run_id) / ORDER)["asked"]
-        except (UserError, KeyError):
+        except UserError:
             asked = None
         return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
 

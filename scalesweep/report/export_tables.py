@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.experiment.results import ExperimentResults, lasting
 from scalesweep.report.latex import write_latex
@@ -35,16 +35,15 @@ LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
 class _Part:
     """An experiment with all that its tables are made of."""
 
-    plan: Mapping[str, Any]  # of this experiment alone
+    plan: Plan  # of this experiment alone
     summary: pd.DataFrame  # rows of its runs
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
 
     @property
-    def entry(self) -> Mapping[str, Any]:
+    def entry(self) -> PlanExperiment:
         """The experiment in the plan."""
-        entry: Mapping[str, Any] = self.plan["experiments"][0]
-        return entry
+        return self.plan["experiments"][0]
 
     @property
     def key(self) -> str:
@@ -74,7 +73,7 @@ class _Part:
                     continue
 
 
-def _stamp(path: Path) -> list[Any]:
+def _stamp(path: Path) -> list[str | int]:
     try:
         status = path.stat()
     except OSError:
@@ -106,7 +105,7 @@ def frame_digest(frame: pd.DataFrame) -> str:
 
 def _parts(
     summary: pd.DataFrame,
-    plan: Mapping[str, Any],
+    plan: Plan,
     elsewhere: Mapping[str, pd.DataFrame],
     runs: Path,
 ) -> dict[str, _Part]:
@@ -117,8 +116,16 @@ def _parts(
         for site, frame in frames.items()
     }
     # No table says any of this.
-    blank = {"description": "", "file": "", "results": "", "created": "", "jobs": None}
-    shared = {**plan, **blank, "order": {"seed": None, "of": 0}, "digest": ""}
+    shared: Plan = {
+        **plan,
+        "description": "",
+        "file": "",
+        "results": "",
+        "created": "",
+        "jobs": None,
+        "order": {"seed": None, "of": 0},
+        "digest": "",
+    }
     found = {}
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
@@ -165,9 +172,7 @@ class _Work:
         return files + write_latex(study, part.plan["campaign"], self.out), not unread
 
 
-def write_all(
-    summary: pd.DataFrame, plan: Mapping[str, Any], runs: Path, out: Path, processes: int = 1
-) -> int:
+def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processes: int = 1) -> int:
     """Write the tables of all experiments, remove those that are no more; how many files.
 
     ``runs`` is the folder of the site's runs. What has not changed since the last call is taken

@@ -118,8 +118,8 @@ def _caption(study: ExperimentResults, table: Table, name: str, campaign: str) -
     sources = ", ".join(study.sources) or "none"
     words = [
         f"{study.title}: {'scaling' if name == 'scaling' else 'points'} (campaign {campaign}).",
-        "Means over the runs of a point with their 95 % intervals in brackets, where it has two "
-        "or more.",
+        "Means over the runs of a point; in brackets their 95 % intervals, for two runs or "
+        "more.",
         f"Efficiency is relative to the smallest finished {study.scale_words} of a series."
         if table.scaling else "",
         f"Source: {sources}.",

@@ -16,6 +16,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, number, seconds_text, text_of
 from scalesweep.core.kept_files import KeptFiles
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
@@ -50,7 +51,7 @@ MAX_REASON_POINTS = 12
 
 
 def render_report(
-    plan: Mapping[str, Any],
+    plan: Plan,
     studies: Sequence[ExperimentResults],
     summary: pd.DataFrame,
     tables: Path,

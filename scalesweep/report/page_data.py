@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from scalesweep.analysis.metrics import column, split_column
 from scalesweep.core.formatting import PHASES, finite, number, plain, seconds_text, text_of
+from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
 from scalesweep.report.points_table import Table
@@ -221,7 +222,7 @@ def _hosts(facts: RunFacts) -> str:
     return ", ".join(facts.hosts[:3]) + (", …" if len(facts.hosts) > 3 else "")
 
 
-def _attempt(run: Mapping[str, Any], folder: Path, facts: Mapping[str, RunFacts]) -> int | None:
+def _attempt(run: PlanRun, folder: Path, facts: Mapping[str, RunFacts]) -> int | None:
     """The attempt whose logs are a run's: of the record, or of the failure."""
     if (known := facts.get(run["run_id"])) is not None:
         return known.attempt or None

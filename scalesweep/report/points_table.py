@@ -6,6 +6,7 @@ from functools import cached_property
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
+from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
 
 MAX_MEASURES = 4
@@ -107,7 +108,7 @@ def _by_series(study: ExperimentResults) -> list[Row]:
 
 def _heading(study: ExperimentResults, name: str) -> str:
     """Heading of a parameter's column, with its unit."""
-    unit = (study.entry["parameters"].get(name) or {}).get("unit")
+    unit = parameter_of(study.entry, name).get("unit")
     return name if name == study.scale else f"{name} [{unit}]" if unit else name
 
 

@@ -84,8 +84,8 @@ def _accuracy_notes(study: ExperimentResults) -> list[str]:
     notes = ["Means over repeats, in brackets the 95 % interval of the mean."]
     if any(finite(row.get("reached")) for row in study.rows("accuracy")):
         notes.append(
-            "Reached: runs that met the target, of all that finished; the time to target is the "
-            "mean of those alone."
+            "Reached: runs that met the target, of all finished runs; the time to target is "
+            "their mean."
         )
     return notes
 
@@ -174,7 +174,7 @@ def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> lis
     reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
     silent = len(runs) - len(known)
     if silent and (reasons or measured or study.tables.get("accuracy") is not None):
-        reasons["the records say nothing of energy"] += silent
+        reasons["the records hold no energy data"] += silent
     for reason, count in reasons.most_common(MAX_REASONS):
         some = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
         lines.append(f"Energy: not measured{some}: {reason}.")

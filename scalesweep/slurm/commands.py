@@ -39,7 +39,7 @@ def check_commands() -> None:
     for command in COMMANDS:
         if shutil.which(command) is None:
             raise UserError(
-                f"{command} is not on this machine: call Snakemake where Slurm's commands are "
+                f"{command} not found on this machine: run snakemake where Slurm's commands are "
                 "(a login node), or leave out --profile slurm to run here"
             )
 
@@ -51,7 +51,7 @@ def ask(*words: str) -> str:
             words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except FileNotFoundError:
-        raise UserError(f"{words[0]} is not on this machine") from None
+        raise UserError(f"{words[0]} not found on this machine") from None
     except subprocess.TimeoutExpired:
         raise UserError(f"{words[0]} did not answer within {_TIMEOUT_S} s") from None
     if done.returncode:
@@ -142,7 +142,7 @@ def check_names(partition: str, constraints: Iterable[str], minutes: int, where:
     for one in asked:
         if one.limit_minutes is not None and minutes > one.limit_minutes:
             raise UserError(
-                f"{where}: a job asks for {minutes} min, partition {one.name} allows "
+                f"{where}: a job requests {minutes} min, partition {one.name} allows "
                 f"{one.limit_minutes:g}; lower time_limit_minutes or name another partition"
             )
     offered = frozenset[str]().union(*(p.features for p in asked or known.values()))

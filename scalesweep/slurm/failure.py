@@ -1,11 +1,11 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.job_spec import Asked
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, RECORD, SCHEMA, last_lines, read_failure
 from scalesweep.slurm.sacct import Job, cause_of
@@ -20,7 +20,7 @@ def settle(
     run_folder: Path,
     run_id: str,
     job: Job,
-    asked: Mapping[str, Any],
+    asked: Asked,
     job_log: Path | None = None,
 ) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.

@@ -1,6 +1,7 @@
 """The jobs of a campaign: what each asked for, used, waited for and held (results/jobs.csv).
 
-Jobs are known by the logs that snakemake-executor-plugin-slurm leaves, one per job.
+Jobs are known by job.json in the folder of their run, and by the logs of Slurm, one per job: those
+of earlier versions left nothing else.
 """
 
 import csv
@@ -19,6 +20,7 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.commands import joined
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
+from scalesweep.slurm.job_file import submitted_jobs
 from scalesweep.slurm.sacct import FINAL, Job, cause_of, query
 
 Row = dict[str, Any]
@@ -70,13 +72,19 @@ class Collected:
 
 
 def job_ids(log_folder: Path, runs_folder: str, run_ids: Iterable[str]) -> dict[int, str]:
-    """Job id -> run id of every job that started for these runs and whose log is there.
+    """Job id -> run id of every job that was submitted for these runs.
 
-    ``log_folder`` is the Slurm plugin's, ``runs_folder`` the wildcard of the rule ``run``.
+    ``log_folder`` is the Slurm plugin's, ``runs_folder`` the wildcard of the rule ``run``. Of jobs
+    that only a log tells of (an earlier version's), those that have started.
     """
     folder = log_folder / "rule_run"
     runs = {joined(runs_folder, run_id): run_id for run_id in run_ids}
-    return {
+    noted = {
+        job.job_id: run_id
+        for run_id in runs.values()
+        for job in submitted_jobs(Path(runs_folder, run_id))
+    }
+    return noted | {
         int(log.stem): runs[run.name]
         for run in _files(folder)
         if run.name in runs
@@ -109,7 +117,7 @@ def collect(run_ids: Sequence[str], runs: Path, logs: Path, out: Path) -> Collec
         found = query(asked)
     except UserError as error:
         found = {}
-        notes.append(f"no word on {counted(len(asked), 'job')}: {error}")
+        notes.append(f"no accounting data for {counted(len(asked), 'job')}: {error}")
     else:
         if unknown := len(asked) - len(found):
             notes.append(f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting")

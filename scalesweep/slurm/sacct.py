@@ -95,7 +95,7 @@ def query(job_ids: Sequence[int]) -> dict[int, Job]:
                 words, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
             )
         except FileNotFoundError:
-            raise UserError("sacct: not on this machine") from None
+            raise UserError("sacct: not found on this machine") from None
         except subprocess.TimeoutExpired:
             raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
         if done.returncode:
@@ -151,15 +151,15 @@ def cause_of(job: Job) -> tuple[str, str] | None:
         used = max((step.node_rss_bytes or 0 for step in job.steps), default=0)
         seen = _gib(max(used, job.max_rss_bytes or 0))
         asked = _gib(job.asked_mem_bytes)
-        return "OUT_OF_MEMORY", f"{name} asked for {asked} per node and was seen to use {seen}"
+        return "OUT_OF_MEMORY", f"{name} requested {asked} per node and used at least {seen}"
     limit = "its time limit" if job.limit_s is None else f"its limit of {job.limit_s // 60} min"
     by = job.state_detail.removeprefix("by ")
     details = {
         "TIMEOUT": f"{name} reached {limit}",
         "NODE_FAIL": f"{name} lost a node of {job.node_list or 'its allocation'}",
-        "PREEMPTED": f"{name} had to give way to another job",
+        "PREEMPTED": f"{name} was preempted by another job",
         "CANCELLED": f"{name} was cancelled" + (f" by user {by}" if by else ""),
-        "DEADLINE": f"{name} could not end before its deadline",
+        "DEADLINE": f"{name} missed its deadline",
         "BOOT_FAIL": f"{name}: a node of {job.node_list or 'its allocation'} did not boot",
     }
     return (job.state, details[job.state]) if job.state in details else None

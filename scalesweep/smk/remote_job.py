@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from scalesweep.compute.job_spec import ORDER, read_order, staging_order
+from scalesweep.compute.job_spec import ORDER, read_staging_order, staging_order
 
 
 class Job:
     """The workflow as a job sees it, which carries out one order and plans nothing."""
 
     runs_pattern = ".+"
+    retries = 0  # the main process sees to them
 
     def run_order(self, runs: str, run_id: str) -> str:
         """Path of a run's order."""
@@ -20,7 +21,7 @@ class Job:
 
     def stage_command(self, folder: str, files: str, threads: int) -> str:
         """The command that makes a data set."""
-        return str(read_order(staging_order(folder, files))["command"])
+        return read_staging_order(staging_order(folder, files))["command"]
 
     def turn(self, run_id: str) -> str:
         """Nothing: the main process has seen to the order of runs."""

@@ -27,7 +27,7 @@ class Claims:
         self._results, self._runs = results, runs
         self._held: list[FileIO] = []
         self._report: list[FileIO] = []
-        self._begun = False
+        self.begun = False
         atexit.register(self.end)
 
     def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
@@ -42,12 +42,12 @@ class Claims:
                 self._await_leftovers()
             if done := sum((self._runs / run_id / RECORD).exists() for run_id in pending):
                 raise UserError(
-                    f"{self._results}: another snakemake has meanwhile finished {done} of the runs "
-                    "that were to be made; call snakemake again for the rest"
+                    f"{self._results}: another snakemake has meanwhile finished {done} of the "
+                    "pending runs; run snakemake again for the rest"
                 )
         elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
             self._report.append(claim(self._results, REPORT))
-        self._begun = True
+        self.begun = True
 
     def report(self) -> None:
         """Claim what is made of the runs, when the first job of it starts; waits for another's end.
@@ -55,7 +55,7 @@ class Claims:
         Not before: `snakemake report` may be called while runs are made.
         """
         # Snakemake evaluates a rule's parameters once more while it plans.
-        if self._begun and not self._report:
+        if self.begun and not self._report:
             self._report.append(claim(self._results, REPORT, wait=True))
 
     def release_report(self) -> None:
@@ -82,10 +82,10 @@ class Claims:
             who = f"{left[0].run_id} is still being measured by process {launcher}"
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"{self._runs}: {who}, which an earlier snakemake has started; nothing is "
-                    f"measured beside it: wait for it, or end it (kill {launcher})"
+                    f"{self._runs}: {who}, started by an earlier snakemake; measurements never "
+                    f"overlap: wait for it to finish, or run `kill {launcher}`"
                 )
             if not told:
-                print(f"{who}, left by an earlier snakemake; waiting for its end", flush=True)
+                print(f"{who}, started by an earlier snakemake; waiting for its end", flush=True)
                 told = True
             time.sleep(_POLL_S)

@@ -15,6 +15,8 @@ from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.job_rules import JobRules
+from scalesweep.smk.preflight import Preflight
 
 
 def prepare(
@@ -23,7 +25,7 @@ def prepare(
     default: Path,
     cluster: bool,
     dry: Callable[[], bool],
-) -> SnakemakeContext:
+) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
@@ -32,7 +34,7 @@ def prepare(
     its DAG. Raises UserError.
     """
     if len(configfiles) > 1:
-        raise UserError("--configfile: one campaign at a time, please")
+        raise UserError("--configfile: exactly one campaign file is allowed")
     options = read_options(overrides)
     path = _relative(configfiles[0] if configfiles else default)
     campaign = load_campaign(
@@ -58,15 +60,18 @@ def prepare(
     if broken := untrusted(states):
         print(f"warning: {tell_set_aside(broken)}", file=sys.stderr)
     submission = Submission(campaign, states, runs) if cluster else None
-    workflow = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
-    if submission and workflow.awaited:
-        workflow = _with_past(workflow, submission)
-    workflow.mend_data()
+    context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
+    if submission and context.awaited:
+        context = _with_past(context, submission)
+    preflight = Preflight(context)
+    jobs = JobRules(context, preflight)
+    jobs.mend_data()
     try:
-        workflow.stamp_new_state()
+        context.fit_markers()
+        context.stamp_new_state()
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    return workflow
+    return context, preflight, jobs
 
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:
@@ -81,11 +86,15 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
         named["the working folder"] = Path.cwd()
     for where, name in named.items():
         if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
-            what = "no '-' in front" if found[0] == "-" else f"no {found[0]!a} in it"
-            raise UserError(f"{where}: {str(name)!a}: {what}, please: it stands in commands")
+            what = "start with '-'" if found[0] == "-" else f"contain {found[0]!a}"
+            raise UserError(
+                f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
+            )
         # The plugin puts a job's command between double quotes.
         if cluster and (found := re.search(r"[$`\\\"]", str(name))):
-            raise UserError(f"{where}: {str(name)!a}: no {found[0]} in it with --profile slurm")
+            raise UserError(
+                f"{where}: {str(name)!a}: must not contain {found[0]} with --profile slurm"
+            )
 
 
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:

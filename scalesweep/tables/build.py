@@ -1,6 +1,6 @@
 """Tables: per experiment the runs, the points over their repeats, scaling and heat maps.
 
-Made from the summary and plan.json; docs/architecture.md gives the columns. Measured, imported
+Made from the summary and plan.json; docs/formats.md gives the columns. Measured, imported
 and simulated runs of one point stand in rows of their own and are never averaged together.
 """
 
@@ -29,6 +29,7 @@ from scalesweep.analysis.stats import (
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.plan_format import Plan
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.points import ExperimentData, Floats, Measure, Point
@@ -41,7 +42,7 @@ NAMED_HOSTS = 3
 
 def make_tables(
     summary: pd.DataFrame,
-    plan: Mapping[str, Any],
+    plan: Plan,
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import CPROFILE, FOLDER
 from scalesweep.core.record import RECORD, read_record
 
@@ -36,7 +37,7 @@ def profile_files(run_folder: Path) -> list[Path]:
 
 
 def functions_table(
-    experiment: Mapping[str, Any], runs: Path, unread: list[str] | None = None
+    experiment: PlanExperiment, runs: Path, unread: list[str] | None = None
 ) -> pd.DataFrame | None:
     """Per point that ran under cProfile its functions by falling time; None where none did.
 

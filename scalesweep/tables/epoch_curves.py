@@ -76,7 +76,7 @@ def _epochs(
                 found[name] = means
     if len(epochs) > 1:
         told = ", ".join(f"{name} {count}" for count, name in epochs.items())
-        raise UserError(f"arrays hold unlike numbers of epochs: {told}")
+        raise UserError(f"arrays hold different numbers of epochs: {told}")
     if "epoch_ends" in found and (used := _energy_so_far(record, found["epoch_ends"], folder)):
         found["energy"] = used
     return json.dumps(found) if found else None

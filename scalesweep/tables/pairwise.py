@@ -18,6 +18,7 @@ from scalesweep.analysis.stats import mean_interval, ratio_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
+from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 # Parameters that are compared as one.
@@ -33,7 +34,7 @@ def main_measures(data: ExperimentData) -> list[Measure]:
     return [measure for measure in data.measures if measure[0] == main]
 
 
-def compared_parameters(experiment: Mapping[str, Any]) -> list[Choice]:
+def compared_parameters(experiment: PlanExperiment) -> list[Choice]:
     """Independent varying parameters whose values are names or switches, and that say how
     something is computed, not what (``workload`` in benchmark.yaml); linked ones together."""
     points = planned_points(experiment)
@@ -41,7 +42,7 @@ def compared_parameters(experiment: Mapping[str, Any]) -> list[Choice]:
         name
         for name in fold_axes(experiment)[0]
         if name != experiment["scale"]
-        and not (experiment["parameters"].get(name) or {}).get("workload")
+        and not parameter_of(experiment, name).get("workload")
         and all(isinstance(point[name], str | bool | None) for point in points)
     ]
     linked = tuple(name for name in names if name in experiment["linked"])
@@ -55,12 +56,11 @@ def choice_of(names: Choice, point: Mapping[str, Any]) -> str | bool | None:
     return values[0] if len(values) == 1 else ", ".join(map(text_of, values))
 
 
-def reference_value(experiment: Mapping[str, Any], names: Choice) -> str | bool | None:
+def reference_value(experiment: PlanExperiment, names: Choice) -> str | bool | None:
     """What the values of a choice are compared with: the defaults where planned, else the first
     planned value."""
     values = [choice_of(names, point) for point in planned_points(experiment)]
-    known = experiment["parameters"]
-    default = choice_of(names, {name: (known.get(name) or {}).get("default") for name in names})
+    default = choice_of(names, {name: parameter_of(experiment, name)["default"] for name in names})
     return default if default in values else values[0]
 
 

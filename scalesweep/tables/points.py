@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
+from scalesweep.core.plan_format import PlanExperiment
 
 Floats = NDArray[np.float64]
-Experiment = Mapping[str, Any]
 # Metric and phase.
 Measure = tuple[str, str]
 
@@ -41,7 +41,7 @@ class ExperimentData:
     def __init__(
         self,
         summary: pd.DataFrame,
-        experiment: Experiment,
+        experiment: PlanExperiment,
         elsewhere: bool = False,
         unread: list[str] | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class ExperimentData:
             if run["run_id"] in index if elsewhere else run["status"] == "done":
                 if run["run_id"] not in index:
                     raise UserError(
-                        f"run {run['run_id']} is done in the plan but not in the summary; "
+                        f"run {run['run_id']} is done in the plan but missing from the summary; "
                         "summarise the runs of this plan first"
                     )
                 found[run["run_id"]] = index[run["run_id"]]

@@ -6,20 +6,14 @@ params) what `cluster.take_devices` and `cluster.unsupported` return and which G
 
 import json
 import sys
-from pathlib import Path
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "cnn_training")]
 
 from harness import import_without
 
 import_without("pandas", "scipy", "PIL")
 
-import cluster
-import yaml
+from cnn_training import cluster
+from tests.benchmarks.cnn_programs import DEFAULTS
 
-declared = yaml.safe_load((BENCHMARKS / "cnn_training" / "benchmark.yaml").read_text())
-defaults = {name: spec["default"] for name, spec in declared["parameters"].items()}
 found = []
 for case in map(json.loads, sys.argv[1:]):
     visible = []
@@ -32,7 +26,7 @@ for case in map(json.loads, sys.argv[1:]):
     cluster.tf.config.list_physical_devices = physical
     cluster.tf.config.set_visible_devices = lambda gpus, _, visible=visible: visible.extend(gpus)
     cluster.tf.config.experimental.set_memory_growth = lambda *_: None
-    params = defaults | case["params"]
+    params = DEFAULTS | case["params"]
     kind, numbers, problem = cluster.take_devices(params)
     found.append([kind, numbers, visible, problem or cluster.unsupported(params, kind)])
 print(json.dumps(found))

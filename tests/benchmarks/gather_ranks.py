@@ -4,9 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
-
 import numpy as np
+
 from harness import ranks
 from harness.program import ProgramError
 

@@ -8,8 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
-
 from harness import program, watch
 from harness.phases import Phases, since_start
 

@@ -1,16 +1,68 @@
 """Benchmark programs as the tests start them: what they declare, a run file, ranks, the result."""
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import yaml
 
-WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+from harness.native import Native
+from tests.benchmarks import warm as warm_start
+from tests.benchmarks.typed import check
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = ROOT / "workflow"
+BENCHMARKS = WORKFLOW / "benchmarks"
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
+# Of scripts in this folder, which import benchmarks without being started by them.
+HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
+
+
+def entry(program):
+    """Words that start a program of the benchmarks, as benchmark.yaml has them."""
+    return [sys.executable, str(BENCHMARKS), program]
+
+
+def helper(name, *arguments):
+    """Words that start a script of this folder; in an environment with HELPER."""
+    return [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
+
+
+def warm(program):
+    """Words that start a program, or a script of this folder, with TensorFlow at hand."""
+    if program.endswith(".py"):
+        program = str(Path(__file__).parent / program)
+    # Isolated: with a site or PYTHONPATH it would take longer to start.
+    return [sys.executable, "-IS", warm_start.__file__, warm_socket(), program]
+
+
+@functools.cache
+def warm_socket():
+    """Path of the socket of a `warm_start.serve`, which ends with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="warm-")
+    path = f"{folder.name}/socket"
+    server = subprocess.Popen(
+        [sys.executable, warm_start.__file__, "--serve", path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=rank_environment(HELPER),
+        text=True,
+    )
+
+    def end():
+        server.stdin.close()
+        server.wait(60)
+        folder.cleanup()
+
+    atexit.register(end)
+    assert server.stdout.readline() == "ready\n"
+    return path
 
 
 class Program:
@@ -18,7 +70,7 @@ class Program:
 
     def __init__(self, name, small):
         self.name, self.small = name, small
-        self.folder = WORKFLOW / "benchmarks" / name
+        self.folder = BENCHMARKS / name
         self.declared = yaml.safe_load((self.folder / "benchmark.yaml").read_text())
         self.defaults = {key: spec["default"] for key, spec in self.declared["parameters"].items()}
 
@@ -40,11 +92,39 @@ class Program:
         path.write_text(json.dumps(content))
         return path, out
 
-    def start(self, folder, data=None, repeat=0, env=(), **params):
-        """Run the program; return the finished process and its output folder."""
+    def start(self, folder, data=None, repeat=0, env=(), how=None, **params):
+        """Run the program; return the finished process and its output folder.
+
+        `how` is `warm`, or `entry`, which takes seconds more but is how programs are started
+        outside of tests; entry if there is an `env`, which may matter before main is called.
+        """
         path, out = self.write_run(folder, data, repeat, **params)
-        words = [sys.executable, str(self.folder / "main.py"), "--run", str(path)]
-        return start_ranks(words, params.get("ranks", 1), env), out
+        words = (how or (entry if env else warm))(self.name)
+        return start_ranks([*words, "--run", str(path)], params.get("ranks", 1), env), out
+
+    def stage_words(self, out, files, *more, params=None, how=entry, **changes):
+        """Words that stage the data set of some parameters, or of `params` alone.
+
+        `files` are the numbers of files by split, `how` as for `start`.
+        """
+        known = self.defaults | self.small | changes
+        identity = {name: known[name] for name in self.declared["data"]["parameters"]}
+        words = [*how(self.declared["data"]["program"]), "--out", out]
+        for split, count in files.items():
+            words += [f"--{split}", count]
+        words += ["--params", json.dumps(identity if params is None else params), *more]
+        return [str(word) for word in words]
+
+    def stage(self, *args, env=(), **params):
+        """Stage a data set (`stage_words`); return the finished process."""
+        return subprocess.run(
+            self.stage_words(*args, **params),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+            env=os.environ | dict(env),
+        )
 
 
 def start_ranks(words, ranks, env=()):
@@ -52,15 +132,27 @@ def start_ranks(words, ranks, env=()):
     if ranks > 1:
         launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
         words = [sys.executable, launcher, "--gloo", "-np", str(ranks), *words]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
     return subprocess.run(
         words,
         capture_output=True,
         text=True,
         check=False,
         timeout=240,
-        env=kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(env),
+        env=rank_environment(env),
     )
+
+
+def rank_environment(more=()):
+    """This process's environment, without Horovod's variables but with those of the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
+    return kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(more)
+
+
+def start_helper(name, *arguments, ranks=1, env=()):
+    """Run a script of this folder on some ranks; it must end well."""
+    done = start_ranks([*warm(name), *map(str, arguments)], ranks, env)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done
 
 
 def read(done, out):
@@ -69,4 +161,6 @@ def read(done, out):
     with np.load(out / "samples.npz") as arrays:
         samples = dict(arrays)
     assert all(np.isfinite(each).all() for each in samples.values())
-    return json.loads((out / "native.json").read_text()), samples
+    native = json.loads((out / "native.json").read_text())
+    assert check(native, Native) == []
+    return native, samples

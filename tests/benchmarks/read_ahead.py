@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-sys.path.insert(0, str(BENCHMARKS / "data_loading"))
+from harness import import_without
 
-import harness  # noqa: F401  (before TensorFlow: it silences its start)
-import pipeline
+import_without("pandas", "scipy", "PIL")
+
 import tensorflow as tf
+
+from cosmoflow_data import pipeline
 from harness.epochs import time_epochs
 
 folder = Path(sys.argv[1])

@@ -3,35 +3,15 @@
 import io
 import os
 import pickle
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-FOLDER = BENCHMARKS / "cnn_training"
-sys.path.insert(0, str(BENCHMARKS))
-sys.path.insert(0, str(FOLDER))
-
-import cifar
-import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
-import images
+from cnn_training import cifar, images
 from harness.program import ProgramError
+from tests.benchmarks.cnn_programs import CIFAR10, steps
 
 pytestmark = pytest.mark.slow
-
-DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
-DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
-CIFAR10 = DEFAULTS | {"model": "resnet20", "data_set": "cifar10", "batch_size": 4}
-LENET = DEFAULTS | {"model": "lenet", "data_set": "imagenet", "batch_size": 4}
-
-
-def steps(data, count):
-    """The first steps of a pipeline: images [step, device, batch, ...] and labels."""
-    taken = list(data.take(count).as_numpy_iterator())
-    return np.array([each[0] for each in taken]), np.array([each[1] for each in taken])
 
 
 class Python2Pickler(pickle._Pickler):

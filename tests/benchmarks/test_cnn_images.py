@@ -1,39 +1,21 @@
 """The images of cnn_training: which rank gets which, the stand-in, the real CIFAR-10."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-FOLDER = BENCHMARKS / "cnn_training"
-sys.path.insert(0, str(BENCHMARKS))
-sys.path.insert(0, str(FOLDER))
-
-import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
-import images
-import records
 import tensorflow as tf
+
+from cnn_training import images, records
 from harness.program import ProgramError
+from tests.benchmarks.cnn_programs import CIFAR10, DECLARED, LENET, PROGRAM, steps
+from tests.benchmarks.programs import warm
 
 pytestmark = pytest.mark.slow
 
-DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
-DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
-CIFAR10 = DEFAULTS | {"model": "resnet20", "data_set": "cifar10", "batch_size": 4}
-LENET = DEFAULTS | {"model": "lenet", "data_set": "imagenet", "batch_size": 4}
 FILES, PER_FILE = 4, 8
 SMALL = {"input": "tfrecords", "data_images": FILES * PER_FILE, "images_per_file": PER_FILE}
-
-
-def steps(data, count):
-    """The first steps of a pipeline: images [step, device, batch, ...] and labels."""
-    taken = list(data.take(count).as_numpy_iterator())
-    return np.array([each[0] for each in taken]), np.array([each[1] for each in taken])
 
 
 # ---- Made images
@@ -100,21 +82,17 @@ def test_synthetic_pipeline_of_all_devices_is_that_of_one(params):
 
 
 def stage(out, *more, data_set="cifar10", train=FILES):
-    params = json.dumps({"data_set": data_set, "images_per_file": PER_FILE})
-    words = [sys.executable, FOLDER / "stage.py", "--out", out, "--train", train]
-    words += ["--params", params, *more]
-    return subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, check=False, timeout=240
-    )
+    identity = {"data_set": data_set, "images_per_file": PER_FILE}
+    return PROGRAM.stage(out, {"train": train}, *more, how=warm, **identity)
 
 
 @pytest.fixture(scope="module")
 def stand_in(tmp_path_factory):
     """Folders of two small stand-ins, by data set."""
     folders = {}
-    for data_set in ("cifar10", "imagenet"):
+    for data_set, workers in (("cifar10", ("--workers", 2)), ("imagenet", ())):
         folders[data_set] = tmp_path_factory.mktemp(data_set) / "set"
-        done = stage(folders[data_set], "--workers", 2, data_set=data_set)
+        done = stage(folders[data_set], *workers, data_set=data_set)
         assert done.returncode == 0, done.stderr
         assert "made 4 of 4 files" in done.stdout
     return folders

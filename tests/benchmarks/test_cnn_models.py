@@ -2,19 +2,12 @@
 
 import gc
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-sys.path.insert(0, str(BENCHMARKS / "cnn_training"))
-
-import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
-import models
 import tensorflow as tf
+
+from cnn_training import models
 
 pytestmark = pytest.mark.slow
 

@@ -1,38 +1,13 @@
 """The CNN training benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Program, read
-
-SMALL = {
-    "model": "lenet",
-    "batch_size": 4,
-    "warmup_batches": 2,
-    "batches": 6,
-    "learning_rate": 0.001,
-}
-PROGRAM = Program("cnn_training", SMALL)
-FOLDER, DECLARED, DEFAULTS = PROGRAM.folder, PROGRAM.declared, PROGRAM.defaults
-start = PROGRAM.start
-
-
-def load(name):
-    """A module of the benchmark; data_loading has a main.py too."""
-    spec = importlib.util.spec_from_file_location(f"cnn_training_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-metrics = load("metrics")
+from cnn_training import metrics
+from tests.benchmarks.cnn_programs import DECLARED, PROGRAM, start
+from tests.benchmarks.programs import entry, read, start_helper, warm
 
 
 def value(native, name):
@@ -86,7 +61,7 @@ def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
 @pytest.mark.slow
 def test_one_rank(tmp_path):
     done, out = start(
-        tmp_path, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
+        tmp_path, how=entry, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
     )
     native, samples = read(done, out)
     assert done.stderr == ""
@@ -128,7 +103,7 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
         "autotune": True,
         "compression": "fp16",
     }
-    done, out = start(tmp_path, ranks=2, ranks_per_node=2, **knobs)
+    done, out = start(tmp_path, how=entry, ranks=2, ranks_per_node=2, **knobs)
     native, samples = read(done, out)
     assert samples["step_times"].shape == (6, 2)
     assert samples["loss"].shape == (6, 2)
@@ -234,9 +209,8 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(given_by_slurm):
         four | {"params": {"variable_update": "parameter_server", "xla": True}},
         four | {"params": {"all_reduce": "nccl", "variable_update": "collective_all_reduce"}},
     ]
-    words = [sys.executable, str(Path(__file__).with_name("fake_gpus.py")), *map(json.dumps, cases)]
-    env = os.environ | ({"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {})
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
+    env = {"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {}
+    done = start_helper("fake_gpus.py", *map(json.dumps, cases), env=env)
     found = json.loads(done.stdout)
     assert {kind for kind, *_ in found} == {"GPU"}
     two = [0, 1] if given_by_slurm else [2, 3]
@@ -274,11 +248,8 @@ def test_too_few_threads_for_servers_are_2_on_all_ranks(tmp_path):
 @pytest.mark.slow
 def test_images_from_files_and_none_there(tmp_path):
     data = tmp_path / "set"
-    identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
-    identity |= {"data_set": "cifar10", "images_per_file": 16}
-    words = [sys.executable, FOLDER / "stage.py", "--out", data, "--train", 2]
-    words += ["--params", json.dumps(identity)]
-    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    done = PROGRAM.stage(data, {"train": 2}, how=warm, data_set="cifar10", images_per_file=16)
+    assert done.returncode == 0, done.stderr
     files = {"input": "tfrecords", "images_per_file": 16, "data_images": 32}
     files |= {"model": "alexnet", "data_set": "cifar10", "ranks": 2}
     # Rank 0 opens the files of both, each on its own server.

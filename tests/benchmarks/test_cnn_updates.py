@@ -5,19 +5,14 @@ must be those of plain arithmetic (`train_copies.reference`).
 """
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.benchmarks.programs import start_helper
+
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).resolve().parent
-LAUNCHER = HERE.parents[1] / "workflow" / "launchers" / "horovodrun.py"
-GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
 STEPS = 4
 # Float32, summed in another order; single weights are of the size of 0.1.
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
@@ -25,18 +20,7 @@ TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
 
 def train(folder, cases, ranks=1, steps=STEPS):
     """Train the cases in one process per rank; return ``[case][rank]``: arrays and copies."""
-    words = [sys.executable, HERE / "train_copies.py", folder, steps, *map(json.dumps, cases)]
-    if ranks > 1:
-        words = [sys.executable, LAUNCHER, "--gloo", "-np", ranks, *words]
-    done = subprocess.run(
-        [str(word) for word in words],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=os.environ | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    start_helper("train_copies.py", folder, steps, *map(json.dumps, cases), ranks=ranks)
     return [
         [read(folder / f"case{number}-rank{rank}.npz") for rank in range(ranks)]
         for number in range(len(cases))

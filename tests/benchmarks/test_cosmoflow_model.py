@@ -1,26 +1,13 @@
 """CosmoFlow's network: published sizes, and the same results as the original's order of layers."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-
-import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
 import tensorflow as tf
+
+from cosmoflow_training import model
 from harness.training import Schedule, scaled_rate, set_seeds
 
 pytestmark = pytest.mark.slow
-
-spec = importlib.util.spec_from_file_location(
-    "cosmoflow_model", BENCHMARKS / "cosmoflow_training" / "model.py"
-)
-model = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(model)
 
 
 def count(network):

@@ -1,18 +1,12 @@
 """CosmoFlow training over ranks: the weights are those of one rank that takes all samples."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from tests.benchmarks.programs import start_helper
+
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).resolve().parent
-LAUNCHER = HERE.parents[1] / "workflow" / "launchers" / "horovodrun.py"
-GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
 # Float32, summed in another order; single weights are of the size of 0.1.
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
 
@@ -23,13 +17,7 @@ def trained(tmp_path_factory):
     found = {}
     for ranks in (1, 2):
         folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-        words = [sys.executable, str(HERE / "train_cosmoflow.py"), str(folder), str(ranks)]
-        if ranks > 1:
-            words = [sys.executable, str(LAUNCHER), "--gloo", "-np", str(ranks), *words]
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=240, check=False, env=os.environ | GLOO
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
+        start_helper("train_cosmoflow.py", folder, ranks, ranks=ranks)
         for path in folder.glob("*.npz"):
             with np.load(path) as arrays:
                 found[ranks, path.stem] = dict(arrays)

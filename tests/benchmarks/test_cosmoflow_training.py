@@ -1,15 +1,14 @@
 """The CosmoFlow training benchmark as the launcher starts it: ``--run FILE`` on every rank."""
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Program, read
+from cosmoflow_data import files
+from harness.program import Run
+from tests.benchmarks.programs import Program, entry, read, warm
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -27,26 +26,19 @@ SMALL = {
     "decay_factors": [0.5],
 }
 PROGRAM = Program("cosmoflow_training", SMALL)
-FOLDER, DECLARED, DEFAULTS = PROGRAM.folder, PROGRAM.declared, PROGRAM.defaults
-STAGE = FOLDER.parent / "data_loading" / "stage.py"
+DECLARED, DEFAULTS = PROGRAM.declared, PROGRAM.defaults
 start = PROGRAM.start
 # Two runs on a CPU with as many threads: all sums are in the same order, so nothing differs. With
 # more than two ranks Horovod's sums depend on which gradients went together: some 1e-7 of a value.
 SAME = {"rtol": 1e-6, "atol": 0}
-
-specification = importlib.util.spec_from_file_location("cosmoflow_main", FOLDER / "main.py")
-program = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(program)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
     folder = tmp_path_factory.mktemp("data") / "set"
-    identity = {name: (DEFAULTS | SMALL)[name] for name in DECLARED["data"]["parameters"]}
-    words = [sys.executable, STAGE, "--out", folder, "--train", 32, "--valid", 8]
-    words += ["--params", json.dumps(identity)]
-    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -62,7 +54,7 @@ def log_of(out):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data)
+    done, out = start(tmp_path, data, how=entry)
     native, samples = read(done, out)
     assert done.stderr == ""
     order = ["import", "init", "data_staging", "build", "broadcast"]
@@ -145,7 +137,8 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, ranks):
 @pytest.mark.slow
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
-    done, out = start(tmp_path, data, shuffle="before_shard", decay_epochs=[20], **changes)
+    changes |= {"shuffle": "before_shard", "decay_epochs": [20]}
+    done, out = start(tmp_path, data, how=entry, **changes)
     native, samples = read(done, out)
     ran = int(value(native, "epochs_run"))
     assert 1 < ran < 40
@@ -302,7 +295,7 @@ def test_declared_files_are_those_the_program_reads(given):
         split: eval(expression, {"__builtins__": {}}, params)
         for split, expression in DECLARED["data"]["files"].items()
     }
-    reads = program.files.files_in_data_set(params)
+    reads = files.files_in_data_set(params)
     assert declared == (dict.fromkeys(reads, 0) if given == "dummy" else reads)
 
 
@@ -310,7 +303,7 @@ def test_training_files_are_shuffled_by_seed_and_validation_files_never():
     params = DEFAULTS | SMALL | {"ranks": 2}
 
     def chosen(seed, epoch):
-        return program.files.files_of_rank(params, 1, epoch, seed, ["train"])
+        return files.files_of_rank(params, 1, epoch, seed, ["train"])
 
     for split, block in (("train", range(16, 32)), ("valid", range(4, 8))):
         assert sorted(chosen(1, 0)[split]) == list(block)
@@ -323,9 +316,7 @@ def test_training_files_are_shuffled_by_seed_and_validation_files_never():
 def test_every_repeat_and_seed_has_a_seed_of_its_own():
     def run(seed, repeat):
         place = Path("/nowhere")
-        return program.program.Run(
-            "id", "cosmoflow_training", 1, {"seed": seed}, repeat, None, place, place
-        )
+        return Run("id", "cosmoflow_training", 1, {"seed": seed}, repeat, None, place, place)
 
     seeds = [run(seed, repeat).seed for seed in range(4) for repeat in range(10)]
     assert len(set(seeds)) == 40

@@ -1,70 +1,34 @@
 """The data-loading benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data_loading"
-sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
-
-import dataset
-from data_loading.files import files_in_data_set, files_of_rank
+from cosmoflow_data import dataset
+from cosmoflow_data.files import files_in_data_set, files_of_rank
+from tests.benchmarks.programs import Program, entry, read, start_helper, warm
 
 SHAPE = [32, 32, 32, 4]
-DECLARED = yaml.safe_load((FOLDER / "benchmark.yaml").read_text())
-DEFAULTS = {name: spec["default"] for name, spec in DECLARED["parameters"].items()}
 SMALL = {
     "sample_shape": SHAPE,
     "samples_per_rank": 16,
     "validation_samples_per_rank": 4,
     "epochs": 3,
 }
-
-
-def stage(out, train, valid, **params):
-    identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
-    words = [sys.executable, FOLDER / "stage.py", "--out", out, "--train", train, "--valid", valid]
-    words += ["--params", json.dumps(identity | {"sample_shape": SHAPE} | params)]
-    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+PROGRAM = Program("data_loading", SMALL)
+DECLARED, DEFAULTS = PROGRAM.declared, PROGRAM.defaults
+start = PROGRAM.start
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
     folder = tmp_path_factory.mktemp("data") / "set"
-    stage(folder, 32, 8)
+    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
+    assert done.returncode == 0, done.stderr
     return folder
-
-
-def start(tmp_path, data, launcher=(), **params):
-    """Run the program; return the finished process and its output folder."""
-    out = tmp_path / "out"
-    content = {
-        "run_id": "data_loading-test",
-        "benchmark": "data_loading",
-        "version": 1,
-        "params": DEFAULTS | SMALL | params,
-        "repeat": 0,
-        "data": str(data),
-        "out": str(out),
-        "node_local": str(tmp_path / "local"),
-    }
-    run_file = tmp_path / "run.json"
-    run_file.write_text(json.dumps(content))
-    words = [*launcher, sys.executable, str(FOLDER / "main.py"), "--run", str(run_file)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
-    return done, out
-
-
-def read(out):
-    with np.load(out / "samples.npz") as arrays:
-        samples = dict(arrays)
-    return json.loads((out / "native.json").read_text()), samples
 
 
 def sums(ranks):
@@ -81,10 +45,9 @@ def sums(ranks):
 
 @pytest.mark.slow
 def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data, drop_page_cache=True)
-    assert done.returncode == 0, done.stderr
+    done, out = start(tmp_path, data, how=entry, drop_page_cache=True)
     assert done.stderr == ""
-    native, samples = read(out)
+    native, samples = read(done, out)
     assert set(native["phases"]) == {
         *("import", "init", "data_staging", "warmup", "timed", "teardown")
     }
@@ -113,10 +76,8 @@ def test_one_rank(tmp_path, data):
 
 @pytest.mark.slow
 def test_two_ranks_gather_every_rank(tmp_path, data):
-    horovodrun = [str(Path(sys.executable).with_name("horovodrun")), "--gloo", "-np", "2"]
-    done, out = start(tmp_path, data, horovodrun, ranks=2, ranks_per_node=2, shuffle="before_shard")
-    assert done.returncode == 0, done.stderr
-    native, samples = read(out)
+    done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, shuffle="before_shard")
+    native, samples = read(done, out)
     assert samples["local_times"].shape == (3, 2)
     assert native["work"]["samples_per_epoch"] == 40
     assert len(native["resources"]["hosts"]) == 2
@@ -132,8 +93,7 @@ def test_cache_and_node_local_copy(tmp_path, data):
     done, out = start(
         tmp_path, data, cache="memory", stage_to_node_local=True, validation_samples_per_rank=0
     )
-    assert done.returncode == 0, done.stderr
-    native, samples = read(out)
+    native, samples = read(done, out)
     assert native["work"]["samples_per_epoch"] == 16
     first, *later = native["notes"]["reads"]["timed_bytes_over_file_bytes"]
     assert first == pytest.approx(1, rel=0.01)
@@ -144,11 +104,12 @@ def test_cache_and_node_local_copy(tmp_path, data):
 
 @pytest.mark.slow
 def test_compressed_data(tmp_path):
-    stage(tmp_path / "set", 8, 2, samples_per_file=2, compression="GZIP")
+    identity = {"samples_per_file": 2, "compression": "GZIP"}
+    done = PROGRAM.stage(tmp_path / "set", {"train": 8, "valid": 2}, how=warm, **identity)
+    assert done.returncode == 0, done.stderr
     changes = {"samples_per_file": 2, "compression": "GZIP", "batch_size": 2, "epochs": 1}
     done, out = start(tmp_path, tmp_path / "set", **changes, shuffle="after_shard")
-    assert done.returncode == 0, done.stderr
-    native, samples = read(out)
+    native, samples = read(done, out)
     assert samples["local_times"].shape == (1, 1)
     size = sum(path.stat().st_size for path in (tmp_path / "set").rglob("*.tfrecord"))
     assert native["work"]["bytes_per_epoch"] == size
@@ -185,11 +146,7 @@ def test_broken_data_is_65_and_one_line(tmp_path, data, damage):
 
 @pytest.mark.slow
 def test_nothing_is_read_ahead(data):
-    script = Path(__file__).with_name("read_ahead.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(data)], capture_output=True, text=True, check=True
-    )
-    report = json.loads(done.stdout)
+    report = json.loads(start_helper("read_ahead.py", data).stdout)
 
     def reads_ahead(reads):
         inside = np.array(reads["inside"]) / report["bytes"]

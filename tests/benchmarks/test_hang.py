@@ -1,18 +1,17 @@
 """Ranks that hang: the launcher's time limit ends the run, with the cause and everyone's stacks."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from scalesweep.compute.launcher import launch
-from tests.benchmarks.programs import GLOO, WORKFLOW
+from tests.benchmarks.programs import GLOO, HELPER, ROOT, WORKFLOW, helper
 
-ROOT = WORKFLOW.parent
-PROGRAM = [sys.executable, str(Path(__file__).with_name("hanging.py")), "--run", "{run_file}"]
+PROGRAM = helper("hanging.py", "--run", "{run_file}")
 
 
 def spec(folder, behaviour, limit_s, ranks=1, argv=PROGRAM, **changes):
@@ -20,7 +19,7 @@ def spec(folder, behaviour, limit_s, ranks=1, argv=PROGRAM, **changes):
         "run_id": "hanging-0123456789ab", "benchmark": "hanging", "version": 1, "repeat": 0,
         "params": {"ranks": ranks, "ranks_per_node": ranks, "behaviour": behaviour},
         "site": "here", "folder": str(folder), "data": None, "node_local": "/tmp", "argv": argv,
-        "env": {}, "prologue": [], "time_limit_s": limit_s, "asked": None, "profile": "none",
+        "env": HELPER, "prologue": [], "time_limit_s": limit_s, "asked": None, "profile": "none",
         **changes,
     }  # fmt: skip
 
@@ -52,11 +51,12 @@ def some_ranks(behaviours):
 def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     horovodrun = str(WORKFLOW / "launchers" / "horovodrun.py")
     argv = [sys.executable, horovodrun, "--gloo", "-np", "2", *PROGRAM]
-    failure, work = run_late(tmp_path, "hangs_in_horovod", 18, ranks=2, argv=argv, env=GLOO)
+    env = GLOO | HELPER
+    failure, work = run_late(tmp_path, "hangs_in_horovod", 18, ranks=2, argv=argv, env=env)
     assert failure["cause"] == "HANG"
     detail, stacks = failure["detail"], failure["stacks"]
-    assert detail.startswith("no rank got further during the last ")
-    assert "; rank 1 (host " in detail and "phase timed) stands in benchmarks/hanging.py" in detail
+    assert detail.startswith("no rank made progress during the last ")
+    assert "; rank 1 (host " in detail and "phase timed) is in benchmarks/hanging.py" in detail
     assert "while 1 rank waits in harness/ranks.py:" in detail and " barrier < " in detail
     assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.txt")
     assert [(each["ranks"], each["phase"]) for each in stacks] == [("1", "timed"), ("0", "timed")]
@@ -83,7 +83,7 @@ def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
 
 def test_one_rank_that_gets_further_is_slow_though_others_hang(tmp_path):
     failure, _ = run_late(tmp_path, "goes_on sleeps", 4, **some_ranks("goes_on sleeps"))
-    assert failure["cause"] == "TIMEOUT" and "it still got further" in failure["detail"]
+    assert failure["cause"] == "TIMEOUT" and "made progress" in failure["detail"]
     where = {each["ranks"]: each["where"] for each in failure["stacks"]}
     assert " goes_on < " in where["0"] and " sleeps < " in where["1"]
 
@@ -113,5 +113,6 @@ def test_without_a_launcher_nothing_is_watched(tmp_path):
     run = {"run_id": "x", "benchmark": "x", "version": 1, "repeat": 0, "data": None}
     run |= {"params": {"behaviour": "ends_well"}, "node_local": "/tmp", "out": str(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(run))
-    subprocess.run([*PROGRAM[:-1], str(tmp_path / "run.json")], check=True, timeout=60)
+    words = [*PROGRAM[:-1], str(tmp_path / "run.json")]
+    subprocess.run(words, check=True, timeout=60, env=os.environ | HELPER)
     assert (tmp_path / "during").read_text() == ""

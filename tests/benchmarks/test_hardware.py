@@ -1,11 +1,5 @@
 """What is read of a host's hardware, from made-up trees and the forms nvidia-smi prints."""
 
-import sys
-from pathlib import Path
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-
 from harness import hardware
 
 TABLE = """\

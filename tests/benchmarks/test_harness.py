@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-
 from harness import epochs, facts, page_cache, phases, program, result
+from harness.native import Native, metric
+from tests.benchmarks.programs import BENCHMARKS, HELPER, helper
+from tests.benchmarks.typed import check
 
 
 def test_harness_starts_no_tensorflow():
     # In a process of its own: other tests of this one may have imported Horovod.
-    modules = "epochs, facts, page_cache, phases, profiling, program, result, mllog, staging"
-    code = f"import sys; from harness import {modules}; print(*sys.modules)"
+    modules = "epochs, facts, frame, page_cache, phases, profiling, program, result, mllog, staging"
+    benchmarks = [path.parent.name for path in BENCHMARKS.glob("*/main.py")]
+    assert len(benchmarks) == 4
+    code = f"import sys; from harness import {modules}; "
+    code += "".join(f"import {name}.main; " for name in benchmarks) + "print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=BENCHMARKS
     )
@@ -173,17 +176,10 @@ def timed_phases():
     return found
 
 
-def write(out, **changes):
-    facts_of_rank = facts.rank_facts(0, 0)
-    values = {
-        "phases": timed_phases(),
-        "work": {"samples_per_epoch": 4, "bytes_per_epoch": 8},
-        "ranks": [facts_of_rank],
-        "versions": facts.versions(),
-        "variables": {},
-        "samples": {"local_times": np.array([[1 / 3]])},
-    }
-    result.write_result(out, **values | changes)
+def write(out, **more):
+    work = {"samples_per_epoch": 4, "bytes_per_epoch": 8}
+    content = result.native(timed_phases(), [facts.rank_facts(0, 0)], work, **more)
+    result.write_result(out, content, {"local_times": np.array([[1 / 3]])})
 
 
 def test_result_keeps_full_precision_and_leaves_no_temporary(tmp_path):
@@ -195,6 +191,26 @@ def test_result_keeps_full_precision_and_leaves_no_temporary(tmp_path):
         os.sched_getaffinity(0)
     )
     assert native["environment"]["versions"]["numpy"] == np.__version__
+
+
+def test_native_json_is_as_declared_and_anything_else_is_not(tmp_path):
+    write(tmp_path, metrics={"speed": metric(np.float32(2), "1/s", "higher")})
+    native = json.loads((tmp_path / "native.json").read_text())
+    assert check(native, Native) == []
+    speed, (rank,) = native["metrics"]["speed"], native["environment"]["ranks"]
+    wrong_rank = native["environment"] | {"ranks": [rank | {"pid": True}]}
+    for changes, words in (
+        (native.keys() - {"notes"}, "native.notes is missing"),
+        ({"extra": 1}, "native.extra is not declared"),
+        ({"phases": {"timed": "1"}}, "native.phases.timed"),
+        ({"phase_spans": [["timed", 1.0]]}, "native.phase_spans[0]"),
+        ({"metrics": {"m": speed | {"scope": "all"}}}, "native.metrics.m.scope"),
+        ({"work": {"samples_per_epoch": 0.5}}, "native.work.samples_per_epoch"),
+        ({"environment": wrong_rank}, "ranks[0].pid"),
+    ):
+        changed = native | changes if isinstance(changes, dict) else {k: native[k] for k in changes}
+        (line,) = check(changed, Native)
+        assert words in line
 
 
 def test_result_refuses_numbers_that_json_cannot_hold(tmp_path):
@@ -219,10 +235,11 @@ def test_page_cache_residency_and_drop(tmp_path):
 
 @pytest.mark.slow
 def test_two_ranks_gather_in_pieces_and_fail_together(tmp_path):
-    horovodrun = Path(sys.executable).with_name("horovodrun")
-    script = Path(__file__).with_name("gather_ranks.py")
-    words = [horovodrun, "--gloo", "-np", "2", sys.executable, script, tmp_path / "report"]
-    subprocess.run([str(word) for word in words], check=True, capture_output=True, timeout=240)
+    # Horovod's own program here; elsewhere it is started by ours, which starts faster.
+    horovodrun = str(Path(sys.executable).with_name("horovodrun"))
+    words = [horovodrun, "--gloo", "-np", "2", *helper("gather_ranks.py", tmp_path / "report")]
+    env = os.environ | HELPER
+    subprocess.run(words, check=True, capture_output=True, timeout=240, env=env)
     report = json.loads((tmp_path / "report").read_text())
     first = np.arange(12.0).reshape(4, 3)
     np.testing.assert_array_equal(report["whole"], np.stack([first, first + 100], axis=-1))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.benchmarks import nt3_programs
+from nt3 import memory
 
-(memory,) = nt3_programs.modules("memory")
 KNL = "Intel(R) Xeon Phi(TM) CPU 7230 @ 1.30GHz"
 DDR = (197_921_792, "0-255")  # kB, CPUs
 MCDRAM = (16_513_536, "")

@@ -1,20 +1,14 @@
 """NT3's network: its size at full size, and what it computes."""
 
-import sys
-
 import numpy as np
 import pytest
-
-from tests.benchmarks import nt3_programs
-
-sys.path.insert(0, str(nt3_programs.FOLDER.parent))
-
-import harness  # noqa: F401  (before TensorFlow: it chooses the Keras)
 import tensorflow as tf
+
+from nt3 import model
+from tests.benchmarks import nt3_programs
 
 pytestmark = pytest.mark.slow
 
-(model,) = nt3_programs.modules("model")
 FULL = nt3_programs.DEFAULTS
 ORIGINAL = 154_922_918
 

@@ -3,16 +3,14 @@
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nt3 import dataset, formats, loading, preprocessing
 from tests.benchmarks import nt3_programs
 
-dataset, formats, loading = nt3_programs.modules("dataset", "formats", "loading")
 TABLES = dataset.Tables(200, 40, 12, "csv")
 WHOLE = loading.Part(0, 40, True)
 
@@ -145,7 +143,6 @@ BREAKS = {
 )
 def test_broken_tables_are_told(folder, tmp_path, name, kind):
     """With file, and row and column as far as the reader or the slow search knows."""
-    (preprocessing,) = nt3_programs.modules("preprocessing")
     change, words = BREAKS[kind]
     path = tmp_path / "part-000000.csv"
     path.write_bytes(Path(TABLES.path(folder, "train")).read_bytes())
@@ -177,7 +174,6 @@ def test_broken_binary_tables_are_told(folder, tmp_path, name):
 
 @pytest.mark.slow
 def test_scaling_is_by_the_largest_of_both_tables_and_all_ranks():
-    (preprocessing,) = nt3_programs.modules("preprocessing")
     rng = np.random.default_rng(1)
     train, test = (rng.normal(size=(rows, 6)).astype(np.float32) for rows in (150, 70))
     train[:, 3] = test[:, 3] = 0
@@ -271,7 +267,6 @@ def test_wrong_parameters_of_the_data_set_are_told(tmp_path):
     ):
         done = nt3_programs.stage(tmp_path / "set", **change)
         assert done.returncode == 2 and words in done.stderr.splitlines()[-1]
-    words = [sys.executable, nt3_programs.FOLDER / "stage.py", "--out", tmp_path / "set"]
-    words += ["--train", 2, "--test", 1, "--params", json.dumps(nt3_programs.SMALL)]
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+    files = {"train": 2, "test": 1}
+    done = nt3_programs.PROGRAM.stage(tmp_path / "set", files, params=nt3_programs.SMALL)
     assert done.returncode == 2 and "data_format is missing" in done.stderr

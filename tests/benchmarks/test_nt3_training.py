@@ -1,15 +1,13 @@
 """The NT3 program as the launcher starts it: one process per rank, ``--run FILE``."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.benchmarks import nt3_programs
 from tests.benchmarks.nt3_programs import start
-from tests.benchmarks.programs import read, start_ranks
+from tests.benchmarks.programs import entry, read, start_helper, start_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +25,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one_rank(data, tmp_path_factory):
     """A run of one rank with all metrics; several tests look at it."""
-    done, out = start(tmp_path_factory.mktemp("one"), data)
+    done, out = start(tmp_path_factory.mktemp("one"), data, how=entry)
     assert done.stderr == ""
     return read(done, out)
 
@@ -104,14 +102,11 @@ def test_two_ranks_train_as_one_with_twice_the_batch(data, tmp_path):
     common = {"partition": "samples", "dropout": 0.0, "shuffle": False, "total_epochs": 3}
     common |= {"learning_rate_scaling": "none", "learning_rate": 0.1, "optimizer": "momentum"}
     common |= {"csv_reader": "numpy"}
-    helper = Path(__file__).with_name("train_nt3.py")
     for ranks in (1, 2):
         folder = tmp_path / str(ranks)
         params = common | {"ranks": ranks, "batch_size": 20 // ranks}
         path, _ = nt3_programs.write_run(folder, data, **params)
-        words = [sys.executable, str(helper), str(path), str(folder)]
-        done = start_ranks(words, ranks)
-        assert done.returncode == 0, done.stderr[-3000:]
+        start_helper("train_nt3.py", path, folder, ranks=ranks)
     alone, *pair = (
         dict(np.load(tmp_path / str(ranks) / f"rank{rank}.npz"))
         for ranks, rank in ((1, 0), (2, 0), (2, 1))
@@ -151,9 +146,7 @@ def test_without_validation_the_end_is_tested_all_the_same(data, tmp_path):
 )
 def test_wrong_parameters_are_2_and_one_line(data, tmp_path, params, words):
     path, out = nt3_programs.write_run(tmp_path, data, **params)
-    done = start_ranks(
-        [sys.executable, str(nt3_programs.FOLDER / "main.py"), "--run", str(path)], ranks=1
-    )
+    done = start_ranks([*entry("nt3"), "--run", str(path)], ranks=1)
     assert done.returncode == 2
     error = json.loads((out / "native_error.json").read_text())
     assert done.stderr == f"nt3: {error['message']}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.core.profilers import TIMELINE, environment
-from tests.benchmarks.programs import Program, read
+from tests.benchmarks.programs import Program, entry, read, warm
 
 pytestmark = pytest.mark.slow
 
@@ -22,20 +22,20 @@ PROGRAM = Program(
 )
 
 
-def run(folder: Path, kind: str, ranks: int) -> Path:
+def run(folder: Path, kind: str, ranks: int, how=warm) -> Path:
     """Train a small CNN under a profiler; returns the folder of the profile."""
     (folder / "out").mkdir()
     env = environment(kind, folder / "out")
-    read(*PROGRAM.start(folder, env=env, ranks=ranks))
+    read(*PROGRAM.start(folder, env=env, ranks=ranks, how=how))
     return folder / "out" / "profile"
 
 
 def test_cprofile_of_two_ranks(tmp_path):
-    folder = run(tmp_path, "cprofile", 2)
+    folder = run(tmp_path, "cprofile", 2, entry)
     assert sorted(path.name for path in folder.iterdir()) == ["rank0.prof", "rank1.prof"]
     for path in folder.iterdir():
         functions = {name for _, _, name in pstats.Stats(str(path)).stats}
-        assert {"main", "take_steps"} <= functions
+        assert {"execute", "take_steps"} <= functions
 
 
 def test_tensorflow_sees_the_operations(tmp_path):

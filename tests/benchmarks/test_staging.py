@@ -4,26 +4,26 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks" / "data_loading"
-sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
-
-import dataset
+from cosmoflow_data import dataset
+from tests.benchmarks.programs import Program, entry, warm
 
 SHAPE = (4, 4, 4, 4)
 PARAMS = {"sample_shape": list(SHAPE), "samples_per_file": 2, "compression": "none"}
 FORMAT = dataset.Format(SHAPE, 2)
 
 
-def command(out, train, valid, *more, params=PARAMS):
-    words = [sys.executable, FOLDER / "stage.py", "--out", out, "--train", train, "--valid", valid]
-    return [str(word) for word in (*words, "--params", json.dumps(params), *more)]
+PROGRAM = Program("data_loading", {})
+
+
+def command(out, train, valid, *more, params=PARAMS, how=entry):
+    files = {"train": train, "valid": valid}
+    return PROGRAM.stage_words(out, files, *more, params=params, how=how)
 
 
 def stage(*args, **params):
@@ -74,7 +74,7 @@ def test_stage_grow_and_repair(tmp_path):
     assert "2 of 7 files missing or incomplete" in checked.stderr
     assert checked.stderr.count("\n") == 1
 
-    done = stage(out, 8, 2)
+    done = stage(out, 8, 2, how=warm)
     assert "made 5 of 10 files" in done.stdout, done.stderr
     second = content(out)
     assert {name: second[name] for name in first} == first

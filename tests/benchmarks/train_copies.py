@@ -13,21 +13,16 @@ import sys
 import time
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "cnn_training")]
-
 from harness import import_without
 
 import_without("pandas", "scipy", "PIL")
 
-import cluster
-import images
-import models
 import numpy as np
 import tensorflow as tf
-import updates
-import yaml
+
+from cnn_training import cluster, images, models, updates
 from harness import ranks
+from tests.benchmarks.cnn_programs import DEFAULTS
 
 SETTINGS = {
     "model": "lenet",
@@ -74,12 +69,10 @@ def train(params, place, steps):
 
 def main():
     folder, steps = Path(sys.argv[1]), int(sys.argv[2])
-    declared = yaml.safe_load((BENCHMARKS / "cnn_training" / "benchmark.yaml").read_text())
-    defaults = {name: spec["default"] for name, spec in declared["parameters"].items()}
     place = None
     for number, text in enumerate(sys.argv[3:]):
         changes = json.loads(text)
-        params = defaults | SETTINGS | changes
+        params = DEFAULTS | SETTINGS | changes
         if place is None:
             place = cluster.join(params)
         if changes.get("reference"):

@@ -9,18 +9,19 @@ those after plain arithmetic with momentum.
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "cosmoflow_training")]
+from harness import import_without
 
-import main as program
-import model
+import_without("pandas", "scipy", "PIL")
+
 import numpy as np
 import tensorflow as tf
-import yaml
-from data_loading import dataset
+
+from cosmoflow_data import dataset
+from cosmoflow_training import benchmark, model
+from cosmoflow_training.trainer import Trainer
 from harness import ranks, training
 from harness.phases import Phases
-from trainer import Trainer
+from tests.benchmarks.programs import Program
 
 SHAPE, STEPS, EPOCHS, GLOBAL_BATCH = [8, 8, 8, 4], 6, 2, 4
 
@@ -59,8 +60,7 @@ def reference(trainer):
 
 def main():
     folder, world = Path(sys.argv[1]), int(sys.argv[2])
-    declared = yaml.safe_load((BENCHMARKS / "cosmoflow_training" / "benchmark.yaml").read_text())
-    params = {name: spec["default"] for name, spec in declared["parameters"].items()} | {
+    params = Program("cosmoflow_training", {}).defaults | {
         "ranks": world,
         "sample_shape": SHAPE,
         "samples_per_rank": STEPS * GLOBAL_BATCH // world,
@@ -73,7 +73,7 @@ def main():
         "learning_rate_reference_batch": 2,
         "warmup_epochs": 1,
     }
-    program.configure(params, seed=5)
+    benchmark.configure(params, seed=5)
     rank = ranks.rank()
     trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))
     training.broadcast(trainer.model, trainer.optimizer)

@@ -8,22 +8,19 @@ variable v, the largest values of the scaled features, and `loss[epoch]`.
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"
-sys.path[:0] = [str(BENCHMARKS / "nt3"), str(BENCHMARKS)]
-
 import numpy as np
-import preprocessing
-import tables
-import trainer as trainers
+
 from harness import program, ranks, training
 from harness.phases import Phases
+from nt3 import preprocessing, tables
+from nt3.trainer import Trainer
 
 run = program.read_run(sys.argv[1])
 folder, params = Path(sys.argv[2]), run.params
 training.start(params)
 training.set_seeds(5, ranks.rank())
 samples = tables.Data(run, Phases()).preprocess()
-trainer = trainers.Trainer(params, samples, seed=5)
+trainer = Trainer(params, samples, seed=5)
 training.broadcast(trainer.model, trainer.optimizer)
 if params["ranks"] == 1:
     # The halves of every batch come from the two blocks in which two ranks share the rows.

@@ -20,6 +20,7 @@ from scalesweep.core.files import digest_of, file_digest
 from scalesweep.slurm.job_table import COLUMNS
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary, write_summary
+from tests.fakes.plan import whole_plan
 
 Point = dict[str, Any]
 SITE = "daint-like"
@@ -207,7 +208,7 @@ def make_results(
     records: dict[str, Path] = {}
     for fake in demo() if fakes is None else fakes:
         experiments.append(_experiment(fake, runs_folder, records, words.get("lines")))
-    plan = {
+    plan = whole_plan({
         "campaign": campaign,
         "description": words.get("description", "Data loading at scale."),
         "file": "config/config.yaml",
@@ -215,7 +216,7 @@ def make_results(
         "results": str(root),
         "created": "2026-03-10T12:00:00+00:00",
         "experiments": experiments,
-    }
+    })  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     (root / "plan.json").write_text(json.dumps(plan))
     summary = build_summary(list(records.values()))

@@ -14,10 +14,12 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import write_record
-from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary, write_summary
+from tests.fakes.plan import whole_plan
 
 Point = dict[str, Any]
 SITE = "here"
@@ -65,11 +67,11 @@ def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentRes
     """Write records, plan, summary and tables below ``root``; returns the studies by name."""
     folder = root / "runs" / SITE
     records: list[Path] = []
-    plan = {
+    plan = whole_plan({
         "campaign": "training", "description": "", "file": "c.yaml", "site": SITE,
         "results": str(root), "created": "2026-03-10T12:00:00+00:00",
         "experiments": [_experiment(one, folder, records) for one in experiments],
-    }  # fmt: skip
+    })  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     (root / "plan.json").write_text(json.dumps(plan))
     summary = build_summary(records)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.pages import HOSTILE, render
 from tests.fakes.results import Fake, demo, make_results
 from tests.report.visits import CONTRAST, NEEDED, Visit, check_report
-from tests.unit.report.test_page import HOSTILE, render
 
 pytestmark = [pytest.mark.browser, NEEDED]
 

@@ -1,22 +1,17 @@
 """The report of 10,000 runs: as usable as a small one."""
 
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from bench.lib.made_runs import make
+from bench.report import SORT, steps
+from bench.summaries import summarise
+from tests.fakes.pages import render
 from tests.fakes.results import demo, make_results
 from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting
-from tests.unit.report.test_page import render
-
-sys.path.insert(0, str(ROOT / "bench"))
-
-from made_runs import make
-from report import SORT, steps
-from summaries import summarise
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, NEEDED]
 

@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import Project, make_project
-from tests.slurm.cluster import Cluster, missing_packages
-
-REASON = missing_packages()
-needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+from tests.slurm.cluster import Cluster
 
 SITE = """\
 site: toy_cluster
@@ -28,7 +23,8 @@ launch:
   multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
 """
 # As a user would, but looking at the queue often.
-PROFILE = ("--profile", "slurm", "--slurm-init-seconds-before-status-checks", "2")
+SNAKEMAKE = (sys.executable, "-P", str(Path(__file__).with_name("attentive.py")))
+PROFILE = ("--profile", "slurm", "--scalesweep-init-seconds-before-status-checks", "2")
 
 
 @dataclass
@@ -48,7 +44,7 @@ class SlurmProject(Project):
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
-                [sys.executable, "-m", "snakemake", *PROFILE, *words], cwd=self.path, text=True,
+                [*SNAKEMAKE, *PROFILE, *words], cwd=self.path, text=True,
                 env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 

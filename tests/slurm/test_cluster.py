@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster, ClusterError, missing_packages, start_time, wait_until
+from tests.slurm.cluster import Cluster, ClusterError, start_time, wait_until
+from tests.slurm.jobs import PMIX, needs_slurm, run_out, submit, tasks
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
-PMIX = any(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so"))
 CLUSTER = Path(__file__).with_name("cluster.py")
 
 
@@ -25,12 +24,6 @@ def folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="slurm-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
-
-
-def submit(cluster: Cluster, script: str, *options: str) -> str:
-    """Submit a batch script; its job's number."""
-    out = f"--output={cluster.folder}/job-%j.out"
-    return cluster.run("sbatch", "--parsable", out, *options, f"--wrap={script}").strip()
 
 
 def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) -> None:
@@ -49,30 +42,18 @@ def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) ->
     assert wait_until(said, seconds), rows
 
 
-def tasks(cluster: Cluster, argument: str) -> list[str]:
-    """The nodes of the processes ``sleep argument`` that this cluster started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            # srun looks its command up: /usr/bin/sleep.
-            if path.read_text().rpartition("/")[2].split("\0") == ["sleep", argument, ""]:
-                variables = path.with_name("environ").read_bytes().decode().split("\0")
-                if f"SLURM_CONF={cluster.config}" in variables:
-                    found += [v[16:] for v in variables if v.startswith("SLURMD_NODENAME=")]
-        except OSError:
-            continue
-    return sorted(found)
-
-
 @pytest.fixture(scope="module")
 def timed_out(cluster: Cluster) -> str:
-    """A job beyond its limit, started early: the least limit is a minute."""
-    return submit(cluster, "sleep 600", "--time=1")
+    """A job beyond its limit, started early: slurmctld looks every 30 s."""
+    job = submit(cluster, "sleep 600", "--time=1")
+    assert wait_until(lambda: cluster.says("RUNNING", "squeue", "-hj", job, "-o%T"), 30)
+    run_out(cluster, job)
+    return job
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _early(timed_out: str) -> None:
-    """Have that minute pass while the other tests run."""
+    """Have that time pass while the other tests run."""
 
 
 def test_nodes_are_idle_and_have_features(cluster: Cluster) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,8 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.slurm.cluster import Cluster, missing_packages, wait_until
-from tests.slurm.test_cluster import PMIX, submit, tasks
-
-REASON = missing_packages()
-needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import MPI, needs_slurm, submit, tasks, why_no_mpi
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
 LAUNCHER = WORKFLOW / "launchers" / "srun_gloo.py"
@@ -36,24 +32,6 @@ SMALL = {
     "epochs": 2,
 }
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
-MPI = {
-    "HOROVOD_CONTROLLER": "mpi",
-    "HOROVOD_CPU_OPERATIONS": "mpi",
-    # All nodes are this machine: no rank may spin on a core that another one needs, and no
-    # network but its own is to be used.
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_tcp_if_include": "lo",
-    "OMPI_MCA_btl_tcp_disable_family": "6",
-}
-
-
-def why_no_mpi() -> str:
-    """Why Horovod cannot run on MPI here; empty if it can. Importing it would take seconds."""
-    folders = getattr(find_spec("horovod"), "submodule_search_locations", None) or []
-    libraries = [path for folder in folders for path in Path(folder).glob("tensorflow/mpi_lib*.so")]
-    if not any(b"MPI_Init_thread" in path.read_bytes() for path in libraries):
-        return "Horovod was built without MPI: apt-get install libopenmpi-dev, make setup"
-    return "" if PMIX else "srun --mpi=pmix opens libpmix.so: apt-get install libpmix-dev"
 
 
 needs_mpi = pytest.mark.skipif(bool(why_no_mpi()), reason=why_no_mpi())
@@ -96,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set for up to four ranks."""
     path = tmp_path_factory.mktemp("runs")
     identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
-    words = [sys.executable, BENCHMARK / "stage.py", "--out", path / "set"]
+    words = [sys.executable, BENCHMARK.parent, "cosmoflow_data.stage", "--out", path / "set"]
     words += ["--train", "16", "--valid", "8"]
     words += ["--params", json.dumps(identity | {"sample_shape": SMALL["sample_shape"]})]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
@@ -121,7 +99,8 @@ def run_all(
         }
         run_file = folder / f"{name}.json"
         run_file.write_text(json.dumps(content))
-        words = [*launcher, sys.executable, str(BENCHMARK / "main.py"), "--run", str(run_file)]
+        program = [sys.executable, str(BENCHMARK.parent), "data_loading"]
+        words = [*launcher, *program, "--run", str(run_file)]
         script.append(f"{shlex.join(words)}\necho {name} ended $?")
     said = run_job(cluster, "\n".join(script), 240)
     lines = [line.split() for line in said.splitlines() if " ended " in line]
@@ -153,7 +132,6 @@ def of_ranks(ranks: int, **params: Any) -> dict[str, Any]:
     return {"ranks": ranks, "ranks_per_node": 1, **params}
 
 
-@pytest.mark.slow
 class TestBenchmark:
     pytestmark = needs_slurm
 

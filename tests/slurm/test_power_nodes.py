@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.fakes.sysfs import Rising, zone
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SlurmProject, slurm_project
 
 pytestmark = needs_slurm
 

@@ -1,7 +1,9 @@
 """`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
 
 import csv
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.slurm.job_shape import run_shape
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.support import SlurmProject, needs_slurm, slurm_project
+from tests.slurm.jobs import needs_slurm, run_out
+from tests.slurm.support import SlurmProject, slurm_project
 
 pytestmark = needs_slurm
 
@@ -37,6 +40,24 @@ experiments:
 """
 
 
+def job_of_the_stuck(project: SlurmProject) -> str:
+    """Number of the job whose program has stopped its launcher."""
+    found: list[str] = []
+
+    def stopped() -> bool:
+        for path in project.path.glob("results/runs/*/*/attempt-1/run.json"):
+            if json.loads(path.read_text())["params"]["behaviour"] == "stuck":
+                words = ["pgrep", "-r", "T", "-f", f"launch.py --order .*{path.parts[-3]}"]
+                done = subprocess.run(words, capture_output=True, check=False)
+                jobs = project.cluster.run("squeue", "-htR", "-o%A %k").splitlines()
+                found[:] = [line.split()[0] for line in jobs if line.endswith(path.parts[-3])]
+                return done.returncode == 0 and len(found) == 1
+        return False
+
+    assert wait_until(stopped, 60)
+    return found[0]
+
+
 def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_path: Path) -> None:
     project = slurm_project(
         tmp_path / "p", cluster, "{startup_minutes: 0.5, max_minutes: 0.5, max_attempts: 3}"
@@ -50,6 +71,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         log = run / "attempt-1" / "stdout.log"
         assert wait_until(lambda: log.exists() and "toy" in log.read_text(), 60)
         cluster.kill_node(node)
+        run_out(cluster, job_of_the_stuck(project))
         assert snakemake.wait(300) == 1
     cluster.start_nodes(node)
     said = (project.path / "out").read_text()
@@ -180,7 +202,7 @@ def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
             (commands / path.name).symlink_to(path)
     code, said = project.slurm("--configfile", "good.yaml", PATH=str(commands))
     assert code != 0, said
-    assert "error: sbatch is not on this machine: call Snakemake where Slurm's commands" in said
+    assert "error: sbatch not found on this machine: run snakemake where Slurm's commands" in said
     assert "Traceback" not in said
 
 

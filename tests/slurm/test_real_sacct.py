@@ -7,10 +7,10 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm.sacct import Job, cause_of, query, settled
-from tests.slurm.cluster import Cluster, missing_packages, wait_until
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import needs_slurm
 
-REASON = missing_packages()
-pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(REASON), reason=str(REASON))]
+pytestmark = needs_slurm
 
 MIB = 2**20
 EAT = "import sys, time; x = b'x' * int(sys.argv[1]) * 1_000_000; time.sleep(60)"

@@ -7,8 +7,8 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster
-from tests.slurm.support import needs_slurm, slurm_project
-from tests.slurm.test_horovod import MPI, why_no_mpi
+from tests.slurm.jobs import MPI, needs_slurm, why_no_mpi
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 

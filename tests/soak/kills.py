@@ -20,8 +20,6 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from tests.soak.campaign import Soaked, Violation, make_soaked, wait_until
 from tests.soak.running import (
     GONE_S,

@@ -33,6 +33,7 @@ def errors(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.startswith("error: ")]
 
 
+@pytest.mark.slow
 def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=2, repeats=1)
     other = Project(shutil.copytree(project.path, tmp_path / "other"))
@@ -48,9 +49,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
         said = refused.communicate(timeout=120)[1]
         (line,) = errors(said)
         assert refused.returncode == 1 and "Traceback" not in said
-        assert (
-            f"process {first.pid} on" in line and "is running a campaign into this folder" in line
-        )
+        assert f"process {first.pid} on" in line and "is already using this results folder" in line
     for looker in lookers:
         said = looker.communicate(timeout=120)[1]
         assert looker.returncode == 0, said
@@ -68,6 +67,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
     assert not list(runs.glob("*/attempt-*/beside.txt"))
 
 
+@pytest.mark.slow
 def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
     script = project.path / "workflow" / "scripts" / "launch.py"
@@ -94,10 +94,12 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     one, two, three = (make_claims(tmp_path) for _ in range(3))
     one.begin({"run", "inventory", "page"}, {"a"}, here=True)
     two.begin({"inventory", "page"}, (), here=True)
-    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is running a campaign into"):
+    with pytest.raises(
+        UserError, match=f"process {os.getpid()} on .* is already using this results"
+    ):
         three.begin({"run"}, {"a"}, here=True)
     with pytest.raises(
-        UserError, match=f"process {os.getpid()} on .* is making the report of this"
+        UserError, match=f"process {os.getpid()} on .* is already writing the report of this"
     ):
         three.begin({"figures", "page"}, (), here=True)
     three.begin({"plan"}, (), here=True)  # prints
@@ -109,7 +111,7 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     two.release_report()
     waiting.join(20)
     assert not waiting.is_alive()
-    with pytest.raises(UserError, match="is making the report"):
+    with pytest.raises(UserError, match="is already writing the report"):
         three.begin({"page"}, (), here=True)
     for each in (one, two, three):
         each.end()
@@ -144,7 +146,7 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
         program.kill()
         program.wait()
         one.end()
-    assert capsys.readouterr().out.count(f"{told}, left by an earlier snakemake") == 2
+    assert capsys.readouterr().out.count(f"{told}, started by an earlier snakemake") == 2
 
 
 def test_claims_on_a_file_system_without_locks(
@@ -155,7 +157,7 @@ def test_claims_on_a_file_system_without_locks(
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
     held = locks.claim(tmp_path)
-    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is running a campaign"):
+    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is already using this"):
         locks.claim(tmp_path)
     locks.release(held)
     locks.release(locks.claim(tmp_path))

@@ -89,6 +89,7 @@ def test_not_even_a_failure_finds_space(disk: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "attempt-1"]
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on_once_there_is_space(disk: Path, tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "project", sizes=3, repeats=1)
     (project.path / "results").symlink_to(disk / "results")

@@ -12,6 +12,8 @@ from tests.conftest import Project
 from tests.soak.campaign import Soaked, make_soaked
 from tests.soak.kills import CHAIN, PROGRAM, SPARE, soak
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import Project, make_project
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = """
 campaign: toys
 site: toy

@@ -10,6 +10,8 @@ import yaml
 
 from tests.conftest import Project, make_project
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
 # Over processes: on TensorFlow's servers and under Horovod. That every mode trains is tested where
 # they are (test_cnn_updates).

@@ -4,8 +4,11 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.conftest import Project
+
+pytestmark = pytest.mark.slow
 
 CAMPAIGN = """
 campaign: now

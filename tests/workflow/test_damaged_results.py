@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = """
 campaign: toys
 site: toy
@@ -97,7 +99,7 @@ def test_damaged_results(project: Project) -> None:
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode != 0
     line = f"error: 1 record cannot be trusted and was set aside: {third} (samples.npz was changed"
-    assert line in done.stderr and "call snakemake again" in done.stderr
+    assert line in done.stderr and "run snakemake again" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert set(reasons(project)) == {third} and numbers(project)["repeats"].sum() == 3
     assert "checksum differs" in (results / "report.html").read_text()

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT, Project, make_project
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = ROOT / "tests" / "foreign"
 CAMPAIGN = """
 campaign: strangers
@@ -100,10 +102,10 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     old = records(finished)
     edit(finished, r"'total: (\S+)'", r"'step 0: (\S+)'")
     plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    told = "to be read again: the logs of 4 run(s): the patterns of foreign have changed"
-    assert told in plan.stdout and "still to run" not in plan.stdout
+    told = "to be re-read: the logs of 4 run(s): the patterns of foreign have changed"
+    assert told in plan.stdout and "remaining time" not in plan.stdout
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
-    assert "Reading the logs of 4 run(s) again: the patterns have changed" in dry.stdout
+    assert "Re-reading the logs of 4 run(s): their patterns have changed" in dry.stdout
     assert "Running foreign" not in dry.stdout
     assert finished.records() == before  # neither of the two has touched anything
     done = finished.snakemake("--configfile", "c.yaml")
@@ -130,7 +132,7 @@ def test_patterns_that_match_nothing_are_a_failure_that_runs_nothing(finished: P
     again = finished.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
     plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    assert "0 done, 4 failed" in plan.stdout and "still to run" not in plan.stdout
+    assert "0 done, 4 failed" in plan.stdout and "remaining time" not in plan.stdout
     edit(finished, r"'Total: (\S+)'", r"'total: (\S+)'")
     mended = finished.snakemake("--configfile", "c.yaml")
     assert mended.returncode == 0, mended.stdout + mended.stderr
@@ -174,7 +176,7 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
         (
             "",
             "c.yaml: experiments.rates: benchmark foreign starts the program 'speaker', whose path "
-            "is not known; add to config/sites/toy.yaml, or to this file, "
+            "is unknown; add to config/sites/toy.yaml, or to this file, "
             "'programs: {speaker: /path}'",
         ),
         (
@@ -183,8 +185,8 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
         ),
         (
             "programs: {speaker: no-such-program}",
-            "foreign: programs.speaker: 'no-such-program': it is not in PATH (a path has a slash) "
-            "on this machine",
+            "foreign: programs.speaker: 'no-such-program': a name without a slash, not found in "
+            "PATH on this machine",
         ),
         ("programs: {speaker: 3}", "c.yaml: programs.speaker: 3 is not string"),
     ],

@@ -13,6 +13,8 @@ from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.report.visits import NEEDED, check_report, chromium
 
+pytestmark = pytest.mark.slow
+
 # Piz Daint, 2 ranks: cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at b93a54a.
 LOCAL = [
     [156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.conftest import make_project
+
+pytestmark = pytest.mark.slow
 
 CAMPAIGN = """
 campaign: profiled
@@ -54,6 +57,6 @@ def test_a_run_that_leaves_no_profile_has_failed(tmp_path: Path) -> None:
     project.write("c.yaml", CAMPAIGN.replace("    repeats: 2\n", behaviour))
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode != 0
-    assert "BAD_RESULT: profile cprofile: the run has left no file of it" in done.stderr
+    assert "BAD_RESULT: profile cprofile: the run wrote no profile" in done.stderr
     report = (project.path / "results" / "report.html").read_text()
-    assert "2 of 2 runs done" in report and "the run has left no file of it" in report
+    assert "2 of 2 runs done" in report and "the run wrote no profile" in report

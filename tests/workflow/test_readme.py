@@ -103,6 +103,31 @@ def test_a_second_set_up_does_nothing(demo: Clone) -> None:
     assert "setup:" not in demo.bash("make setup")
 
 
+@pytest.mark.slurm
+@pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
+def test_readme_on_a_slurm_of_ones_own(demo: Clone) -> None:
+    _, commands = readme_blocks("sh")
+    assert (
+        commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
+    )
+    # The run itself would take four minutes; test_sweep.py has a shorter one.
+    lines = [
+        line.replace("snakemake --profile slurm ", "snakemake --profile slurm --dry-run ")
+        for line in commands[:-1]
+    ]
+    assert any("--dry-run" in line for line in lines)
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    start = f"export SLURM_FOLDER={folder}\nmake -s setup >&2\nsource .venv/bin/activate\n"
+    try:
+        said = demo.bash(start + "\n".join([*lines, "sinfo"]))
+    finally:
+        demo.bash(f"export SLURM_FOLDER={folder}\n{commands[-1]}")
+    assert "campaign demo on site test_cluster: 21 runs" in said
+    assert "sbatch --nodes=1 --ntasks=2 --cpus-per-task=128" in said
+    assert re.search(r"^run +21$", said, re.M) and "main*" in said
+    assert not folder.exists()
+
+
 def test_one_deleted_record_is_one_job(demo: Clone) -> None:
     before = demo.records()
     lost = sorted(before)[0]
@@ -150,29 +175,3 @@ def test_a_missing_tool_is_named_with_its_package(demo: Clone, tmp_path: Path) -
     )
     assert done.returncode == 1
     assert done.stderr == "error: cmake is missing: apt-get install cmake\n"
-
-
-@pytest.mark.slurm
-@pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
-def test_readme_on_a_slurm_of_ones_own(tmp_path: Path) -> None:
-    clone = Clone(tmp_path)
-    _, commands = readme_blocks("sh")
-    assert (
-        commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
-    )
-    # The run itself would take four minutes; test_sweep.py has a shorter one.
-    lines = [
-        line.replace("snakemake --profile slurm ", "snakemake --profile slurm --dry-run ")
-        for line in commands[:-1]
-    ]
-    assert any("--dry-run" in line for line in lines)
-    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    start = f"export SLURM_FOLDER={folder}\nmake -s setup >&2\nsource .venv/bin/activate\n"
-    try:
-        said = clone.bash(start + "\n".join([*lines, "sinfo"]))
-    finally:
-        clone.bash(f"export SLURM_FOLDER={folder}\n{commands[-1]}")
-    assert "campaign demo on site test_cluster: 21 runs" in said
-    assert "sbatch --nodes=1 --ntasks=2 --cpus-per-task=128" in said
-    assert re.search(r"^run +21$", said, re.M) and "main*" in said
-    assert not folder.exists()

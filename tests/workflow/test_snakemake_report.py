@@ -37,6 +37,7 @@ def state(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("c.yaml", CAMPAIGN)
     done = project.snakemake("--configfile", "c.yaml")

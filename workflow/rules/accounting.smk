@@ -1,4 +1,4 @@
-# Jobs of the runs: what each has asked for and what it has used, as Slurm's accounting knows.
+# Slurm jobs of the runs: what each requested and used, from Slurm's accounting.
 
 
 localrules:
@@ -25,7 +25,7 @@ rule accounting:
         runs=RUNS,
         logs=LOGS,
     message:
-        "Accounting for jobs"
+        "Collecting Slurm accounting of jobs"
     shell:
         "{params.script} --plan {input.plan:q} --runs {params.runs:q} --logs {params.logs:q}"
         " --out {output:q} > {log:q} 2>&1"

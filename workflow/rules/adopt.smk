@@ -1,4 +1,4 @@
-# Jobs that an earlier Snakemake, gone by now, has left in the queue: waited for, never doubled.
+# Jobs that an earlier Snakemake left in the queue: this call waits for them instead of submitting them twice.
 
 
 localrules:

@@ -1,4 +1,4 @@
-# Published results become records marked imported, and go through the same tables.
+# Published results become records marked imported and go through the same tables.
 
 
 localrules:

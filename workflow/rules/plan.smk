@@ -38,8 +38,8 @@ rule inventory:
         script=f"{SCRIPT}/plan.py",
         campaign=SWEEP.campaign_arguments(),
         # Evaluated once more when the job starts: from then on no other report is made.
-        claim=lambda wildcards: SWEEP.claims.report(),
+        claim=lambda wildcards: PREFLIGHT.claims.report(),
     message:
-        "Taking stock of {RUNS}"
+        "Collecting run states in {RUNS}"
     shell:
         "{params.script} {params.campaign} --inventory > {log:q} 2>&1"

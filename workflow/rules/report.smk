@@ -52,21 +52,17 @@ rule report:
         command=SWEEP.report_command(workflow.main_snakefile),
         page=f"{RESULTS}/report.html",
     message:
-        "Reporting on what is there"
+        "Reporting on the results so far"
     shell:
         "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
         " && echo {params.page:q}"
 
 
 onstart:
-    if SWEEP.problems:
-        sys.exit(f"error: {next(iter(SWEEP.problems.values()))}")
     try:
-        SWEEP.claim_results({job.rule.name for job in workflow.dag.needrun_jobs()})
-        SWEEP.check_submission()
+        PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
     except UserError as error:
         sys.exit(f"error: {error}")
-    SWEEP.await_staging()
     PROGRESS.start()
 
 
@@ -77,14 +73,16 @@ if SWEEP.options.get("pending") != "ignore":
         PROGRESS.finish()
         if told := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
-            if "report" in workflow.dag_settings.targets:
+            if "report" in facts.targets(workflow):
                 print(f"warning: {told}", file=sys.stderr)
             else:
                 sys.exit(f"error: {told}")
 
     onerror:
-        SWEEP.settle()
-        SWEEP.claims.release_report()
+        if SWEEP.submission:
+            # Causes of the runs whose jobs ended without a word of their launcher.
+            SWEEP.submission.settle_past(SWEEP.pending)
+        PREFLIGHT.claims.release_report()
         if PROGRESS.finish() or SWEEP.set_aside():
             # Failure is data: the report shows the holes and their causes.
             shell(

@@ -9,11 +9,11 @@ rule stage:
     wildcard_constraints:
         files=r"[a-z0-9-]+",
     # All cores, for the same reason as in run.smk: no staging beside a measurement.
-    threads: SWEEP.threads_of_staging(workflow.cores)
+    threads: JOBS.threads_of_staging(workflow.cores)
     resources:
-        **SWEEP.stage_resources(),
+        **JOBS.stage_resources(),
     params:
-        command=lambda wildcards, threads: SWEEP.stage_command(
+        command=lambda wildcards, threads: JOBS.stage_command(
             wildcards.folder, wildcards.files, threads
         ),
     message:

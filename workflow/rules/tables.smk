@@ -1,4 +1,4 @@
-# Tables of every experiment (docs/architecture.md lists them); CSV and Parquet.
+# Tables of every experiment (docs/formats.md lists them); CSV and Parquet.
 
 
 localrules:

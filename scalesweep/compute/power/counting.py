@@ -24,7 +24,7 @@ def counted(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set
         meters = [d for d in domains if d.part == "node" and d.source == source]
         if meters:
             more = len(meters) - 1
-            said = [f"{more} more meters of the node beside {meters[0].name}"] if more else []
+            said = [f"{more} more meters of the node besides {meters[0].name}"] if more else []
             return {meters[0].name}, said
     cpus, said = _cpus(domains, joules)
     return cpus | _gpus(domains), said

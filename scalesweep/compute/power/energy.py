@@ -108,12 +108,12 @@ def energy_of(
         still = {name for name in names if not joules[name] and host.series[name].times}
         unused = {name for name in still if host.domains[name].part == "dram" and names - still}
         names -= unused
-        said += [f"{name} stands still and is left out" for name in sorted(unused)]
-        holes += [f"{name} of {host.name} stands still" for name in sorted(still - unused)]
+        said += [f"{name} does not change and is left out" for name in sorted(unused)]
+        holes += [f"{name} of {host.name} does not change" for name in sorted(still - unused)]
         notes += [f"{host.name}: {line}" for line in (*said, *_refusals(host))]
         parts[host.name] = frozenset(host.domains[name].part for name in names)
         if not names:
-            other = f"no counter of host {host.name} is of a known part of the machine"
+            other = f"no counter of host {host.name} belongs to a known part of the machine"
             holes.append(host.missing or other)
         result["domains"][host.name] = {}
         for name, series in host.series.items():
@@ -130,9 +130,9 @@ def energy_of(
                 (holes if name in names else notes).append(line)
             if name in names:
                 adding.append(series)
-    notes += [f"{h.name}: its clock was moved by {h.stepped_s:.1f} s: no phases" for h in stepped]
+    notes += [f"{h.name}: its clock jumped by {h.stepped_s:.1f} s: no phases" for h in stepped]
     if len(set(parts.values())) > 1:
-        notes.append("not the same parts are counted on all hosts")
+        notes.append("hosts differ in which parts are counted")
     used = {domain.source for host in hosts for domain in host.domains.values()}
     interval_s = result["interval_s"]
     result |= {

@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "bench"))
-
-import projects
-import table
-from pairs import figure, within
-
 import scalesweep.planning.run_state
+from bench import table
+from bench.lib import projects
+from bench.lib.pairs import figure, within
 from scalesweep.config.campaign import load_campaign
 from scalesweep.smk.startup import prepare
+from tests.conftest import ROOT
 
 # In the place of a benchmark.
 SCRIPT = """

@@ -70,7 +70,7 @@ def test_a_true_change_of_ten_per_cent_is_told_with_its_interval(
 
 def test_noise_is_unclear() -> None:
     change = one_change(BASE, [100.4, 99.5, 101.2])
-    assert (change.verdict, change.reason) == (UNCLEAR, "the interval holds 1")
+    assert (change.verdict, change.reason) == (UNCLEAR, "the 95 % interval includes 1")
     assert change.low < 1 < change.high and change.p > 0.05
 
 
@@ -204,7 +204,7 @@ def test_sides_without_a_point_in_common_say_why() -> None:
         FakeSide("new", [FakePoint({"ranks": 1, "epochs": 3}, rates(BASE))]),
     )
     assert join(base, new).apart == [
-        "b, version 1: no value in common of epochs (2 in base, 3 in new)"
+        "b, version 1: no common value of epochs (2 in base, 3 in new)"
     ]
 
 

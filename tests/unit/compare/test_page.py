@@ -17,9 +17,9 @@ from scalesweep.compare.inputs import Side, read_sides
 from scalesweep.compare.run import compare
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
+from tests.fakes.pages import bare
 from tests.fakes.results import SITE, Fake, make_results
 from tests.fakes.sides import CPU, FakePoint, FakeSide, make_side, rates
-from tests.unit.report.test_page import bare
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 BASE = [100.0, 101.0, 99.0]
@@ -158,7 +158,7 @@ def test_many_points_are_drawn_in_part_and_told(tmp_path: Path) -> None:
         )  # fmt: skip
 
     text = page_of(fake("base", 0.0), fake("new", 0.01), tmp_path)
-    assert f"Drawn are the {MAX_DOTS} points of 100 whose intervals lie farthest from 1" in text
+    assert f"Of 100 points, the {MAX_DOTS} whose intervals lie farthest from 1 are drawn" in text
     (svg,) = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert "ranks 100" in svg and "ranks 61" in svg and "ranks 60<" not in svg
 
@@ -168,7 +168,7 @@ def test_nothing_in_common_is_a_page_that_says_why(tmp_path: Path) -> None:
     new = make_side(FakeSide("new", [FakePoint({"ranks": 1, "size": 3}, rates(BASE))]))
     page = Page(page_of(base, new, tmp_path))
     assert "No point is on both sides" in page.text
-    assert "no value in common of size (2 in base, 3 in new)" in page.text
+    assert "no common value of size (2 in base, 3 in new)" in page.text
     assert pd.read_csv(tmp_path / "compare" / "versions.csv").empty
     assert len(pd.read_csv(tmp_path / "compare" / "unmatched.csv")) == 2
 
@@ -178,7 +178,7 @@ def test_one_repeat_everywhere_is_told_as_such(tmp_path: Path) -> None:
         make_side(FakeSide(r, [FakePoint({"ranks": 1}, rates([9.0]))])) for r in ("base", "new")
     ]
     page = Page(page_of(*sides, tmp_path))
-    assert "no point has two repeats or more on both sides" in page.text
+    assert "no point has two or more repeats on both sides" in page.text
     assert "unclear: one repeat on a side" in page.text
 
 
@@ -212,12 +212,10 @@ def test_what_cannot_be_compared_is_one_line(folders: Path, tmp_path: Path) -> N
     results.mkdir()
     campaign = here(results)
     after = str(folders / "after")
-    assert "name what this campaign is compared with: --config base=OTHER" in error_of(
-        "", "", campaign
-    )
+    assert "name the other side: --config base=OTHER" in error_of("", "", campaign)
     assert "base and new are both" in error_of(after, after + "/.", campaign)
     assert "--config new=nowhere: no such folder" in error_of(after, "nowhere", campaign)
-    assert "plan.json and summary.parquet not there" in error_of(after, str(tmp_path), campaign)
+    assert "plan.json and summary.parquet missing" in error_of(after, str(tmp_path), campaign)
     broken = tmp_path / "broken"
     shutil.copytree(folders / "before", broken)
     (broken / "summary.parquet").write_bytes(b"PAR1")
@@ -229,7 +227,7 @@ def test_what_cannot_be_compared_is_one_line(folders: Path, tmp_path: Path) -> N
     plan = json.loads((folders / "before" / "plan.json").read_text())
     del plan["experiments"][0]["scale"]
     (broken / "plan.json").write_text(json.dumps(plan))
-    assert "lacks 'scale': of another version" in error_of(after, str(broken), campaign)
+    assert "lacks 'scale': written by another version" in error_of(after, str(broken), campaign)
     empty = make_results(tmp_path / "empty", [Fake("io", RANKS, fate=lambda p, r: "new")])
     assert "no finished run to compare" in error_of(after, str(empty), campaign)
 

@@ -92,7 +92,7 @@ def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campa
         campaign("")
     assert str(error.value) == (
         f"{folder}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
-        "path is not known; add to config/sites/toy.yaml, or to this file, "
+        "path is unknown; add to config/sites/toy.yaml, or to this file, "
         "'programs: {speaker: /path}'"
     )
     site = folder / "sites" / "toy.yaml"

@@ -77,8 +77,8 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
     found = judge(work, LIMIT_S, 4)
     assert found.cause == "HANG"
     assert found.detail == (
-        "no rank got further during the last 47 s of its time limit of 60 s; rank 2 (host nid2; "
-        "phase timed) stands in my/main.py:40 open_file < my/main.py:150 main, while 3 ranks wait "
+        "no rank made progress during the last 47 s of its time limit of 60 s; rank 2 (host nid2; "
+        "phase timed) is in my/main.py:40 open_file < my/main.py:150 main, while 3 ranks wait "
         "in harness/ranks.py:52 barrier < my/main.py:150 main; stacks of 4 of 4 ranks in "
         "attempt-1/stacks-*.txt"
     )
@@ -97,8 +97,8 @@ def test_a_thousand_ranks_in_some_groups(work: Path) -> None:
     found = judge(work, LIMIT_S, 1024)
     assert found.cause == "HANG"
     who = found.detail.split("; ", 1)[1]
-    assert who.startswith("rank 17 (host nid00004; phase timed) stands in my/main.py:40 open_file")
-    assert ", ranks 700-701 (host nid00175; phase timed) stand in numpy/lib/npyio.py:1150" in who
+    assert who.startswith("rank 17 (host nid00004; phase timed) is in my/main.py:40 open_file")
+    assert ", ranks 700-701 (host nid00175; phase timed) are in numpy/lib/npyio.py:1150" in who
     assert ", while 511 ranks wait in harness/ranks.py:52 barrier" in who
     assert " or elsewhere; stacks of 1024 of 1024 ranks" in who
     assert [each["count"] for each in found.groups] == [1, 2, 511, 510]
@@ -113,7 +113,7 @@ def test_what_is_in_failure_json_stays_small(work: Path) -> None:
     assert len(found.groups) == 21 and found.groups[-1]["count"] == 180
     assert found.groups[-1]["where"] == "180 more places"
     assert len(json.dumps(found.groups)) < 20_000 and len(found.detail) < 2_000
-    # Each stands in a place of its own: nobody is the odd one out.
+    # Each is in a place of its own: nobody is the odd one out.
     assert ", others in 197 more places; stacks of 200" in found.detail
 
 
@@ -142,7 +142,7 @@ def test_all_in_the_same_place(work: Path) -> None:
     for rank in range(3):
         leave(work, rank, STEP)
     said = judge(work, LIMIT_S, 3).detail.split("; ", 1)[1]
-    assert said.startswith("ranks 0-2 (host nid1; phase timed) stand in TensorFlow < harness/")
+    assert said.startswith("ranks 0-2 (host nid1; phase timed) are in TensorFlow < harness/")
     assert "while" not in said
 
 
@@ -158,11 +158,11 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
         leave(work, rank, INIT)
     found = judge(work, LIMIT_S, 5)
     assert (
-        "; ranks 2,4 left nothing (never began, or has ended), while 3 ranks wait" in found.detail
+        "; ranks 2,4 left nothing (never started, or has ended), while 3 ranks wait" in found.detail
     )
     assert "stacks of 3 of 5 ranks" in found.detail
     assert found.groups[0] == {
-        "ranks": "2,4", "count": 2, "where": "left nothing (never began, or has ended)",
+        "ranks": "2,4", "count": 2, "where": "left nothing (never started, or has ended)",
         "phase": None, "still_s": None,
     }  # fmt: skip
 
@@ -183,7 +183,7 @@ def test_ranks_without_numbers_are_counted(work: Path) -> None:
     leave(work, None, OPEN, phase=None, host="nid7")
     found = judge(work, LIMIT_S, 4)
     assert "; 1 rank left nothing (" in found.detail
-    assert ", 1 rank (host nid7) stands in" in found.detail
+    assert ", 1 rank (host nid7) is in" in found.detail
     assert [each["ranks"] for each in found.groups] == ["", "", ""]
 
 
@@ -196,7 +196,7 @@ def test_one_rank_that_gets_further_is_enough(work: Path, further_s: float, caus
     found = judge(work, LIMIT_S, 2)
     assert found.cause == cause and len(found.groups) == 2
     if further_s == 45.1:
-        told = "not done after its time limit of 60 s, but it still got further 15 s before"
+        told = "not done after its time limit of 60 s, but made progress 15 s before"
         assert found.detail == told
 
 
@@ -240,3 +240,16 @@ def test_removed_if_the_run_ended_by_itself(work: Path) -> None:
     (work / "stdout.log").touch()
     remove(work)
     assert [path.name for path in work.iterdir()] == ["stdout.log"]
+
+
+def test_the_frame_of_the_benchmarks_is_left_out_as_what_leads_to_them_is(work: Path) -> None:
+    frames = [
+        (f"{BENCHMARKS}/my/benchmark.py", 9, "measure"),
+        (f"{BENCHMARKS}/harness/frame.py", 126, "execute"),
+        *RUN,
+    ]
+    for rank in range(2):
+        leave(work, rank, OPEN[:1] + frames if rank else [*HOROVOD, *frames])
+    where = [each["where"] for each in judge(work, LIMIT_S, 2).groups]
+    rest = "my/benchmark.py:9 measure < my/main.py:150 main"
+    assert where == [f"my/main.py:40 open_file < {rest}", rest]

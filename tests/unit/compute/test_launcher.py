@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.compute import program
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.program_output import Refused, check_finite
@@ -79,7 +80,10 @@ def test_success_after_failure_clears_the_failure_and_keeps_the_logs(tmp_path: P
     assert "the toy is broken" in (folder / "attempt-1" / "stderr.log").read_text()
 
 
-def test_the_time_limit_ends_every_process_of_the_run(tmp_path: Path) -> None:
+def test_the_time_limit_ends_every_process_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "GRACE_S", 0.5)
     # A program that starts another one and ignores the polite signal.
     script = (
         "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
@@ -160,7 +164,7 @@ def test_one_run_is_never_measured_twice_at_once(tmp_path: Path) -> None:
     first.terminate()
     first.wait(30)
     assert second.returncode == 1
-    assert b"error: toy-r2-0123456789ab: is being measured by another process" in told
+    assert b"error: toy-r2-0123456789ab: another process is measuring this run" in told
 
 
 def test_check_finite_reads_what_numpy_writes(tmp_path: Path) -> None:

@@ -168,7 +168,9 @@ def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
     assert read(tmp_path, text, total, ranks=2).arrays["rate"] == Array((3,), [0, 1, 2])
     less = text.removesuffix("[1]<stdout>:rate: 12\n")
     found = read(tmp_path, less, metric(match="all"), ranks=2)
-    assert found.arrays["rate"].shape == (2, 2) and "unlike numbers" in found.notes["rate"]["note"]
+    assert (
+        found.arrays["rate"].shape == (2, 2) and "different numbers" in found.notes["rate"]["note"]
+    )
 
 
 @pytest.mark.parametrize(("second", "warned"), [("30.2", False), ("31", True)])
@@ -176,7 +178,7 @@ def test_ranks_that_disagree_on_a_total(tmp_path: Path, second: str, warned: boo
     text = f"[3]<stdout>:total: {second}\n[2]<stdout>:total: 30\n"
     found = read(tmp_path, text, TOTAL, ranks=4)
     assert value(found, "total") == 30 and found.notes["total"]["taken_from_rank"] == 2
-    told = ["total: 2 ranks do not agree on it: 30 to 31, taken 30"]
+    told = ["total: 2 ranks disagree: 30 to 31, using 30"]
     assert found.warnings == (told if warned else [])
 
 
@@ -245,14 +247,14 @@ def test_what_every_rank_prints(tmp_path: Path) -> None:
     found = read(tmp_path, text, rate, total, ranks=2)
     assert value(found) == 15 and value(found, "total") == 33
     assert found.notes["rate"]["duplicates"] == "4 matches are 2 of each of 2 ranks"
-    assert found.warnings == ["total: 2 ranks do not agree on it: 30 to 33, taken 33"]
+    assert found.warnings == ["total: 2 ranks disagree: 30 to 33, using 33"]
     first = metric(rate, match="first")
     assert value(read(tmp_path, text, first, ranks=2)) == 1.5
     every = metric(rate, match="all")
     assert read(tmp_path, text, every, ranks=2).arrays["rate"] == Array((2, 2), [1, 2, 10, 20])
     odd = read(tmp_path, text + "rate: 40\n", rate, ranks=2)
     assert value(odd) == 30
-    assert odd.warnings == ["rate: 5 matches cannot be of 2 ranks in equal parts"]
+    assert odd.warnings == ["rate: 5 matches do not divide evenly among 2 ranks"]
 
 
 def test_a_file_for_each_rank(tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
 def test_what_is_optional_may_be_missing(tmp_path: Path) -> None:
     found = read(tmp_path, STEPS, RATE, metric(TOTAL, optional=True))
     assert list(found.metrics) == list(found.notes) == ["rate"]
-    with pytest.raises(Unreadable, match="no pattern matches anything"):
+    with pytest.raises(Unreadable, match="no pattern matches any line"):
         read(tmp_path, "", metric(optional=True))
 
 

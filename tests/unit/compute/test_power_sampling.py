@@ -44,6 +44,8 @@ native = dict.fromkeys(("phases", "metrics", "notes"), {}) | {
 }
 (out / "native.json").write_text(json.dumps(native))
 """
+# For those that ask for no energy of its phases.
+BRIEF = PROGRAM.replace("0.9", "0.02").replace("0.6", "0.02")
 
 
 def spec(tmp_path: Path, script: str = PROGRAM, **changes: Any) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> No
 
 def test_without_a_counter_the_record_says_so(tmp_path: Path) -> None:
     old = write(tmp_path / RUN_ID / "power.csv", "time,host,domain,watts")
-    assert launch(spec(tmp_path, power={"sources": ["rapl"]}), ROOT) == 0
+    assert launch(spec(tmp_path, BRIEF, power={"sources": ["rapl"]}), ROOT) == 0
     record = record_of(tmp_path)
     assert record["energy"]["joules"] is None and record["metrics"] == {}
     assert record["energy"]["missing"].startswith("no RAPL counter on host ")
@@ -142,14 +144,14 @@ def test_without_a_counter_the_record_says_so(tmp_path: Path) -> None:
 def test_what_is_denied_is_the_reason(tmp_path: Path) -> None:
     denied = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     deny(denied)
-    assert launch(spec(tmp_path), ROOT) == 0
+    assert launch(spec(tmp_path, BRIEF), ROOT) == 0
     missing = record_of(tmp_path)["energy"]["missing"]
     assert f"{denied}: {os.strerror(40)}" in missing
 
 
 def test_switched_off(tmp_path: Path) -> None:
     zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    assert launch(spec(tmp_path) | {"power": None}, ROOT) == 0
+    assert launch(spec(tmp_path, BRIEF) | {"power": None}, ROOT) == 0
     energy = record_of(tmp_path)["energy"]
     assert energy["missing"] == "switched off (power: off)" and energy["interval_s"] is None
 
@@ -171,7 +173,7 @@ def test_a_run_on_several_nodes_needs_slurm(
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    assert launch(spec(tmp_path, power={"nodes": 2}), ROOT) == 0
+    assert launch(spec(tmp_path, BRIEF, power={"nodes": 2}), ROOT) == 0
     assert "the run takes 2 nodes" in record_of(tmp_path)["energy"]["missing"]
 
 
@@ -185,7 +187,7 @@ def test_a_sampler_that_cannot_be_started_fails_no_run(
     srun.write_text("#!/bin/sh\necho srun: unrecognized option >&2\nexit 1\n")
     srun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    assert launch(spec(tmp_path, power={"nodes": 2}), ROOT) == 0
+    assert launch(spec(tmp_path, BRIEF, power={"nodes": 2}), ROOT) == 0
     missing = record_of(tmp_path)["energy"]["missing"]
     assert missing == "the sampler failed: srun: unrecognized option"
 

@@ -20,7 +20,7 @@ from tests.fakes.foreign import SITE, patterns
 @pytest.mark.parametrize(
     ("metric", "told"),
     [
-        ({"pattern": "total: (["}, "result.extract[0].pattern: 'total: ([' of total_rate is no "),
+        ({"pattern": "total: (["}, "result.extract[0].pattern: 'total: ([' of total_rate is not a"),
         ({"pattern": r"total: \S+"}, "has no group for the number; put it in (?P<value>...)"),
         ({"pattern": "(a) (b)"}, "'(a) (b)' of total_rate has 2 groups for the number"),
         ({"pattern": "(?P<key>a)"}, "has no group for the number"),
@@ -30,10 +30,10 @@ from tests.fakes.foreign import SITE, patterns
         ({"match": "sum"}, "result.extract.0.match: 'sum' is not one of first, last, mean, all"),
         ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
         ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
-        ({"metric": "total_throughput"}, "'total_throughput' has a meaning of scalesweep's own"),
+        ({"metric": "total_throughput"}, "'total_throughput' is reserved by scalesweep"),
         ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
         ({"from": "../x"}, "without '..'"),
-        ({"from": "stdout.log"}, "'stdout.log' of total_rate: is called stdout"),
+        ({"from": "stdout.log"}, "'stdout.log' of total_rate: write stdout"),
         ({"units": "s"}, "unknown key 'units'; allowed: better, from, match, metric, optional"),
     ],
 )
@@ -49,7 +49,7 @@ def test_mistakes_in_a_metric_are_one_line(
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"main_metric": "speed"}, "main_metric: 'speed' is none of total_rate, rate, peak"),
+        ({"main_metric": "speed"}, "main_metric: 'speed' is not one of total_rate, rate, peak"),
         ({"result": "foreign"}, "result: 'foreign' is not allowed: native, or {extract: "),
         ({"result": {"extract": []}}, "result.extract: [] should be non-empty"),
         ({"result": {"patterns": []}}, "result: unknown key 'patterns'; allowed: extract"),
@@ -57,11 +57,11 @@ def test_mistakes_in_a_metric_are_one_line(
         ({"command": [{"when": "fast"}]}, "command.0: 'words' is a required property"),
         (
             {"command": [{"when": "quick", "words": ["x"]}]},
-            "command[0].when: 'quick' names 'quick'",
+            "command[0].when: 'quick': unknown parameter 'quick'",
         ),
         (
             {"command": ["{sise}"]},
-            "command[0]: '{sise}': 'sise' is no parameter; allowed: python, ",
+            "command[0]: '{sise}': 'sise' is not a parameter; allowed: python, ",
         ),
         (
             {"command": ["--extra={extra}"]},
@@ -82,7 +82,7 @@ def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
     assert edited(main_metric="peak").main_metric == "peak"
     keyed = {"pattern": r"(?P<key>\d+) (?P<value>\S+)"}
     assert edited(keyed, main_metric="total_rate_8").main_metric == "total_rate_8"
-    with pytest.raises(UserError, match="'total_rate' is none of total_rate_<key>, rate, peak"):
+    with pytest.raises(UserError, match="'total_rate' is not one of total_rate_<key>, rate, peak"):
         edited(main_metric="total_rate")
 
 
@@ -100,7 +100,7 @@ def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None
 
 
 def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
-    text = (ROOT / "docs" / "foreign.md").read_text()
+    text = (ROOT / "docs" / "external_programs.md").read_text()
     blocks = [textwrap.dedent(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     names = []
     for block in blocks:

@@ -121,7 +121,7 @@ def test_more_points_bring_control_runs_among_them(campaign_of: Load) -> None:
         ("order: {seed: -1}\n", "order.seed: -1 is less than the minimum of 0"),
         (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is less than the minimum of 1"),
         (CONTROL.replace("every", "each"), "control: unknown key 'each'; allowed: "),
-        (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is no experiment of this"),
+        (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is not an experiment of this"),
         (CONTROL.replace("ranks: 1", "rank: 1"), "control.point: benchmark toy has no parameter"),
         (CONTROL.replace("size: 3", "size: 4"), "control.point: no point of e has ranks 1, size 4"),
         ("control: {experiment: e}\n", "control.point: 6 points of e fit; set also ranks, size"),
@@ -140,7 +140,7 @@ def test_an_experiment_cannot_have_the_controls_name(toy: Path) -> None:
     (alone,) = load_campaign(path).experiments
     assert not alone.control
     path.write_text(text + "control: {experiment: control}\n")
-    with pytest.raises(UserError, match=r"control: experiments\.control has its name"):
+    with pytest.raises(UserError, match=r"control: experiments\.control: this name is reserved"):
         load_campaign(path)
 
 

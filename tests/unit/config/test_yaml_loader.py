@@ -27,7 +27,7 @@ def test_merge_keys_work(write_yaml: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: 1\na: 2", ":2: not valid YAML: key 'a' stands here twice"),
+        ("a: 1\na: 2", ":2: not valid YAML: duplicate key 'a'"),
         ("a: [1", "not valid YAML"),
         ("a: &a [*a]", "aliases expand"),
         ("!!python/object/apply:os.system ['true']", "not valid YAML"),

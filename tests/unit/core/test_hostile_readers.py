@@ -32,9 +32,9 @@ from scalesweep.slurm.sacct import FIELDS, cause_of, parse
 from scalesweep.tables.power_series import read_power
 from scalesweep.tables.summary import build_summary
 from tests.fakes import logs as fake_logs
+from tests.fakes.hostile import LEAVES, places
 from tests.fakes.logs import Read
-from tests.unit.config.test_hostile_files import LEAVES, places
-from tests.unit.tables.test_summary import make_record, times
+from tests.fakes.records import make_record, times
 
 RUN = "data_loading-r2-0"
 SETTINGS = settings(

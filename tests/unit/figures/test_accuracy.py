@@ -86,7 +86,7 @@ def test_without_power_samples_runs_are_marked_at_their_total(tmp_path: Path) ->
     study = one(tmp_path, nt3(changes=lambda p, r: {"phase_spans": None}))
     drawing = named(study, "accuracy-energy")
     assert drawing.figure.axes[0].get_xlabel() == "Energy of the whole run [kJ]"
-    assert "A mark per run" in drawing.caption
+    assert "One marker per run" in drawing.caption
     assert sum(len(x) for x, _ in thick(drawing.figure.axes[0])) == 9
 
 

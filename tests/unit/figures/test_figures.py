@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scalesweep.analysis.factors import fold_axes
-from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.figures import draw, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
-from tests.conftest import ROOT
 from tests.fakes.results import Fake, demo, make_results
+from tests.fakes.scripts import run_script
 
 
 @pytest.fixture(scope="module")
@@ -253,18 +252,12 @@ def test_dollar_and_angle_names_are_drawn_literally(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "r", [demo()[4]])
-    script = ROOT / "workflow" / "scripts" / "figures.py"
-    command = [sys.executable, str(script), "--tables", str(root / "tables"), "--out"]
-    command += [str(tmp_path / "out"), "--plan"]
-    done = subprocess.run(
-        [*command, str(root / "plan.json")], capture_output=True, text=True, check=False
-    )
+    command = ["figures.py", "--tables", root / "tables", "--out", tmp_path / "out", "--plan"]
+    done = run_script(*command, root / "plan.json")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "parallel_reads" / "parameter.pdf").stat().st_size > 1000
     (root / "bad.json").write_text("{")
-    bad = subprocess.run(
-        [*command, str(root / "bad.json")], capture_output=True, text=True, check=False
-    )
+    bad = run_script(*command, root / "bad.json")
     assert bad.returncode == 1
     assert bad.stderr.startswith("error: ") and bad.stderr.count("\n") == 1
 

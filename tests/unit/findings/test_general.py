@@ -164,7 +164,7 @@ def test_efficiency_at_the_largest_rank_count() -> None:
 
 def test_efficiency_without_interval_is_open() -> None:
     found = only(efficiency_at_largest(scaling((0.66, 0.25, 1.74))))
-    assert found.level == "open" and "too wide" in found.text
+    assert found.level == "open" and "an interval includes 80 %" in found.text
     found = only(efficiency_at_largest(scaling((0.9, None, None))))
     assert found.level == "open" and "one repeat" in found.text
 
@@ -213,9 +213,9 @@ def test_stays_above_80_percent() -> None:
 def test_straddling_80_percent_is_said() -> None:
     found = threshold((0.9, 0.88, 0.92), (0.79, 0.74, 0.84))
     assert found.level == "open"
-    assert "straddles 80 % at 4 ranks" in found.text and "falls under" not in found.text
+    assert "includes 80 % at 4 ranks" in found.text and "falls under" not in found.text
     found = threshold((0.81, 0.74, 0.84), (0.7, 0.68, 0.72))
-    assert "straddles 80 % at 2 ranks" in found.text
+    assert "includes 80 % at 2 ranks" in found.text
     assert "clearly under from 4 ranks" in found.text and found.level == "open"
 
 

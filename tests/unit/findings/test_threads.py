@@ -73,7 +73,7 @@ CLEAR = {(0, 0): around(100), (0, 4): around(120), (2, 0): around(90), (2, 4): a
 def test_best_setting_and_its_ratio_to_the_default() -> None:
     found = only(best_threads(threads(CLEAR)))
     assert found.level == "confirmed"
-    assert found.text.startswith("Best number of threads: inter 2, intra 4 with 1.50")
+    assert found.text.startswith("Best thread count: inter 2, intra 4 with 1.50")
     assert "the default (inter 0, intra 0), clear of all 3 others" in found.text
     numbers = found.evidence["numbers"]
     assert numbers["ratio"] == pytest.approx(1.5)
@@ -88,7 +88,7 @@ def test_what_cannot_be_told_from_the_best_is_said() -> None:
     rates = {**CLEAR, (0, 4): around(149)}
     found = only(best_threads(threads(rates)))
     assert found.level == "confirmed" and found.text.startswith("Threads matter: inter 2, intra 4")
-    assert found.text.endswith("; 1 other cannot be told from it.")
+    assert found.text.endswith("; indistinguishable from 1 other.")
 
 
 def test_without_a_default_the_next_best_is_the_reference() -> None:
@@ -101,7 +101,7 @@ def test_without_a_default_the_next_best_is_the_reference() -> None:
 def test_no_best_setting_where_none_can_be_told() -> None:
     noise = {(0, 0): around(100, 0.1), (0, 4): around(104, 0.1), (2, 0): around(101, 0.1)}
     found = only(best_threads(threads(noise)))
-    assert found.level == "open" and "best number of threads can be told" in found.text
+    assert found.level == "open" and "best thread count can be identified" in found.text
     single = {setting: values[:1] for setting, values in CLEAR.items()}
     found = only(best_threads(threads(single)))
     assert found.level == "open" and "a side has one repeat" in found.text
@@ -120,8 +120,8 @@ def test_lower_is_better_is_followed() -> None:
 def test_settings_compare_at_the_same_number_of_ranks() -> None:
     found = best_threads(threads(CLEAR, ranks=(1, 2)))
     assert [f.text.partition(":")[0] for f in found] == [
-        "Best number of threads at 1 rank",
-        "Best number of threads at 2 ranks",
+        "Best thread count at 1 rank",
+        "Best thread count at 2 ranks",
     ]
 
 

@@ -41,8 +41,8 @@ DAMAGE = {
     "cut in the warm-up": (TEXT[: TEXT.index("Step\t")], "cut: no line of progress", "number of"),
     "no model": (without("Model:       alexnet\n"), "the header lacks Model", "++ "),
     "no devices": (instead("Devices: ", "Devises: "), "the header lacks Devices", "++ "),
-    "no header": (TEXT[TEXT.index(step(1)) :], "lines of progress without the header", "1\t"),
-    "a total alone": ("total images/sec: 1234.50\n", "a total without the header", "total"),
+    "no header": (TEXT[TEXT.index(step(1)) :], "lines of progress without a header", "1\t"),
+    "a total alone": ("total images/sec: 1234.50\n", "a total without a header", "total"),
     "a step lost": (without(step(40)), "step 40 is missing", "100\t"),
     "the last step lost": (without(step(100)), "of step 90, not 100", "90\t"),
     "the first step lost": (without(step(1)), "is of step 10, not 1", "100\t"),
@@ -104,7 +104,7 @@ TWO, THREE = labelled(2, "[{}]<stdout>:"), labelled(3, "[{}]<stdout>:")
         (THREE.replace("[2]", "[1]"), "2 of 3 ranks"),
         (labelled(2, "").replace("total images/sec: 200.10\n", ""), "1 totals of 2 ranks"),
         (labelled(2, "").replace("200.10", "300.10"), "not of one job"),
-        (TWO.replace("horovod/", "/").replace("horovod", "replicated"), "beside each other"),
+        (TWO.replace("horovod/", "/").replace("horovod", "replicated"), "separate processes"),
     ],
 )
 def test_horovod_jobs_that_are_not_whole(read: Read, text: str, reason: str) -> None:

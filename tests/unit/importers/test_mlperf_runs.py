@@ -195,7 +195,7 @@ def test_ranks_that_nobody_tells(read: Read) -> None:
     for told in ({}, {"number_of_nodes": 8, "accelerators_per_node": 0}):
         refusal = why(read, training(**told), ranks=None)
         assert refusal.message.endswith(
-            "result_0.txt:1: the log does not tell the number of ranks: add ranks=N to --config"
+            "result_0.txt:1: the log does not state the number of ranks: add --config ranks=N"
         )
 
 

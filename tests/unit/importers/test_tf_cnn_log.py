@@ -271,7 +271,7 @@ def test_a_worker_of_a_distributed_job(read: Read) -> None:
     runs, refusals = read(chief.replace("128 global", "512 global"))
     assert refusals == []
     assert runs[0].point["ranks"] == 4
-    for text, told in ((other, "of worker 3"), (chief, "how many workers")):
+    for text, told in ((other, "of worker 3"), (chief, "states the number of the job's workers")):
         assert told in read(text)[1][0].reason
 
 

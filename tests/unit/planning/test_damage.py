@@ -15,6 +15,7 @@ from scalesweep.compute.job_spec import read_order, write_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, sealed
 from scalesweep.core.locks import only_one
+from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import (
     POWER,
     RECORD,
@@ -26,12 +27,14 @@ from scalesweep.core.record import (
     verify_files,
     write_record,
 )
-from scalesweep.experiment.results import read_plan
 from scalesweep.planning.artifacts import forget_made, note_made, was_changed
-from scalesweep.planning.run_state import BROKEN, INDEX, RunState, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_index import INDEX
+from scalesweep.planning.run_state import BROKEN, RunState, scan, tell_set_aside, untrusted
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
-from tests.unit.tables.test_summary import make_record, times, write_run
+from tests.fakes.plan import whole_plan
+from tests.fakes.records import make_record, times, write_run
+from tests.soak.launching import order
 
 IDS = [f"data_loading-r2-{i}" for i in range(3)]
 POWER_CSV = "time,host,domain,watts\n2026-01-01T00:00:00.000+00:00,n,rapl:package-0,\n"
@@ -279,15 +282,16 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "order.json"
-    write_order(path, {"run_id": "a", "argv": ["x y", "é"], "time_limit_s": 60.0, "asked": None})
+    write_order(path, order(tmp_path / "a", "", argv=["x y", "é"]))
     content, good = path.read_bytes(), read_order(path)
     for changed in flips(content):
         monkeypatch.setattr(Path, "read_bytes", lambda path, changed=changed: changed)
         try:
             assert read_order(path) == good
         except UserError as error:
-            assert f"{path}: no order to carry out" in str(error)
-    plan = {"experiments": [{"name": "e", "runs": [{"status": "done", "point": {"é": 1.5}}]}]}
+            assert f"{path}: cannot read the job specification" in str(error)
+    run = {"run_id": "a", "status": "done", "point": {"é": 1.5}}
+    plan = whole_plan({"experiments": [{"name": "e", "runs": [run]}]})
     content = sealed(plan).encode()
     assert json.loads(content) | {"digest": ""} == plan | {"digest": ""} and is_whole(content)
     for changed in flips(content):

@@ -63,7 +63,7 @@ def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) ->
     campaign = campaign_of("repeats: 4\nexpected_minutes: 3")
     plan = build_plan(campaign, states_of(campaign))
     assert plan["experiments"][0]["estimate"]["wall_s"] == 4 * 180
-    assert "still to run: about 12m 00s" in plan_text(plan)
+    assert "remaining time: about 12m 00s" in plan_text(plan)
 
 
 def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campaign]) -> None:
@@ -141,7 +141,7 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
     assert "each job held its nodes 4.5 s beyond the program, median of 2 jobs" in lines
     assert lines[-1] == (
-        "0.812 node-hours spent of a budget of 2: 0.188 left should every job take its limit"
+        "0.812 node-hours spent of a budget of 2: 0.188 left if every job used its full time limit"
     )
 
 
@@ -206,7 +206,7 @@ def test_the_wall_time_of_jobs_that_run_side_by_side(toy: Path) -> None:
         )
         campaign = load_campaign(toy / "campaign.yaml")
         plan = build_plan(campaign, states_of(campaign), {}, [])
-        assert "still to run: at least" in plan_text(plan)
+        assert "remaining time: at least" in plan_text(plan)
         seconds: float = plan["experiments"][0]["estimate"]["wall_s"]
         return seconds
 
@@ -230,12 +230,12 @@ def test_the_limit_is_held_against_the_budget(
     with pytest.raises(UserError) as error:
         check_budget(campaign, jobs)
     assert str(error.value) == (
-        f"{campaign.file}: budget_node_hours: 2 node-hours, but {spent} are spent and the jobs to "
-        f"come may take 1, {over} too many; raise the budget, or ask for fewer repeats, fewer "
-        "points or a shorter time_limit_minutes"
+        f"{campaign.file}: budget_node_hours: 2 node-hours, but {spent} are spent and the "
+        f"remaining jobs may take 1, {over} too many; raise the budget, or plan fewer repeats, "
+        "fewer points or a shorter time_limit_minutes"
     )
     plan = build_plan(campaign, states, shapes, [job(spent, 1.0)])
-    assert f": {over} too few should every job take its limit" in plan_text(plan)
+    assert f": {over} missing if every job used its full time limit" in plan_text(plan)
 
 
 def test_a_site_without_slurm_has_no_budget_to_hold(campaign_of: Callable[..., Campaign]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from scalesweep.core.record import BadRecord, checksums, read_record, verify_files, write_record
-from scalesweep.planning.run_state import _seal, forget_unsupported, scan
+from scalesweep.planning.run_index import seal as _seal
+from scalesweep.planning.run_state import forget_unsupported, scan
 
 RUN = "toy-r1-0123456789ab"
 

@@ -94,7 +94,7 @@ def test_a_quiet_machine_gives_no_warning(made: Callable[..., Made]) -> None:
     assert drifts(source) == []
     (found,) = drifts(control)
     assert found.level == "note"
-    told = "No drift of the control point can be told: rate (whole run) changed by "
+    told = "No drift detected at the control point: rate (whole run) changed by "
     assert found.text.startswith(told)
     assert "(9 runs)" in found.text
     assert sorted(control.tables) == sorted(source.tables)
@@ -127,7 +127,7 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
     (found,) = drifts(done.studies[1])
     assert found.level == "warning"
     assert " % lower (worse) from 2026-03-03 07:50 UTC on, where a session begins, " in found.text
-    assert found.text.endswith("It ran on 3 sets of hosts; what they differ by is in this.")
+    assert found.text.endswith("It ran on 3 sets of hosts; this includes their differences.")
     (drawing,) = [d for d in draw(done.studies[1]) if d.name == "control"]
     (ax,) = drawing.figure.axes
     assert [text.get_text() for text in ax.texts] == [
@@ -145,7 +145,7 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
         len(np.atleast_1d(line.get_xdata())) for line in ax.lines if line.get_marker() != "None"
     )
     assert marks == len(done.plan["experiments"][1]["runs"])
-    assert "Dotted: a session begins." in drawing.caption
+    assert "Dotted: a new session begins." in drawing.caption
 
 
 def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
@@ -153,7 +153,7 @@ def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:
     (found,) = drifts(done.studies[1])
     assert (found.level, found.text) == (
         "open",
-        "Whether the control point drifts cannot be told: 2 of 2 runs measured, 5 are needed.",
+        "Too few control runs to detect drift: 2 of 2 runs measured, 5 are needed.",
     )
 
 
@@ -171,4 +171,4 @@ def test_the_report_warns_and_ends_with_the_control(made: Callable[..., Made]) -
     assert warning < page.index('<ul class="findings">')
     sections = [part.partition("</h2>")[0] for part in page.split("<h2>")[1:]]
     assert sections[:3] == ["Findings", "e", "Control"]
-    assert "in a random order (seed 0)" in page
+    assert "in random order (seed 0)" in page

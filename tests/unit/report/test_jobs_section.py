@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from tests.fakes.pages import HOSTILE, outline, render, visible
 from tests.fakes.results import SITE, Fake, make_results, write_jobs
-from tests.unit.report.test_page import HOSTILE, outline, render, visible
 
 
 def jobs_part(page: str) -> str:
@@ -31,7 +31,7 @@ def test_jobs_are_told_by_what_they_asked_for(tmp_path: Path) -> None:
         "1 not over yet. Wait in the queue: median 1 min 00 s, at most 2 h 00 min. "
         "A completed job held its nodes for a median of 20 s outside the benchmark program."
     ) in text
-    assert "the largest single task was seen to hold, not the sum over the tasks" in text
+    assert "sampled for the largest single task, not the sum over the tasks" in text
     rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", part)
     four, many, total = ([*map(visible, re.findall(r"<t[hd].*?</t[hd]>", row))] for row in rows)
     assert four == [

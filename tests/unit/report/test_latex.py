@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.experiment.results import ExperimentResults, load_results, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.report.latex import MAX_ROWS, NAMES, ONE_PAGE, latex_table, latex_text, write_latex
 from scalesweep.report.points_table import point_table
 from tests.conftest import ROOT
 from tests.fakes.results import Fake, demo, make_results
+from tests.fakes.scripts import run_script
 
 HOSTILE = "\\input{x}%$a_b^c~#&{}\n[x]<y>|\"`'--\x07\u202e–±"
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[%$#&_]|\^|~")
@@ -124,10 +126,9 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     (out / "gone" / "points.tex").write_text("old")
     (out / "parallel_reads" / "scaling.tex").write_text("old")
     (out / "parallel_reads" / "mine.tex").write_text("kept")
-    script = ROOT / "workflow" / "scripts" / "tables.py"
-    command = [sys.executable, str(script), "--plan", str(root / "plan.json")]
-    command += ["--summary", str(root / "summary.parquet"), "--runs", str(root / "runs")]
-    subprocess.run([*command, "--out", str(out)], check=True)
+    command = ["tables.py", "--plan", root / "plan.json", "--summary", root / "summary.parquet"]
+    command += ["--runs", root / "runs", "--out", out]
+    assert run_script(*command).returncode == 0
     found = {str(path.relative_to(out)) for path in out.rglob("*.tex")}
     assert found == {
         "io_weak_scaling/points.tex", "io_weak_scaling/scaling.tex",
@@ -137,7 +138,7 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in out.rglob("*.tex")}
     for entry in plan["experiments"]:  # from tables that were read back: the same
         write_latex(load_results(entry, out), plan["campaign"], out)
-    subprocess.run([*command, "--out", str(out), "--processes", "2"], check=True)
+    assert run_script(*command, "--processes", "2").returncode == 0
     assert {path: path.read_bytes() for path in out.rglob("*.tex")} == before
 
 

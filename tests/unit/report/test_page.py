@@ -1,14 +1,8 @@
 """The report: whole, self-contained, honest about holes, and small."""
 
-import base64
-import hashlib
-import html
 import json
 import re
-import subprocess
-import sys
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,49 +11,12 @@ import pandas as pd
 import pytest
 
 from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
-from scalesweep.experiment.results import load_results, read_plan
-from scalesweep.figures import write_figures
 from scalesweep.report import page as page_module
-from scalesweep.report.page import render_report
 from scalesweep.tables.provenance import differences, group, run_facts
 from scalesweep.tables.summary import write_summary
-from tests.conftest import ROOT
+from tests.fakes.pages import HOSTILE, bare, outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
-
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-
-
-def render(root: Path, figures: bool = True) -> str:
-    plan = read_plan(root / "plan.json")
-    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
-    if figures:
-        write_figures(studies, root / "figures", ("svg",))
-    else:
-        (root / "figures").mkdir(exist_ok=True)
-        (root / "figures" / "index.json").write_text("[]")
-    summary = pd.read_parquet(root / "summary.parquet")
-    folders = (root / "tables", root / "figures", root / "runs" / SITE)
-    jobs = root / "jobs.csv"
-    text = render_report(
-        plan, studies, summary, *folders, root / "report.html", jobs if jobs.exists() else None
-    )
-    (root / "report.html").write_text(text)
-    return bare(text)
-
-
-def bare(page: str) -> str:
-    """The page without its styles and data, and without the scripts that its policy allows."""
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
-    assert policy is not None and "unsafe-eval" not in policy[1]
-    allowed = re.findall(r"'sha256-([^']+)'", policy[1])
-
-    def other(found: re.Match[str]) -> str:
-        digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
-        return "" if digest in allowed else found[0]
-
-    page = re.sub(r'<script type="module">(.*?)</script>', other, page, flags=re.S)
-    page = re.sub(r'<script type="application/json" id="[\w-]+">[^<]*</script>', "", page)
-    return re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+from tests.fakes.scripts import run_script
 
 
 @pytest.fixture(scope="module")
@@ -73,56 +30,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(root: Path) -> str:
     return bare((root / "report.html").read_text())
-
-
-class Outline(HTMLParser):
-    """Tags, ids, links and headings of a page."""
-
-    void = frozenset({"meta", "link", "br", "img", "input", "hr"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.hrefs: list[str] = []
-        self.sources: list[str] = []
-        self.attributes: set[str] = set()
-        self.ths_without_scope = 0
-        self.stack: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.tags.append(tag)
-        self.attributes |= set(found)
-        if "id" in found:
-            self.ids.append(found["id"])
-        if tag == "a":
-            self.hrefs.append(found["href"])
-        self.sources += [found[name] for name in ("src", "srcset", "data") if name in found]
-        self.ths_without_scope += tag == "th" and "scope" not in found
-        if tag not in self.void:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in self.void:
-            self.stack.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.stack.pop() == tag
-
-
-def outline(text: str) -> Outline:
-    parser = Outline()
-    parser.feed(text)
-    parser.close()
-    assert parser.stack == []
-    return parser
-
-
-def visible(text: str) -> str:
-    """Text of the page without tags, spaces collapsed."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
 def test_page_is_well_formed_and_self_contained(page: str) -> None:
@@ -189,7 +96,7 @@ def test_values_have_intervals_and_low_efficiency_is_marked(page: str) -> None:
 
 def test_unlike_environments_are_flagged(page: str) -> None:
     section = page[page.index('id="e1"') : page.index('id="e2"')]
-    assert "unlike environments" in section
+    assert "different environments" in section
     text = visible(section)
     assert "tensorflow (simulated): 2.18.1 (26 runs) and 2.17.0 (3 runs)" in text
     assert "with local changes (10 runs)" in text
@@ -245,7 +152,7 @@ def test_nothing_finished_still_renders(tmp_path: Path) -> None:
 def test_single_point_and_imported(tmp_path: Path) -> None:
     fake = Fake("e", {"a": [1]}, repeats=2, source="imported")
     text = visible(render(make_results(tmp_path, [fake])))
-    assert "nothing to draw" in text and "Source: imported." in text
+    assert "there is no figure" in text and "Source: imported." in text
 
 
 def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
@@ -259,7 +166,7 @@ def test_where_the_ranks_of_a_hang_stood(tmp_path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"stacks": stacks}))
     page = render(root)
     outline(page)
-    told = "Where (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
+    told = "Function (called from) 1 timed 41 s <script>:3 f < g 2 without numbers – – left nothing"
     assert told in visible(page)
     assert "<script>:3" not in page
     for damaged in ({"ranks": 1}, [1, None, {}]):
@@ -326,24 +233,21 @@ def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "my results", [Fake("e", {"a": [1, 2]}, repeats=1)])
-    script = ROOT / "workflow" / "scripts"
-    plan = ["--plan", str(root / "plan.json"), "--tables", str(root / "tables")]
-    words = [sys.executable, str(script / "report.py"), *plan]
-    words += ["--summary", str(root / "summary.parquet"), "--figures", str(root / "figures")]
-    words += ["--runs", str(root / "runs" / SITE), "--out", str(root / "report.html")]
-    early = subprocess.run(words, capture_output=True, text=True, check=False)
+    plan = ["--plan", root / "plan.json", "--tables", root / "tables"]
+    words = ["report.py", *plan, "--summary", root / "summary.parquet"]
+    words += ["--figures", root / "figures", "--runs", root / "runs" / SITE]
+    words += ["--out", root / "report.html"]
+    early = run_script(*words)
     assert early.returncode == 1 and early.stderr.count("\n") == 1
     assert early.stderr.startswith("error: ") and "draw the figures first" in early.stderr
-    figures = [sys.executable, str(script / "figures.py"), *plan, "--out", str(root / "figures")]
-    subprocess.run(figures, check=True, capture_output=True)
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    drawn = run_script("figures.py", *plan, "--out", root / "figures")
+    assert drawn.returncode == 0, drawn.stderr
+    done = run_script(*words)
     assert done.returncode == 0, done.stderr
     assert (root / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert not list(root.glob(".*tmp"))
     write_jobs(root, {})
-    again = subprocess.run(
-        [*words, "--jobs", str(root / "jobs.csv")], capture_output=True, text=True, check=False
-    )
+    again = run_script(*words, "--jobs", root / "jobs.csv")
     assert again.returncode == 0, again.stderr
     assert "1 Slurm job" in (root / "report.html").read_text()
 

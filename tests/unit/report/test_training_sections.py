@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scalesweep.experiment.results import ExperimentResults, read_plan
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import write_figures
 from scalesweep.report.page import render_report
 from scalesweep.report.training_sections import (
@@ -76,7 +77,7 @@ def test_energy_that_is_not_there_is_said(tmp_path: Path) -> None:
         ),
         (
             nt3(changes=lambda p, r: {"energy": None}, watts=lambda p, r: None),
-            ["Energy: not measured: the records say nothing of energy."],
+            ["Energy: not measured: the records hold no energy data."],
         ),
         (nt3(fate=lambda p, r: "new"), []),
     ],

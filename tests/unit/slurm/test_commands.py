@@ -76,7 +76,7 @@ def test_a_limit_that_the_partition_would_let_wait_for_ever(
     with pytest.raises(UserError) as caught:
         commands.check_names("short", [], 1564, "s.yaml: slurm")
     assert str(caught.value) == (
-        "s.yaml: slurm: a job asks for 1564 min, partition short allows 1563.5; "
+        "s.yaml: slurm: a job requests 1564 min, partition short allows 1563.5; "
         "lower time_limit_minutes or name another partition"
     )
 
@@ -91,7 +91,7 @@ def test_limits(limit: str, minutes: float | None) -> None:
 
 def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="sbatch is not on this machine: call Snakemake where"):
+    with pytest.raises(UserError, match="sbatch not found on this machine: run snakemake where"):
         commands.check_commands()
-    with pytest.raises(UserError, match="squeue is not on this machine"):
+    with pytest.raises(UserError, match="squeue not found on this machine"):
         commands.ask("squeue")

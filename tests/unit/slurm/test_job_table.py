@@ -1,9 +1,7 @@
 """The table of jobs: what each asked for, used, waited for and held."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,8 +23,9 @@ from scalesweep.slurm.job_table import (
     shapes_used,
 )
 from scalesweep.slurm.sacct import Job
-from tests.conftest import ROOT
-from tests.unit.slurm.test_failure import ASKED, JOB, TIMEOUT, by_launcher
+from tests.fakes.plan import whole_plan
+from tests.fakes.scripts import run_script
+from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
 
 class Books:
@@ -149,9 +148,9 @@ def test_rows_stay_when_the_accounting_does_not_answer(books: Books) -> None:
     books.jobs = {12: JOB}
     books.collect()
     books.log("b", "15.log")
-    books.broken = "sacct: not on this machine"
+    books.broken = "sacct: not found on this machine"
     books.out.unlink()
-    assert books.collect() == ["no word on 1 job: sacct: not on this machine"]
+    assert books.collect() == ["no accounting data for 1 job: sacct: not found on this machine"]
     assert list(books.rows()) == [12]
 
 
@@ -213,21 +212,18 @@ def test_shapes_and_overhead(books: Books) -> None:
     assert shapes_used([]) == []
 
 
-def run_script(folder: Path, path: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, str(ROOT / "workflow" / "scripts" / "accounting.py")]
-    words += ["--plan", "plan.json", "--runs", "results/runs/site", "--logs", "results/logs/slurm"]
-    return subprocess.run(
-        [*words, "--out", "results/jobs.csv"], cwd=folder, capture_output=True, text=True,
-        env={**os.environ, "PATH": path}, check=False,
-    )  # fmt: skip
+def account(folder: Path, path: str) -> subprocess.CompletedProcess[str]:
+    words = ["--plan", "plan.json", "--runs", "results/runs/site", "--logs", "results/logs/slurm"]
+    words += ["--out", "results/jobs.csv"]
+    return run_script("accounting.py", *words, cwd=folder, env={"PATH": path})
 
 
 def test_command_line(tmp_path: Path) -> None:
-    early = run_script(tmp_path, "/nowhere")
+    early = account(tmp_path, "/nowhere")
     assert early.returncode == 1 and early.stderr.startswith("error: ")
     plan = {"experiments": [{"runs": [{"run_id": "a"}]}, {"runs": [{"run_id": "a"}]}]}
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    done = run_script(tmp_path, "/nowhere")
+    (tmp_path / "plan.json").write_text(json.dumps(whole_plan(plan)))
+    done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "accounting: no log of a job of this campaign in results/logs/slurm\n"
@@ -236,16 +232,18 @@ def test_command_line(tmp_path: Path) -> None:
     out = tmp_path / "results" / "jobs.csv"
     assert out.read_text() == ",".join(COLUMNS) + "\n"
     Books(tmp_path).log("a", "12.log")
-    done = run_script(tmp_path, "/nowhere")
+    done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("accounting: no word on 1 job: sacct: not on this machine\n")
+    assert done.stdout.startswith(
+        "accounting: no accounting data for 1 job: sacct: not found on this machine\n"
+    )
     # Rows are what a job used and are read back as written.
     sacct = tmp_path / "bin" / "sacct"
     sacct.parent.mkdir()
     line = "12|COMPLETED|0:0|2026-03-01T08:00:00|2026-03-01T08:00:01|2026-03-01T08:00:09"
     sacct.write_text(f"#!/bin/sh\necho '{line}|8|5|1|2|n1|main|1024K|||'\n")
     sacct.chmod(0o755)
-    done = run_script(tmp_path, str(sacct.parent))
+    done = account(tmp_path, str(sacct.parent))
     assert (done.returncode, done.stdout) == (0, "1 job in results/jobs.csv\n")
     assert read_jobs(out)[0]["node_hours"] == 8 / 3600
 

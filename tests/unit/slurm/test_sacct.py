@@ -81,10 +81,10 @@ def test_a_failed_job_is_the_launchers_to_explain(jobs: dict[int, Job]) -> None:
 
 def test_too_much_memory_is_found_without_cgroups(jobs: dict[int, Job]) -> None:
     for number, used in ((3, "0.387"), (4, "0.385")):
-        detail = f"job {number} asked for 0.0977 GiB per node and was seen to use {used} GiB"
+        detail = f"job {number} requested 0.0977 GiB per node and used at least {used} GiB"
         assert cause_of(jobs[number]) == ("OUT_OF_MEMORY", detail)
     # Four tasks of 90 MiB, none of which is above 200 MiB by itself.
-    detail = "job 12 asked for 0.195 GiB per node and was seen to use 0.349 GiB"
+    detail = "job 12 requested 0.195 GiB per node and used at least 0.349 GiB"
     assert cause_of(jobs[12]) == ("OUT_OF_MEMORY", detail)
     # The script went on after that and ended well.
     assert jobs[10].steps[1].signal == 9 and cause_of(jobs[10]) is None
@@ -250,5 +250,5 @@ def test_no_accounting_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError, match="no answer"):
         query([1])
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match=r"^sacct: not on this machine$"):
+    with pytest.raises(UserError, match=r"^sacct: not found on this machine$"):
         query([1])

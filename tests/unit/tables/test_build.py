@@ -3,8 +3,6 @@
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
-from tests.conftest import ROOT
+from tests.fakes.plan import whole_plan
+from tests.fakes.scripts import run_script
 
 # Weak scaling on Piz Daint, later epochs: ranks -> throughput per rank, total throughput and
 # their efficiencies, as printed by cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at
@@ -244,7 +243,9 @@ def test_nothing_finished_still_makes_every_column(study: Study) -> None:
 
 def test_a_plan_and_a_summary_that_do_not_belong_together(study: Study) -> None:
     run_id = study.run({"ranks": 1}, 5.0)
-    with pytest.raises(UserError, match=f"{run_id} is done in the plan but not in the summary"):
+    with pytest.raises(
+        UserError, match=f"{run_id} is done in the plan but missing from the summary"
+    ):
         make_tables(build_summary([]), {"experiments": [study.experiment]})
 
 
@@ -342,21 +343,16 @@ def test_tables_of_yesterday_are_removed_and_nothing_else(study: Study, tmp_path
             write_tables({name: tables}, out)
 
 
-def _script(name: str, *words: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "workflow" / "scripts" / name, *words]
-    return subprocess.run([str(w) for w in command], capture_output=True, text=True, check=False)
-
-
 def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     for ranks in (1, 2):
         study.run({"ranks": ranks}, 5.0)
     study.run({"ranks": 4}, None)
     plan = tmp_path / "plan.json"
     experiments = [study.experiment, study.experiment]
-    plan.write_text(json.dumps({"campaign": "c", "experiments": experiments}))
+    plan.write_text(json.dumps(whole_plan({"campaign": "c", "experiments": experiments})))
     summary, out = tmp_path / "summary.parquet", tmp_path / "tables"
     arguments = ("--plan", plan, "--runs", tmp_path / "runs", "--out", summary)
-    done = _script("summarise.py", *arguments)
+    done = run_script("summarise.py", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(pd.read_parquet(summary)) == 2
     # Snakemake deletes the output first; what is unchanged must still not be read again.
@@ -366,20 +362,20 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
         status = samples.stat()
         samples.write_bytes(b"x" * status.st_size)
         os.utime(samples, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert _script("summarise.py", *arguments).returncode == 0
+    assert run_script("summarise.py", *arguments).returncode == 0
     inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
-    done = _script("tables.py", *inputs, "--out", out)
+    done = run_script("tables.py", *inputs, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(pd.read_csv(out / "io" / "points.csv")) == 3
     for path in study.records:
         path.write_text("{")
-    done = _script("summarise.py", *arguments)
+    done = run_script("summarise.py", *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith(
         "error: 2 records cannot be trusted and were set aside: io-0 (the record is not whole JSON"
     )
     assert all((path.parent / "record.json.broken").is_file() for path in study.records)
     summary.write_text("no")
-    done = _script("tables.py", *inputs, "--out", out)
+    done = run_script("tables.py", *inputs, "--out", out)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr

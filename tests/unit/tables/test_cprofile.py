@@ -72,7 +72,7 @@ def test_a_foreign_program_has_horovods_timeline_only(toy: Path, campaign_of: Lo
     metric = "{metric: x, pattern: 'x (\\d+)', unit: s, better: lower, scope: total}"
     extract = f"result: {{extract: [{metric}]}}"
     path.write_text(path.read_text().replace("result: native", extract))
-    with pytest.raises(UserError, match=r"experiments\.e\.profile: 'cprofile': .*foreign program"):
+    with pytest.raises(UserError, match=r"experiments\.e\.profile: 'cprofile': .*external program"):
         campaign_of("profile: cprofile\n")
     assert campaign_of("profile: horovod_timeline\n").experiments[0].profiles
 
@@ -157,9 +157,9 @@ def test_a_failed_profile_is_run_again_only_if_it_is_asked_for(campaign_of: Load
     folder = asked.runs_folder / f"{measured.run_id}.cprofile"
     folder.mkdir()
     (folder / "failure.json").write_text('{"cause": "TIMEOUT", "detail": "too slow"}')
-    assert "still to run" in plan_text(plan_of(asked))
+    assert "remaining time" in plan_text(plan_of(asked))
     text = plan_text(plan_of(load_campaign(asked.file, profile="none")))
-    assert "still to run" not in text
+    assert "remaining time" not in text
     assert "profiled with cprofile: 1 run more, 0 done, 1 failed" in text
 
 

@@ -85,7 +85,7 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     assert row["score"] == pytest.approx((run_time(4) + run_time(5)) / 2)
     (finding,) = score(found)
     assert finding.level == "open"
-    assert "Score of 4 runs (MLPerf counts 10; best and worst dropped)" in finding.text
+    assert "Score of 4 runs (MLPerf takes 10; best and worst dropped)" in finding.text
     assert "worst one that missed the target" in finding.text
 
     found = study(tmp_path / "two", [*logs, log(4, 3, status=None)])
@@ -93,7 +93,7 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     assert row["score"] is None and row["best"] == pytest.approx(run_time(3))
     (finding,) = score(found)
     assert finding.level == "warning"
-    assert "No score: 2 of 5 runs did not reach the target" in finding.text
+    assert "No score: 2 of 5 runs missed the target" in finding.text
 
 
 def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
     assert row["score"] is None and row["runs"] == 2
     (finding,) = score(found)
     assert finding.level == "note"
-    assert finding.text.startswith("No score of 1 point with fewer than 3 runs: MLPerf counts 10")
+    assert finding.text.startswith("No score for 1 point with fewer than 3 runs: MLPerf takes 10")
 
 
 def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:

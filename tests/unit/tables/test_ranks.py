@@ -182,7 +182,7 @@ def test_a_parameter_may_have_the_name_of_a_column(tmp_path: Path) -> None:
     assert table is not None and {"steps", "rank_steps"} <= set(table)
     assert {times.row["steps"] for times in rank_times(study)} == {1, 2}
     found = only(named(study))
-    assert found.text.endswith("; likewise at 1 other point.")
+    assert found.text.endswith("; the same at 1 other point.")
 
 
 # --- who is named ---
@@ -206,7 +206,7 @@ def test_a_straggler_among_many_with_few_epochs(tmp_path: Path) -> None:
     study = study_of(tmp_path, fake)
     assert only(slow_ranks(study)).text.startswith("Rank 777 on n777 is a straggler: its own work")
     figure = only_drawing(study)
-    assert "quantiles of 5 epochs, each the median over 2 runs." in figure.caption
+    assert "Quantiles of 5 epochs for each rank, each the median over 2 runs." in figure.caption
     assert "With so few values" in figure.caption
     assert "rank 777, n777" in words(figure)
 
@@ -319,7 +319,7 @@ def test_a_figure_marks_and_names_stragglers(tmp_path: Path) -> None:
     figure = only_drawing(study_of(tmp_path, ranked(steady(50, 0.05, {13: 1.2}), ranks=64)))
     assert figure.name == "ranks-step" and words(figure) == ["rank 13, n3"]
     assert "Slower than the others: rank 13, n3 (1.2" in figure.caption
-    assert "quantiles of 50 steps, each the median over 3 runs." in figure.caption
+    assert "Quantiles of 50 steps for each rank, each the median over 3 runs." in figure.caption
     (ax,) = figure.figure.axes
     assert ax.get_ylabel() == "Step time [s]" and ax.get_xlabel() == "Rank"
     marks = [line for line in ax.lines if line.get_marker() == "^"]

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bench.lib.pandas_way import read_histories, write_history
 from scalesweep.core.errors import UserError
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.record import RECORD, SAMPLES
 from scalesweep.tables.summary import MANY, build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
-from tests.conftest import ROOT
-from tests.unit.tables.test_summary import times, write_run
-
-sys.path.insert(0, str(ROOT / "bench"))
-
-from usual import read_histories, write_history
+from tests.fakes.records import times, write_run
 
 SAMPLES_PER_RANK = 320
 

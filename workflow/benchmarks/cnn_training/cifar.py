@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, ProgramError
 
 VARIABLE = "CIFAR10_DIR"

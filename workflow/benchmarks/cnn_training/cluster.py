@@ -11,6 +11,7 @@ from typing import Any
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
+
 from harness import ranks
 from harness.program import EXIT_PARAMETERS, EXIT_UNSUPPORTED
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import models
 import tensorflow as tf
+
+from cnn_training import models
 
 # Against gradients too small for float16; the default of tf_cnn_benchmarks.
 FLOAT16_LOSS_SCALE = 128.0

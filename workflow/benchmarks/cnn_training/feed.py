@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import images
 import tensorflow as tf
+
+from cnn_training import images
 
 Batch = tuple[tf.Tensor, tf.Tensor]  # images, labels
 Batches = Callable[[], list[Batch]]  # the next batch of each device; part of a step's graph

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cifar
-import models
 import numpy as np
-import records
 import tensorflow as tf
+
+from cnn_training import cifar, models, records
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
 
 FIXED, MADE, READ = 0x66697865, 0x6D616465, 0x72656164  # kinds of random numbers, kept apart

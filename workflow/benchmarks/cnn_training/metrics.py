@@ -5,9 +5,9 @@ the median that keras-multi-gpu's callback ``SamplesPerSec`` takes. In all of th
 a rank's step in seconds, B the images of that rank in a step and s = B / t.
 """
 
-from typing import Any
-
 import numpy as np
+
+from harness.native import Metric, metric
 
 
 def per_rank(times: np.ndarray, images: int) -> dict[str, np.ndarray]:
@@ -27,7 +27,7 @@ def per_rank(times: np.ndarray, images: int) -> dict[str, np.ndarray]:
 
 def metrics(
     times: np.ndarray, warmup: np.ndarray, losses: np.ndarray, wall: float, images: int
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Metric]:
     """Return the metrics of a run by name, as native.json holds them.
 
     `times` and `losses` are ``[step, rank]`` of the timed steps, `warmup` the times of those
@@ -35,17 +35,14 @@ def metrics(
     """
     own = {name: float(values.mean()) for name, values in per_rank(times, images).items()}
     every = images / np.concatenate([warmup, times])
+    median = np.median(every, axis=0).mean()
     unit = "images/s"
-    rows = [
-        ("total_images_per_second", times.size * images / wall, unit, "higher", "total"),
-        ("images_per_second", own["speed"], unit, "higher", "rank"),
-        ("images_per_second_uncertainty", own["uncertainty"], unit, "lower", "rank"),
-        ("images_per_second_jitter", own["jitter"], unit, "lower", "rank"),
-        ("median_images_per_second", np.median(every, axis=0).mean(), unit, "higher", "rank"),
-        ("step_time_max", times.max(), "s", "lower", "total"),
-        ("final_loss", losses[-1].mean(), "1", "lower", "rank"),
-    ]
     return {
-        name: {"value": float(value), "unit": unit, "better": better, "scope": scope}
-        for name, value, unit, better, scope in rows
+        "total_images_per_second": metric(times.size * images / wall, unit, "higher", "total"),
+        "images_per_second": metric(own["speed"], unit, "higher", "rank"),
+        "images_per_second_uncertainty": metric(own["uncertainty"], unit, "lower", "rank"),
+        "images_per_second_jitter": metric(own["jitter"], unit, "lower", "rank"),
+        "median_images_per_second": metric(median, unit, "higher", "rank"),
+        "step_time_max": metric(times.max(), "s", "lower", "total"),
+        "final_loss": metric(losses[-1].mean(), "1", "lower", "rank"),
     }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from harness.staging import other_data, write_records
 
 FORMAT_VERSION = 1

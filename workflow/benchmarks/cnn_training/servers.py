@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from cluster import Place
-from compute import Gradients, apply, make_gradients, make_model, make_optimizer
-from feed import Batches, feed
-from trainer import DRIVEN, OBSERVED, OWN, Trainer, repeat, take, traced
+
+from cnn_training.cluster import Place
+from cnn_training.compute import Gradients, apply, make_gradients, make_model, make_optimizer
+from cnn_training.feed import Batches, feed
+from cnn_training.trainer import DRIVEN, OBSERVED, OWN, Trainer, repeat, take, traced
 
 
 def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:

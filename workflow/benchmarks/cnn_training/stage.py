@@ -1,12 +1,10 @@
 """Make or check the stand-in that input tfrecords reads; `harness.staging` has the frame."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import records
+from cnn_training import records
 from harness import staging
 
-if __name__ == "__main__":
-    sys.exit(staging.main(__doc__.splitlines()[0], records.SPLITS, records.StandIn.from_params))
+
+def main(arguments: list[str]) -> int:
+    """Run the command line and return the exit code."""
+    make = records.StandIn.from_params
+    return staging.main("cnn_training.stage", __doc__, records.SPLITS, make, arguments)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import tensorflow as tf
+
 from harness import watch
 
 OWN = "of each rank"

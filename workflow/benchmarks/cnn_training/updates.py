@@ -7,11 +7,12 @@ from typing import Any
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
-from cluster import Place, has_servers
-from compute import apply, make_gradients, make_model, make_optimizer
-from feed import feed
-from servers import masters, parameter_servers
-from trainer import Trainer, repeat, traced
+
+from cnn_training.cluster import Place, has_servers
+from cnn_training.compute import apply, make_gradients, make_model, make_optimizer
+from cnn_training.feed import feed
+from cnn_training.servers import masters, parameter_servers
+from cnn_training.trainer import Trainer, repeat, traced
 
 STRATEGIES = {
     "parameter_server": "CentralStorageStrategy",

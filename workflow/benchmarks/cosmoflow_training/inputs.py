@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from data_loading import dataset, files, pipeline
+
+from cosmoflow_data import dataset, files, pipeline
 from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.training import Batches
 

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-import inputs
-import model
 import tensorflow as tf
+
+from cosmoflow_training import inputs, model
 from harness import training
 from harness.phases import Phases
 from harness.program import EXIT_UNSUPPORTED, ProgramError

@@ -7,9 +7,9 @@ import re
 import socket
 import sys
 from importlib import metadata
-from typing import Any
 
 from harness.hardware import host_hardware
+from harness.native import RankFacts, Versions
 
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 # Terraform shares the prefix TF_.
@@ -27,9 +27,7 @@ def number_ranges(numbers: set[int]) -> str:
     return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
 
 
-def rank_facts(
-    inter_threads: int, intra_threads: int, first_on_host: bool = False
-) -> dict[str, Any]:
+def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool = False) -> RankFacts:
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
@@ -81,7 +79,7 @@ def _installed(*names: str) -> str | None:
     return None
 
 
-def versions() -> dict[str, str | None]:
+def versions() -> Versions:
     """Return the versions of Python and the frameworks; None for what is not there."""
     return {
         "python": platform.python_version(),

@@ -1,6 +1,6 @@
 """Profiles of a benchmark program, where the launcher asks for one (by its variables).
 
-cprofile: each rank's Python functions, from the first line of its main on, as ``rank<r>.prof``
+cprofile: each rank's Python functions, from the imports of its benchmark on, as ``rank<r>.prof``
 (module pstats reads it). tensorflow: what TensorFlow's own profiler sees on each rank, from the
 start of Horovod to its end, for TensorBoard. A Horovod timeline is Horovod's own business.
 """

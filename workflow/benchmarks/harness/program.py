@@ -1,4 +1,4 @@
-"""The run file, errors with their exit codes, and the frame every benchmark program runs in."""
+"""The run file, errors with their exit codes, and what every benchmark program is run by."""
 
 import json
 import os
@@ -126,7 +126,7 @@ def run_program(
     run = None
     try:
         if len(args) != 2 or args[0] != "--run":
-            raise ProgramError(EXIT_PARAMETERS, "usage: main.py --run FILE")
+            raise ProgramError(EXIT_PARAMETERS, f"usage: {name} --run FILE")
         run = read_run(args[1])
         try:
             check(run.params)

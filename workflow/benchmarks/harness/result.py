@@ -2,16 +2,18 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from harness import facts
+from harness.native import Metric, Native, RankFacts, Work
 from harness.phases import Phases
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call `write` with a temporary file beside `path`, then rename it: no half file is seen."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -24,37 +26,40 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def write_result(
-    out: Path,
-    *,
+def native(
     phases: Phases,
-    work: dict[str, Any],
-    ranks: list[dict[str, Any]],
-    versions: dict[str, str | None],
-    variables: dict[str, str],
-    samples: dict[str, np.ndarray],
-    metrics: dict[str, dict[str, Any]] | None = None,
+    ranks: list[RankFacts],
+    work: Work,
+    metrics: dict[str, Metric] | None = None,
     notes: dict[str, Any] | None = None,
-) -> None:
-    """Write ``samples.npz`` and then ``native.json`` to `out`; on rank 0 only.
-
-    `ranks` are the facts of each rank in order; `samples` are float arrays
-    whose last axis is the rank. Raises ValueError when a number of native.json is not finite.
-    """
-    content = {
+) -> Native:
+    """Return the content of native.json; `ranks` are the facts of each rank in order."""
+    return {
         "phases": phases.seconds,
         "phase_spans": phases.spans,
         "metrics": metrics or {},
         "work": work,
         "resources": {
-            "hosts": [facts["host"] for facts in ranks],
-            "slurm_nodes": [facts["slurm_node"] for facts in ranks],
+            "hosts": [rank["host"] for rank in ranks],
+            "slurm_nodes": [rank["slurm_node"] for rank in ranks],
         },
-        "environment": {"ranks": ranks, "versions": versions, "variables": variables},
+        "environment": {
+            "ranks": ranks,
+            "versions": facts.versions(),
+            "variables": facts.variables(),
+        },
         "notes": notes or {},
     }
+
+
+def write_result(out: Path, content: Native, samples: Mapping[str, np.ndarray]) -> None:
+    """Write ``samples.npz`` and then ``native.json`` to `out`; on rank 0 only.
+
+    `samples` are float arrays whose last axis is the rank. Raises ValueError when a number of
+    native.json is not finite.
+    """
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     out.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.asarray(array, np.float64) for name, array in samples.items()}
     write_atomically(out / "samples.npz", lambda file: np.savez_compressed(file, **arrays))
-    write_atomically(out / "native.json", lambda file: file.write(text.encode()) and None)
+    write_atomically(out / "native.json", lambda file: file.write(text.encode()))

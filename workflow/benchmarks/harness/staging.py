@@ -1,7 +1,7 @@
 """Frame of a program that makes a data set file by file.
 
-``stage.py --out FOLDER --<split> N --params JSON --workers W`` makes the files that are missing and
-leaves the others as they are. Exit codes: 0 done, 1 cannot be made here (disk, other data in the
+``--out FOLDER --<split> N --params JSON --workers W`` makes the files that are missing and leaves
+the others as they are. Exit codes: 0 done, 1 cannot be made here (disk, other data in the
 folder), 2 wrong arguments, 69 a Python package is not installed; with ``--check``: 66 when a file
 is missing or incomplete.
 """
@@ -183,14 +183,15 @@ def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -
     return None
 
 
-def arguments(
+def parse(
+    name: str,
     description: str,
     splits: Sequence[str],
     from_params: Callable[[dict[str, Any]], DataSet],
-    argv: list[str] | None,
+    arguments: list[str],
 ) -> argparse.Namespace:
     """Parse the command line; wrong arguments end the program with exit code 2."""
-    parser = argparse.ArgumentParser(prog="stage.py", description=description)
+    parser = argparse.ArgumentParser(prog=name, description=description.splitlines()[0])
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
     for split in splits:
         parser.add_argument(
@@ -200,7 +201,7 @@ def arguments(
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="processes")
     parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
     parser.add_argument("--check", action="store_true", help="make nothing, say what is missing")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(arguments)
     args.files = {split: getattr(args, split) for split in splits}
     if min(args.files.values()) < 0 or args.workers < 1 or args.reserve_gb < 0:
         names = ", ".join(f"--{split}" for split in splits)
@@ -213,16 +214,18 @@ def arguments(
 
 
 def main(
+    name: str,
     description: str,
     splits: Sequence[str],
     from_params: Callable[[dict[str, Any]], DataSet],
-    argv: list[str] | None = None,
+    arguments: list[str],
 ) -> int:
-    """Run the command line and return the exit code.
+    """Run the command line of program `name` and return the exit code.
 
-    `from_params` makes the data set of benchmark parameters; ValueError when they will not do.
+    The first line of `description` is shown with ``--help``. `from_params` makes the data set of
+    benchmark parameters; ValueError when they will not do.
     """
-    args = arguments(description, splits, from_params, argv)
+    args = parse(name, description, splits, from_params, arguments)
     try:
         if args.check:
             if problem := check(args.out, args.data, args.files):

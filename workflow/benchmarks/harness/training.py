@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from harness import ranks, watch
+from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
 
@@ -312,13 +313,10 @@ def _diverged(values: dict[str, float], epoch: int) -> tuple[int, str] | None:
 
 def training_metrics(
     arrays: dict[str, np.ndarray], samples_per_epoch: int, target_at: float | None, model: Any
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Metric]:
     """Return the metrics that every training program reports, from arrays ``[epoch, rank]``."""
     total = float(arrays["global_times"].max(1).sum())
     epochs = len(arrays["global_times"])
-
-    def metric(value: float, unit: str, better: str = "lower", scope: str = "total") -> Any:
-        return {"value": float(value), "unit": unit, "better": better, "scope": scope}
 
     found = {
         "training_samples_per_second": metric(

@@ -26,9 +26,10 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-import formats
 import numpy as np
+
 from harness.staging import other_data
+from nt3 import formats
 
 FORMAT_VERSION = 1
 SEED = 20200213

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED
 
 CHUNK_ROWS = 128  # of pandas_chunked

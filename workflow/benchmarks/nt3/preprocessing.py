@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-import loading
 import numpy as np
 import tensorflow as tf
+
+from nt3 import loading
 
 Samples = tuple[tf.Tensor, tf.Tensor]  # x [samples, features, 1] and labels int32 [samples]
 

@@ -4,15 +4,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import dataset
 import horovod.tensorflow as hvd
-import loading
 import numpy as np
-import preprocessing
 import tensorflow as tf
+
 from harness import program, ranks
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA
+from nt3 import dataset, loading, preprocessing
 
 
 def find_missing(run: program.Run) -> tuple[int, str] | None:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import loading
-import model
 import numpy as np
-import preprocessing
 import tensorflow as tf
+
 from harness import ranks, training
 from harness.phases import Phases
+from nt3 import loading, model, preprocessing
 
 NAMES = ("loss", "accuracy")
 

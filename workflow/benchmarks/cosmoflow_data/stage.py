@@ -1,13 +1,10 @@
-"""Make or check the data set of the data-loading benchmark; `harness.staging` has the frame."""
+"""Make or check the CosmoFlow-like data set; `harness.staging` has the frame."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import dataset
+from cosmoflow_data import dataset
 from harness import staging
 
 
@@ -55,5 +52,7 @@ class Files:
         staging.write_records(path, records, self.fmt.compression)
 
 
-if __name__ == "__main__":
-    sys.exit(staging.main(__doc__.splitlines()[0], dataset.SPLITS, Files.from_params))
+def main(arguments: list[str]) -> int:
+    """Run the command line and return the exit code."""
+    make = Files.from_params
+    return staging.main("cosmoflow_data.stage", __doc__, dataset.SPLITS, make, arguments)

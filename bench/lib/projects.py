@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
+ROOT = Path(__file__).resolve().parents[2]
 from tests.conftest import make_project
 
 CAMPAIGN = """\
@@ -72,8 +70,10 @@ def campaign(
 
 def finish(folder: Path, name: str) -> None:
     """Have all runs of a campaign done, and everything behind them."""
-    script = [sys.executable, str(ROOT / "bench" / "finish.py"), name]
-    subprocess.run(script, cwd=folder, check=True, env=environment())
+    script = [sys.executable, str(ROOT / "bench" / "lib" / "finish.py"), name]
+    # The library of the project that is timed, not this one's.
+    env = {**environment(), "PYTHONPATH": str(folder)}
+    subprocess.run(script, cwd=folder, check=True, env=env)
 
 
 def run_ids(folder: Path, name: str) -> list[str]:

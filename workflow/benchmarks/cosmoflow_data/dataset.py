@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+
 from harness.staging import other_data
 
 FORMAT_VERSION = 1

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from projects import project
 
+from bench.lib.projects import project
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json
 from scalesweep.core.record import RECORD, SAMPLES

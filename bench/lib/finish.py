@@ -1,8 +1,8 @@
 """Finish a campaign in the working folder by writing what its runs and its report would leave.
 
-Called by ``projects.finish``. Every run gets a record and samples of its own, written as fast as
-the file system takes them, not durably as the launcher does. Tables, figures and report are empty
-files, newer than what they are made from.
+Called by ``projects.finish``, which puts the project's own ``scalesweep`` on the path. Every run
+gets a record and samples of its own, written as fast as the file system takes them, not durably as
+the launcher does. Tables, figures and report are empty files, newer than what they are made from.
 """
 
 import hashlib
@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path.cwd()))
 
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
 
-from data_loading import dataset
+from cosmoflow_data import dataset
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
 
 SHUFFLE_SEED = 7
 

@@ -1,0 +1,1 @@
+"""What this project claims about speed, measured: `python -m bench.NAME`, or `make bench`."""

@@ -1,0 +1,78 @@
+"""The index beside a site's runs: what their records said when they were last read.
+
+Only a cache, ``.index.json``: a first line that seals the second, and the entries by run.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from scalesweep.core.files import write_atomic
+
+INDEX = ".index.json"
+INDEX_FORMAT = 5  # of the index file; another one is read anew from the records
+
+
+class Entry(NamedTuple):
+    """What is kept of a record: ``stamp``, times and sizes of it and the files beside it; what
+    ``RunState`` says of ``wall_s`` and ``fixed_s`` (s), ``source`` and ``extract``;
+    ``unsupported``, why there can be no result (None if there is one); ``unread``, the files that
+    were never read whole, with their checksums."""
+
+    stamp: str
+    wall_s: float | None
+    source: str
+    fixed_s: float | None
+    unsupported: str | None
+    extract: str
+    unread: dict[str, str]
+
+
+class RunIndex:
+    """The index of a folder of runs, as it is on disk."""
+
+    def __init__(self, runs_folder: Path) -> None:
+        """Read it: empty if it is not there, not whole or of another format."""
+        self._path = runs_folder / INDEX
+        self._runs = _load(self._path)
+
+    def entry(self, run_id: str) -> Entry | None:
+        """What is kept of a run; None if that is nothing, or no entry."""
+        try:
+            entry = Entry._make(self._runs[run_id])
+        except (KeyError, TypeError):
+            return None
+        return entry if isinstance(entry.stamp, str) else None
+
+    def update(self, entries: Mapping[str, Entry]) -> None:
+        """Keep these entries too, on disk; nothing is written that is known already."""
+        fresh = {run_id: list(entry) for run_id, entry in entries.items()}
+        if all(self._runs.get(run_id) == entry for run_id, entry in fresh.items()):
+            return
+        self._runs.update(fresh)
+        # Where it cannot be kept (a read-only copy, a number beyond 64 bits), records are read
+        # again.
+        try:
+            content = orjson.dumps(self._runs)
+            write_atomic(self._path, f"{seal(content).decode()}\n{content.decode()}", False)
+        except (OSError, orjson.JSONEncodeError):
+            return
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        first, _, content = path.read_bytes().partition(b"\n")
+        runs = orjson.loads(content) if first == seal(content) else None
+    except (OSError, ValueError):
+        return {}
+    return runs if isinstance(runs, dict) else {}
+
+
+def seal(content: bytes) -> bytes:
+    """First line of the index: a flipped bit in what follows must not pass for a result."""
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    return json.dumps({"format": INDEX_FORMAT, "blake2b": digest}).encode()

@@ -1,0 +1,44 @@
+"""job.json: the Slurm jobs that were submitted for a run, in the run's folder.
+
+Written by the executor when Slurm has taken a job (``scalesweep.smk.executor_hooks``). By it a
+later Snakemake knows the jobs of one that is gone, and the accounting those of a campaign.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from scalesweep.core.files import read_json, write_atomic
+
+JOB_FILE = "job.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """A job of a run: its id, which attempt of one Snakemake it is (from 1), and Slurm's log."""
+
+    job_id: int
+    attempt: int
+    log: str
+
+
+def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
+    """Jobs of a run, oldest first; none where there is no file or it cannot be read."""
+    content = read_json(run_folder / JOB_FILE) or {}
+    try:
+        return [
+            SubmittedJob(int(job["job_id"]), int(job["attempt"]), str(job["log"]))
+            for job in content["jobs"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        return []
+
+
+def note_submitted(run_folder: Path, job: SubmittedJob) -> None:
+    """Add a job to those of a run. Raises OSError."""
+    run_folder.mkdir(parents=True, exist_ok=True)
+    jobs = [asdict(one) for one in (*submitted_jobs(run_folder), job)]
+    text = json.dumps({"schema": SCHEMA, "jobs": jobs}, indent=1)
+    # Not durable: after a power failure the log and the comment of a job still tell.
+    write_atomic(run_folder / JOB_FILE, text + "\n", durable=False)

@@ -1,0 +1,176 @@
+"""What the rules ``run`` and ``stage`` are made of: priority, resources, parameters of each job.
+
+Resources are asked for at any time and for every job that is ready, so they have no effects. A
+job's order is written when the job is about to start: on this machine where its command is made,
+for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from scalesweep.compute.job_spec import ORDER, RunPlace, staging_order, write_order
+from scalesweep.core.record import RECORD
+from scalesweep.planning.dataset_staging import Staging
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
+from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.preflight import Preflight
+
+Resource = Callable[..., int | str | None]
+
+
+class Wildcards(Protocol):
+    """Those of the rule ``run`` (``runs``, ``run_id``) and of ``stage`` (``folder``, ``files``)."""
+
+    runs: str
+    run_id: str
+    folder: str
+    files: str
+
+
+@dataclass(frozen=True)
+class JobRules:
+    """The jobs of one campaign, in the main process; in a job there is ``remote_job.Job``."""
+
+    context: SnakemakeContext
+    preflight: Preflight
+    # Orders written by this Snakemake: runs by attempt, data sets by file.
+    _ordered: set[tuple[str, int] | Path] = field(default_factory=set)
+
+    @property
+    def runs_pattern(self) -> str:
+        """Pattern of the wildcard that stands for the runs' folder.
+
+        A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
+        """
+        return re.escape(self.context.runs_folder)
+
+    @property
+    def retries(self) -> int:
+        """How often a failed run may be tried again at most: the executor decides by the cause."""
+        if self.context.submission is None:
+            return 0
+        return of_slurm(self.context.campaign.site).max_attempts - 1
+
+    def threads_per_run(self, cores: int | None) -> int:
+        """Cores Snakemake sets aside per run, so that no more run at once than the site allows."""
+        if self.context.submission:
+            return 1
+        cores = cores or 1
+        # Of a cluster's site without its profile: one after the other, in what was allocated.
+        at_once = self.context.campaign.site.concurrent_runs or 1
+        # Rounded so that no more fit: with one of three cores each, three would run for two.
+        return max(cores // at_once, cores // (at_once + 1) + 1)
+
+    def threads_of_staging(self, cores: int | None) -> int:
+        """Cores Snakemake sets aside for staging here: all of them."""
+        return 1 if self.context.submission else cores or 1
+
+    def priority(self, run_id: str) -> int:
+        """What makes Snakemake start runs in the order of the campaign, after everything else."""
+        return -self._positions[run_id]
+
+    def turn(self, run_id: str) -> str:
+        """The same for people, after the run's name."""
+        return f" ({self._positions[run_id]:,} of {len(self._positions):,})"
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return self.context.campaign.positions()
+
+    def run_resources(self) -> dict[str, Resource]:
+        """What the job of a run asks of Slurm, as functions of wildcards and attempt."""
+        submission = self.context.submission
+        if submission is None:
+            return {}
+        return self._resources(
+            lambda wildcards, attempt: submission.request(wildcards.run_id, attempt).shape
+        )
+
+    def stage_resources(self) -> dict[str, Resource]:
+        """What a staging job asks of Slurm, likewise."""
+        if self.context.submission is None:
+            return {}
+        return self._resources(lambda wildcards, attempt: staging_shape(self.context.campaign.site))
+
+    def _resources(self, shape: Callable[[Wildcards, int], Shape]) -> dict[str, Resource]:
+        return {name: self._resource(name, shape) for name in RESOURCES}
+
+    def _resource(self, name: str, shape: Callable[[Wildcards, int], Shape]) -> Resource:
+        def resource(wildcards: Wildcards, attempt: int) -> int | str | None:
+            found = shape(wildcards, attempt).resources().get(name)
+            if name == "slurm_account" and self.context.submission:
+                return found or self.context.submission.default_account or None
+            return found
+
+        return resource
+
+    def run_order(self, runs: str, run_id: str) -> str:
+        """Path of the launcher's order, which is there when the run's job starts."""
+        path = f"{runs}/{run_id}/{ORDER}"
+        if self.context.submission is None and not self.preflight.problems:
+            try:
+                self.leave_order(run_id)
+            except OSError as error:
+                self.preflight.problems[path] = f"{path}: cannot be written: {error.strerror}"
+        return path
+
+    def leave_order(self, run_id: str, attempt: int = 1) -> None:
+        """Write the order of a run's next job, once. Raises UserError or OSError."""
+        context = self.context
+        if (run_id, attempt) in self._ordered or context.dry():
+            return
+        experiment, run = context.runs[run_id]
+        request = context.submission.request(run_id, attempt) if context.submission else None
+        spec = run_spec(context.campaign, experiment, run, request)
+        folder = Path(context.runs_folder, run_id)
+        spec["order"] = self._place(run_id)
+        write_order(folder / ORDER, spec)
+        if attempt == 1 and context.states[run_id].settled and self.preflight.claims.begun:
+            # Measured again on demand (--forcerun): the launcher leaves a record that is there.
+            with contextlib.suppress(FileNotFoundError):
+                (folder / RECORD).unlink()
+        self._ordered.add((run_id, attempt))
+
+    def _place(self, run_id: str) -> RunPlace:
+        """Where a run stands in the order of the campaign, for its record."""
+        positions = self._positions
+        seed = self.context.campaign.seed
+        return {"seed": seed, "position": positions[run_id], "of": len(positions)}
+
+    def staged(self, run_id: str) -> list[str]:
+        """Marker of the data set that a run reads, or nothing.
+
+        Called for the runs that are about to be made, so what hinders them is noted here.
+        """
+        if not self.preflight.look_at(run_id):
+            return []
+        return self._staging.marker(*self.context.runs[run_id])
+
+    @cached_property
+    def _staging(self) -> Staging:
+        context = self.context
+        wanted = context.pending or context.runs
+        return Staging(context.campaign, [context.runs[run_id] for run_id in wanted])
+
+    def mend_data(self) -> None:
+        """Have data sets that have lost files since staged again."""
+        self._staging.drop_stale_markers()
+
+    def stage_command(self, folder: str, wanted: str, threads: int) -> str:
+        """Shell command that makes the files that the marker ``staged-<wanted>`` stands for."""
+        most = self.context.campaign.site.stage_workers
+        workers = most if self.context.submission else min(threads, most)
+        return self._staging.command(folder, wanted, workers)
+
+    def leave_staging_order(self, folder: str, wanted: str) -> None:
+        """Write the order of a staging job, once. Raises UserError or OSError."""
+        order = staging_order(folder, wanted)
+        if order not in self._ordered and not self.context.dry():
+            write_order(order, {"command": self.stage_command(folder, wanted, 1)})
+            self._ordered.add(order)

@@ -1,0 +1,105 @@
+"""What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
+
+import shutil
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from scalesweep.config.executables import not_here
+from scalesweep.core.errors import UserError
+from scalesweep.planning.job_requests import shapes_for
+from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
+from scalesweep.slurm.commands import live_jobs
+from scalesweep.slurm.job_table import read_jobs
+from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.results_lock import Claims
+
+STAGING_POLL_S = 10.0
+EXECUTOR = "scalesweep"
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The checks of one Snakemake, and what it has to itself of the results folder."""
+
+    context: SnakemakeContext
+    # Found while Snakemake builds its DAG, where an exception would come out as a traceback; the
+    # Snakefile ends with the first of them before any job starts.
+    problems: dict[str, str] = field(default_factory=dict)
+    # Runs in Snakemake's DAG.
+    _to_run: set[str] = field(default_factory=set)
+
+    def look_at(self, run_id: str) -> bool:
+        """Note a run that is to be made, and what hinders it; False if its site makes none."""
+        context = self.context
+        experiment, run = context.runs[run_id]
+        site = context.campaign.site
+        self._to_run.add(run_id)
+        if site.launch is None:
+            self.problems["launch"] = (
+                f"{context.campaign.file}: {len(context.awaited)} run(s) are missing, and site "
+                f"{site.name} has no 'launch' to start them: import them again; "
+                "`snakemake report` reports on the others"
+            )
+            return False
+        program = next(iter(site.launcher(run.point)), site.python)
+        if not context.submission and not site.prologue and shutil.which(program) is None:
+            self.problems[program] = (
+                f"site {site.name} starts runs with {program!r}, which is not on this machine; "
+                "name another with --config site=NAME"
+            )
+        if not context.submission:
+            for name in sorted(experiment.benchmark.command.programs([run.point])):
+                why = not_here(name, context.campaign.programs[name], bool(site.prologue))
+                if why:
+                    self.problems[name] = f"{experiment.benchmark.name}: {why}"
+        return True
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What this Snakemake has to itself of the results folder."""
+        return Claims(self.context.campaign.results, self.context.campaign.runs_folder)
+
+    def begin(self, rules: Collection[str], executor: str | None) -> None:
+        """Before jobs of these ``rules`` start: raise UserError for whatever hinders them.
+
+        ``executor``: the name of Snakemake's. Keeps other Snakemakes out of what the jobs write.
+        """
+        for problem in self.problems.values():
+            raise UserError(problem)
+        submission = self.context.submission
+        if submission and self._to_run and executor != EXECUTOR:
+            raise UserError(
+                f"--executor {executor}: runs are submitted by the executor {EXECUTOR} of "
+                "profiles/slurm, which writes what their jobs read; leave out --executor"
+            )
+        states = self.context.states
+        pending = {run_id for run_id in self._to_run if not states[run_id].settled}
+        self.claims.begin(rules, pending, here=submission is None)
+        self._check_submission()
+        self._await_staging()
+
+    def _check_submission(self) -> None:
+        """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
+        submission = self.context.submission
+        if submission is None or not self._to_run:
+            return
+        submission.check(self._to_run)
+        campaign = self.context.campaign
+        if campaign.budget_node_hours is not None:
+            shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
+            jobs = read_jobs(campaign.results / "jobs.csv")
+            cost = cost_of_jobs(campaign, shapes, jobs, submission.estimates)
+            check_budget(campaign, cost)
+            submission.budget_left = budget_left(cost)
+
+    def _await_staging(self) -> None:
+        """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
+        staging = self.context.submission.staging if self.context.submission else []
+        while staging:
+            print(f"waiting for staging job(s) {', '.join(str(job.job_id) for job in staging)}")
+            time.sleep(STAGING_POLL_S)
+            here = {job.job_id for job in live_jobs(Path.cwd())}
+            staging = [job for job in staging if job.job_id in here]

@@ -1,0 +1,110 @@
+"""What is read of Snakemake's own objects, beyond what it documents, and two patches.
+
+All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
+Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Scheduler plugins came with the first. The patches below were read against versions before the
+# last; there they are to be looked at again, and are left out until then.
+OLDEST, PATCHED_BELOW = "9.10", (10, 0)
+_LOOK_AGAIN = "_schedule_reevalutation"  # sic
+
+
+def configfiles(workflow: Any) -> Sequence[Path]:
+    """Files of --configfile."""
+    return tuple(workflow.config_settings.configfiles)
+
+
+def overrides(workflow: Any) -> Mapping[str, Any]:
+    """Keys of --config."""
+    return dict(workflow.config_settings.config)
+
+
+def default_resources(workflow: Any) -> set[str]:
+    """Names of --default-resources; known before the executor is."""
+    return set(workflow.resource_settings.default_resources or ())
+
+
+def only_shows(workflow: Any) -> bool:
+    """Whether nothing will be run: -n, or no executor at all (--report, --dag)."""
+    return workflow.executor_plugin is None or bool(workflow.dryrun)
+
+
+def executor(workflow: Any) -> str | None:
+    """Name of the executor; None without one."""
+    return None if workflow.executor_plugin is None else str(workflow.executor_plugin.name)
+
+
+def rules_to_run(workflow: Any) -> set[str]:
+    """Names of the rules whose jobs will be run."""
+    return {job.rule.name for job in workflow.dag.needrun_jobs()}
+
+
+def targets(workflow: Any) -> set[str]:
+    """The targets named on the command line."""
+    return set(workflow.dag_settings.targets)
+
+
+def start_one_timer() -> None:
+    """Have the scheduler keep one timer where it adds one with each job that ends.
+
+    With --max-jobs-per-timespan it starts a timer at each look, and a timer ends in a look too, so
+    the timers add up: after a thousand jobs, a thousand looks a second at all that are ready. There
+    is no setting for it. Where Snakemake has changed, nothing is patched, and a line says so.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    if _is_known(JobScheduler, _LOOK_AGAIN, "may use a whole core while thousands are submitted"):
+        setattr(JobScheduler, _LOOK_AGAIN, look_again())
+
+
+def list_in_order() -> None:
+    """Have a dry run (-n) list jobs by priority: it asks no scheduler, and lists a set."""
+    from snakemake.executors.dryrun import Executor
+
+    if _is_known(Executor, "run_jobs", "lists runs in no order with -n"):
+        run_jobs = Executor.run_jobs
+
+        def by_priority(executor: Any, jobs: Sequence[Any]) -> None:
+            run_jobs(executor, sorted(jobs, key=lambda job: job.priority, reverse=True))
+
+        Executor.run_jobs = by_priority
+
+
+def _is_known(owner: type, member: str, otherwise: str) -> bool:
+    """Whether ``member`` is as the patch expects; a line on what Snakemake does else."""
+    from snakemake.common import __version__
+
+    known = hasattr(owner, member) and _is_read(__version__)
+    if not known:
+        print(
+            f"warning: this workflow does not know Snakemake {__version__}, so it {otherwise}",
+            file=sys.stderr,
+        )
+    return known
+
+
+def _is_read(version: str) -> bool:
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    return numbers < PATCHED_BELOW
+
+
+def look_again() -> Callable[[Any, float], None]:
+    """What stands in for ``JobScheduler._schedule_reevalutation``: the same, by one timer."""
+    timers: list[threading.Timer] = []
+
+    def look(scheduler: Any, delay: float) -> None:
+        while timers:
+            timers.pop().cancel()
+        timer = threading.Timer(delay, scheduler._open_jobs.release)
+        timer.daemon = True  # nothing waits for it once all is done
+        timers.append(timer)
+        timer.start()
+
+    return look

@@ -1,0 +1,64 @@
+"""How programs of the benchmarks are started: ``python workflow/benchmarks PROGRAM``."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.benchmarks.programs import BENCHMARKS, WORKFLOW, Program, entry
+
+
+def call(*words, **changes):
+    return subprocess.run(words, capture_output=True, text=True, check=False, **changes)
+
+
+@pytest.mark.parametrize(
+    "name", ["nt4", "nt3.stages", "nt3.", "", "harness", "json.tool", "../nt3", "nt3/main.py"]
+)
+def test_an_unknown_program_is_2_and_one_line(name):
+    done = call(*entry(name))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == (
+        f"benchmarks: no program {name!r}; allowed: cnn_training, cnn_training.stage, "
+        "cosmoflow_data.stage, cosmoflow_training, data_loading, nt3, nt3.stage\n"
+    )
+
+
+def test_without_a_program_it_is_2_and_one_line():
+    done = call(*entry("")[:-1])
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_every_benchmark_declares_programs_that_are_there():
+    for path in BENCHMARKS.glob("*/main.py"):
+        declared = Program(path.parent.name, {}).declared
+        words = ["{python}", "{benchmarks}", path.parent.name, "--run", "{run_file}"]
+        assert declared["command"] == words
+        assert call(*entry(declared["data"]["program"]), "--help").returncode == 0
+
+
+@pytest.mark.parametrize("safe", ["", "1"])
+def test_neither_folder_nor_variables_matter(tmp_path, safe):
+    """Packages of the same names elsewhere are not taken; a relative folder will do."""
+    for name in ("nt3", "harness"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": safe}
+    usage = "nt3: usage: nt3 --run FILE\n"
+    assert call(*entry("nt3"), cwd=tmp_path, env=env).stderr == usage
+    assert call(sys.executable, "benchmarks", "nt3", cwd=WORKFLOW, env=env).stderr == usage
+
+
+def test_a_package_of_ones_own_is_a_program(tmp_path):
+    """With what it needs of the harness, and the arguments after its name."""
+    (tmp_path / "__main__.py").write_text((BENCHMARKS / "__main__.py").read_text())
+    (tmp_path / "harness").symlink_to(BENCHMARKS / "harness")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "main.py").write_text(
+        "import json\nfrom harness.program import EXIT_BAD_DATA\n"
+        "def main(arguments):\n    print(json.dumps(arguments))\n    return EXIT_BAD_DATA\n"
+    )
+    done = call(sys.executable, str(tmp_path), "mine", "--run", "a b")
+    assert (done.returncode, json.loads(done.stdout)) == (65, ["--run", "a b"])

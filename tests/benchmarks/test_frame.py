@@ -1,0 +1,111 @@
+"""The frame of the benchmarks: what it calls in which order, and what it writes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from harness import frame, ranks
+from harness.native import Native, metric
+from harness.program import ProgramError, Run
+from tests.benchmarks.typed import check
+
+pytestmark = pytest.mark.slow  # harness.ranks imports TensorFlow
+
+METHODS = ["start", "set_up", "warm_up", "measure", "gather"]
+
+
+class Recorded(frame.Benchmark):
+    """Notes what is called; raises in the method `fails`."""
+
+    def called(self, name):
+        self.run.params["calls"].append(name)
+        if self.run.params["fails"] == name:
+            raise ProgramError(65, f"{name} fails")
+
+    def start(self):
+        self.called("start")
+
+    def set_up(self):
+        with self.phases("build"):
+            self.called("set_up")
+
+    def warm_up(self):
+        self.called("warm_up")
+
+    def measure(self):
+        with self.phases("timed"):
+            self.called("measure")
+
+    def gather(self):
+        self.called("gather")
+        return {"step_times": np.array([[1.0, 3.0]])}
+
+    def threads(self):
+        return 2, 3
+
+    def about_rank(self):
+        return {"device": "CPU:0"}
+
+    def work(self):
+        return {"samples_per_epoch": 8}
+
+    def metrics(self, arrays):
+        return {"step_time_max": metric(arrays["step_times"].max(), "s")}
+
+    def notes(self, about_ranks):
+        return {"devices": about_ranks}
+
+    def close(self):
+        self.called("close")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is called, with the ranks' part played for two ranks by this process."""
+    found = []
+    monkeypatch.setattr(ranks, "rank", lambda: 0)
+    monkeypatch.setattr(ranks, "first_on_host", lambda: True)
+    monkeypatch.setattr(ranks, "gather_json", lambda value: json.loads(json.dumps([value] * 2)))
+    monkeypatch.setattr(ranks, "facts_about_horovod", lambda: {"nccl": False})
+    monkeypatch.setattr(ranks, "stop", lambda: found.append("stop"))
+    return found
+
+
+def execute(folder, calls, fails=None):
+    params = {"calls": calls, "fails": fails}
+    run = Run("id", "recorded", 1, params, 0, None, folder / "out", folder)
+    frame.execute(run, lambda: Recorded)
+
+
+def test_a_run_that_ends_well(tmp_path, calls):
+    execute(tmp_path, calls)
+    assert calls == [*METHODS, "close", "stop"]
+    native = json.loads((tmp_path / "out" / "native.json").read_text())
+    assert check(native, Native) == []
+    phases = ["import", "init", "build", "timed", "teardown"]
+    assert [name for name, _, _ in native["phase_spans"]] == phases
+    assert native["metrics"]["step_time_max"]["value"] == 3
+    assert native["work"] == {"samples_per_epoch": 8}
+    assert native["notes"] == {"devices": [{"device": "CPU:0"}] * 2, "horovod": {"nccl": False}}
+    threads = [(r["inter_threads"], r["intra_threads"]) for r in native["environment"]["ranks"]]
+    assert threads == [(2, 3)] * 2
+    assert native["environment"]["ranks"][0]["hardware"]["cpus"] >= 1
+    assert len(native["resources"]["hosts"]) == 2
+    with np.load(tmp_path / "out" / "samples.npz") as arrays:
+        np.testing.assert_array_equal(arrays["step_times"], [[1, 3]])
+
+
+@pytest.mark.parametrize("fails", METHODS)
+def test_a_run_that_fails_is_closed_and_writes_nothing(tmp_path, calls, fails):
+    with pytest.raises(ProgramError, match=f"{fails} fails"):
+        execute(tmp_path, calls, fails)
+    assert calls == [*METHODS[: METHODS.index(fails) + 1], "close"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_ranks_write_nothing(tmp_path, calls, monkeypatch):
+    monkeypatch.setattr(ranks, "rank", lambda: 1)
+    execute(tmp_path, calls)
+    assert calls[-2:] == ["close", "stop"]
+    assert not (tmp_path / "out").exists()

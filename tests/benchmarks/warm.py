@@ -1,0 +1,136 @@
+"""Starts programs of the benchmarks in a fraction of a second, each in a process of its own.
+
+Importing TensorFlow takes most of the seconds of a small run. So one process (`serve`) imports it
+once and forks itself for each program, before any operation of TensorFlow has run;
+`harness.staging` does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]``
+then replaces the usual command, also in a launcher of ranks: the program gets the environment,
+working directory and streams of that process, which exits as the program does, and the program is
+killed with it. PROGRAM is one of ``python workflow/benchmarks``, or the path of a script.
+
+Not for programs whose environment matters to Python or TensorFlow before main is called.
+"""
+
+import array
+import atexit
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+STREAMS = (0, 1, 2)
+REQUEST_BYTES = 1 << 20
+EXIT_NO_ANSWER = 70
+
+
+def serve(path):
+    """Import, then start programs until standard input ends."""
+    import harness
+
+    harness.import_without("pandas", "scipy", "PIL")
+    import importlib
+    import runpy
+
+    import tensorflow as tf
+
+    find = runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
+    for name in ("cnn_training", "cosmoflow_training", "data_loading", "nt3"):
+        importlib.import_module(f"{name}.benchmark")
+    _ = tf.keras.Model  # loaded when it is first looked at
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(64)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that answer leave no zombies
+    gc.freeze()  # else collecting garbage would copy all pages of every child
+    print("ready", flush=True)
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return 0
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return answer(connection, find)
+        connection.close()
+
+
+def answer(connection, find):
+    """Start the program that is asked for: run it in a child, say how it ended from here."""
+    text, ancillary, _, _ = connection.recvmsg(REQUEST_BYTES, socket.CMSG_SPACE(12))
+    streams = array.array("i", ancillary[0][2])
+    request = json.loads(text)
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        for stream, given in zip(STREAMS, streams, strict=True):
+            os.dup2(given, stream)
+            os.close(given)
+        run(find, **request)
+    ended = os.pidfd_open(child)
+    if ended not in select.select([ended, connection], [], [])[0]:  # whoever asked has gone
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.send(str(status).encode())
+    os._exit(0)
+
+
+def run(find, words, folder, environment):
+    """Be the program, to its end; taking TensorFlow down in order would cost a second more."""
+    try:
+        code = main_of(find, words, folder, environment)
+    except SystemExit as ended:
+        code = ended.code or 0
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main_of(find, words, folder, environment):
+    """Do what the program does; return its exit code."""
+    import runpy
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    program, *arguments = words
+    if program.endswith(".py"):
+        sys.argv = words
+        runpy.run_path(program, run_name="__main__")
+        return 0
+    return find(program)(arguments)
+
+
+def ask(path, words):
+    """Have a program started; return its exit code when it has ended."""
+    request = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(path)
+        streams = array.array("i", STREAMS)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
+        connection.sendmsg([json.dumps(request).encode()], rights)
+        status = connection.recv(64)
+    if not status:
+        return EXIT_NO_ANSWER
+    code = int(status)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(serve(sys.argv[2]) if sys.argv[1] == "--serve" else ask(sys.argv[1], sys.argv[2:]))

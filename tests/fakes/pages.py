@@ -1,0 +1,101 @@
+"""A report rendered in process, and its page taken apart."""
+
+import base64
+import hashlib
+import html
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import load_results
+from scalesweep.figures import write_figures
+from scalesweep.report.page import render_report
+from tests.fakes.results import SITE
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def render(root: Path, figures: bool = True) -> str:
+    plan = read_plan(root / "plan.json")
+    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
+    if figures:
+        write_figures(studies, root / "figures", ("svg",))
+    else:
+        (root / "figures").mkdir(exist_ok=True)
+        (root / "figures" / "index.json").write_text("[]")
+    summary = pd.read_parquet(root / "summary.parquet")
+    folders = (root / "tables", root / "figures", root / "runs" / SITE)
+    jobs = root / "jobs.csv"
+    text = render_report(
+        plan, studies, summary, *folders, root / "report.html", jobs if jobs.exists() else None
+    )
+    (root / "report.html").write_text(text)
+    return bare(text)
+
+
+def bare(page: str) -> str:
+    """The page without its styles and data, and without the scripts that its policy allows."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None and "unsafe-eval" not in policy[1]
+    allowed = re.findall(r"'sha256-([^']+)'", policy[1])
+
+    def other(found: re.Match[str]) -> str:
+        digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+        return "" if digest in allowed else found[0]
+
+    page = re.sub(r'<script type="module">(.*?)</script>', other, page, flags=re.S)
+    page = re.sub(r'<script type="application/json" id="[\w-]+">[^<]*</script>', "", page)
+    return re.sub(r"<style>.*?</style>", "", page, flags=re.S)
+
+
+class Outline(HTMLParser):
+    """Tags, ids, links and headings of a page."""
+
+    void = frozenset({"meta", "link", "br", "img", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.hrefs: list[str] = []
+        self.sources: list[str] = []
+        self.attributes: set[str] = set()
+        self.ths_without_scope = 0
+        self.stack: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.attributes |= set(found)
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "a":
+            self.hrefs.append(found["href"])
+        self.sources += [found[name] for name in ("src", "srcset", "data") if name in found]
+        self.ths_without_scope += tag == "th" and "scope" not in found
+        if tag not in self.void:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.void:
+            self.stack.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+
+def outline(text: str) -> Outline:
+    parser = Outline()
+    parser.feed(text)
+    parser.close()
+    assert parser.stack == []
+    return parser
+
+
+def visible(text: str) -> str:
+    """Text of the page without tags, spaces collapsed."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())

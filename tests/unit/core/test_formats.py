@@ -1,0 +1,221 @@
+"""plan.json, order.json and native.json: type, schema and what is written name the same fields."""
+
+import ast
+import json
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.compute.job_spec import (
+    Order,
+    StagingOrder,
+    read_order,
+    read_staging_order,
+    write_order,
+)
+from scalesweep.compute.launcher import launch
+from scalesweep.compute.native_format import NATIVE, Native
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import sealed
+from scalesweep.core.paths import BENCHMARKS, SCHEMAS
+from scalesweep.core.plan_format import Plan, read_plan
+from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_state import RunState
+from scalesweep.slurm.job_shape import Shape
+from tests.conftest import ROOT
+from tests.unit.compute.test_launcher import spec
+
+# What one side adds: the seal is taken off an order when it is read, the launcher adds to what a
+# program says of where it ran.
+ADDED = {"Order": {"digest"}, "Resources": {"slurm"}, "Environment": {"node"}}
+
+
+def typed_dicts(hint: Any) -> Iterator[Any]:
+    """The TypedDicts in an annotation, without those inside of them."""
+    if typing.is_typeddict(hint):
+        yield hint
+    for argument in typing.get_args(hint):
+        yield from typed_dicts(argument)
+
+
+def inside(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of an object in a schema that says where it is: by name, in a list, or null."""
+    if "$ref" in schema:
+        return inside(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    if "oneOf" in schema:
+        return inside(schema["oneOf"][1], root)
+    if "items" in schema:
+        return inside(schema["items"], root)
+    if "properties" not in schema and isinstance(schema.get("additionalProperties"), dict):
+        return inside(schema["additionalProperties"], root)
+    return schema
+
+
+def compare(kind: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> int:
+    """Assert that type and schema have the same keys, to the innermost object; how many have."""
+    added = ADDED.get(kind.__name__, set())
+    assert set(kind.__annotations__) - added == set(schema["properties"]) - added, kind.__name__
+    assert set(kind.__required_keys__) == set(schema.get("required", [])), kind.__name__
+    seen = 1
+    for key, hint in typing.get_type_hints(kind).items():
+        if key not in added:
+            for inner in typed_dicts(hint):
+                seen += compare(inner, inside(schema["properties"][key], root), root)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "objects"), [(Plan, "plan", 10), (Order, "order", 5), (Native, "native", 5)]
+)
+def test_type_and_schema_name_the_same_fields(kind: Any, name: str, objects: int) -> None:
+    schema = yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text())
+    assert compare(kind, schema, schema) == objects
+
+
+def test_the_comparison_finds_what_differs() -> None:
+    schema = yaml.safe_load((SCHEMAS / "plan.yaml").read_text())
+    del schema["$defs"]["shape"]["properties"]["basis"]
+    with pytest.raises(AssertionError, match="JobShapeEntry"):
+        compare(Plan, schema, schema)
+
+
+def test_programs_and_launcher_name_the_same_fields() -> None:
+    """The benchmarks have a type of their own, because they import nothing of scalesweep."""
+    path = BENCHMARKS / "harness" / "native.py"
+    if not path.exists():
+        pytest.skip("the benchmarks have no type of it")
+    tree = ast.parse(path.read_text())
+    theirs = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Native"
+    )
+    names = {node.target.id for node in theirs.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    assert names == set(Native.__annotations__)
+
+
+@pytest.fixture
+def plan_file(
+    campaign_of: Callable[..., Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A plan with something in each of its parts."""
+    monkeypatch.chdir(tmp_path)
+    campaign = campaign_of(
+        "axes: {ranks: [1, 2], size: [4, 8]}\nrepeats: 2\n"
+        "exclude: [{when: 'ranks == 2 and size == 8', reason: too many}]"
+    )
+    runs = campaign.unique_runs()
+    states = dict.fromkeys(runs, RunState("new"))
+    states[f"{next(iter(runs))}.cprofile"] = RunState("done", "1")
+    shapes = dict.fromkeys(runs, Shape(1, 1, 1, 2, 6))
+    plan = build_plan(campaign, states, shapes, [])
+    write_plan(campaign, plan, as_json=True)
+    path = campaign.results.resolve() / "plan.json"
+    assert {**read_plan(path), "digest": ""} == {**plan, "digest": ""}
+    return path
+
+
+def test_a_plan_is_as_its_schema_says(plan_file: Path) -> None:
+    plan = json.loads(plan_file.read_bytes())
+    check_schema(plan, "plan", plan_file)
+    experiment = plan["experiments"][0]
+    assert experiment["profiles"] and experiment["excluded"] and plan["jobs"]["shapes"]
+
+
+def test_a_plan_that_was_changed_is_refused(plan_file: Path) -> None:
+    plan_file.write_text(plan_file.read_text().replace("too many", "too mony"))
+    with pytest.raises(UserError, match="was changed after it was written"):
+        read_plan(plan_file)
+
+
+def without(*keys: str | int) -> Callable[[Any], None]:
+    """Take a field out of a plan."""
+
+    def change(plan: Any) -> None:
+        for key in keys[:-1]:
+            plan = plan[key]
+        del plan[keys[-1]]
+
+    return change
+
+
+def with_text(*keys: str | int) -> Callable[[Any], None]:
+    """Put text in the place of a field."""
+
+    def change(plan: Any) -> None:
+        for key in keys[:-1]:
+            plan = plan[key]
+        plan[keys[-1]] = "x"
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("site"), "lacks 'site': of another version of scalesweep"),
+        (without("order", "of"), "order: lacks 'of'"),
+        (without("experiments", 0, "axes"), "experiments[0]: lacks 'axes'"),
+        (without("experiments", 0, "runs", 1, "status"), "experiments[0].runs[1]: lacks 'status'"),
+        (without("experiments", 0, "excluded", 0, "reason"), "excluded[0]: lacks 'reason'"),
+        (without("experiments", 0, "parameters", "size", "unit"), "parameters.size: lacks 'unit'"),
+        (without("jobs", "shapes", 0, "basis"), "jobs.shapes[0]: lacks 'basis'"),
+        (with_text("experiments"), "not a plan (no list 'experiments')"),
+        (with_text("experiments", 0), "not a plan (experiments[0]: not an object)"),
+        (with_text("experiments", 0, "runs"), "not a plan (experiments[0].runs is not a list)"),
+        (with_text("experiments", 0, "runs", 0), "experiments[0].runs[0]: not an object"),
+        (with_text("experiments", 0, "parameters"), "experiments[0].parameters is not an object"),
+        (with_text("jobs"), "not a plan (jobs: not an object)"),
+        (with_text("jobs", "shapes"), "not a plan (jobs.shapes is not a list)"),
+    ],
+)
+def test_a_damaged_plan_is_one_line(
+    plan_file: Path, change: Callable[[Any], None], said: str
+) -> None:
+    plan = json.loads(plan_file.read_bytes())
+    del plan["digest"]
+    change(plan)
+    for text in (json.dumps(plan), sealed(plan)):
+        plan_file.write_text(text)
+        with pytest.raises(UserError) as error:
+            read_plan(plan_file)
+        assert said in str(error.value) and str(error.value).startswith(f"{plan_file}: ")
+
+
+def test_an_order_is_as_its_schema_says(
+    campaign_of: Callable[..., Campaign], tmp_path: Path
+) -> None:
+    campaign = campaign_of("axes: {ranks: [1, 2]}")
+    run_id, (experiment, run) = next(iter(campaign.unique_runs().items()))
+    order = run_spec(campaign, experiment, run)
+    order["order"] = {"seed": 3, "position": 1, "of": 2}
+    order["extract"] = {"metrics": [], "digest": "d", "srun_labels": False, "work": {}}
+    order["asked"] = {"nodes": 1, "minutes": 6, "limit_s": 60.0, "mem_mb": None}
+    path = tmp_path / run_id / "order.json"
+    write_order(path, order)
+    check_schema(json.loads(path.read_bytes()), "order", path)
+    assert json.dumps(read_order(path)) == json.dumps(order)
+
+
+def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    staging: StagingOrder = {"command": "make data"}
+    write_order(path, staging)
+    assert read_staging_order(path) == staging
+    with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
+        read_order(path)
+    path.write_text(json.dumps(staging | {"digest": "0"}))
+    with pytest.raises(UserError, match="it was changed: its digest differs"):
+        read_staging_order(path)
+
+
+def test_what_a_program_leaves_is_as_its_schema_says(tmp_path: Path) -> None:
+    order: Any = spec(tmp_path)
+    assert launch(order, ROOT) == 0
+    (path,) = tmp_path.rglob(NATIVE)
+    check_schema(json.loads(path.read_bytes()), "native", path)

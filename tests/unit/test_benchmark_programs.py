@@ -1,0 +1,77 @@
+"""How benchmark.yaml names the programs of a benchmark: packages of the benchmarks, and files."""
+
+from pathlib import Path
+
+import pytest
+
+from scalesweep.config.benchmark import BENCHMARKS, Benchmark, load_benchmark
+from scalesweep.core.errors import UserError
+
+READER = """
+name: reader
+version: 1
+summary: Reads samples.
+parameters:
+  ranks: {type: integer, minimum: 1, default: 1, doc: ranks}
+  ranks_per_node: {type: integer, minimum: 1, default: 8, doc: ranks on a node}
+data:
+  program: PROGRAM
+  parameters: []
+  files: {train: ranks}
+  bytes_per_file: "100"
+command: ["true"]
+result: native
+"""
+
+
+def reader(folder: Path, program: str, more: str = "") -> Benchmark:
+    """Load a benchmark whose data set ``program`` makes."""
+    (folder / "reader").mkdir(exist_ok=True)
+    (folder / "reader" / "benchmark.yaml").write_text(READER.replace("PROGRAM", program + more))
+    return load_benchmark("reader", folder=folder / "reader")
+
+
+# As they were when every program was a file: data sets that are there are found again.
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("data_loading", "data_loading-7fad3960"), ("cosmoflow_training", "data_loading-7fad3960"),
+        ("nt3", "nt3-0256bab8"), ("cnn_training", "cnn_training-8a28f749"),
+    ],
+)  # fmt: skip
+def test_folders_of_data_sets_never_change(name: str, folder: str) -> None:
+    benchmark = load_benchmark(name)
+    assert benchmark.data is not None
+    assert benchmark.data.folder(benchmark.defaults) == folder
+
+
+def test_a_module_of_a_package_makes_data(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "stage.py").touch()
+    data = reader(tmp_path, "shared.stage").data
+    assert data is not None and data.program == (str(tmp_path), "shared.stage")
+    assert data.name == "shared"
+    named = reader(tmp_path, "shared.stage", "\n  name: older").data
+    assert named is not None and named.name == "older"
+
+
+def test_a_file_makes_data(tmp_path: Path) -> None:
+    (tmp_path / "reader").mkdir()
+    (tmp_path / "reader" / "stage.py").touch()
+    data = reader(tmp_path, "stage.py").data
+    assert data is not None and data.name == "reader"
+    assert data.program == (str(tmp_path / "reader" / "stage.py"),)
+
+
+@pytest.mark.parametrize("program", ["stage.py", "shared.stage", "stage", ".stage"])
+def test_a_program_that_is_not_there_is_refused(tmp_path: Path, program: str) -> None:
+    with pytest.raises(UserError, match=r"reader/benchmark\.yaml: data\.program: no file "):
+        reader(tmp_path, program)
+
+
+def test_the_folder_of_all_benchmarks_is_in_the_command() -> None:
+    benchmark = load_benchmark("nt3")
+    site = {"python": "python3", "benchmark": "/b/nt3", "benchmarks": "/b"}
+    words = benchmark.command.fill(benchmark.defaults, site, {})
+    assert words == ["python3", "/b", "nt3", "--run", "{run_file}"]
+    assert (BENCHMARKS / "__main__.py").is_file()

@@ -1,0 +1,199 @@
+"""What a rank does: place itself, build the network, take steps.
+
+Each step ends when its loss is known to the program, and is timed on every rank. All ranks meet
+before the first timed step and after the last one.
+"""
+
+import re
+import time
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from cnn_training import cluster, metrics, updates
+from harness import ranks
+from harness.frame import Arrays, Benchmark
+from harness.native import Metric, Work, metric
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
+
+LACKING = re.compile("support|not implemented|no registered", re.IGNORECASE)
+Taken = tuple[np.ndarray, np.ndarray]  # seconds and losses of steps
+Problem = tuple[int, str]
+
+
+class CNNTraining(Benchmark):
+    """Steps of training, shared among devices in one of several ways."""
+
+    def start(self) -> None:
+        """Start the ranks, place this one, build the network and all that a step needs."""
+        self.place = cluster.join(self.params)
+        self.trainer = updates.make(self.params, self.place, self.run.data)
+
+    def warm_up(self) -> None:
+        """Take the first steps, in which TensorFlow traces and compiles."""
+        with self.phases("warmup"):
+            steps = self.params["warmup_batches"]
+            self.warmup, problem = take_steps(self.trainer, "warm-up", steps, self.params)
+            ranks.raise_together(problem)
+
+    def measure(self) -> None:
+        """Take the timed steps."""
+        trainer, params = self.trainer, self.params
+        with self.phases("timed"):
+            ranks.barrier()
+            began = time.perf_counter()
+            self.timed, problem = take_steps(trainer, "timed", params["batches"], params)
+            ranks.raise_together(problem)
+            self.wall = time.perf_counter() - began
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Gather times and losses of steps; ProgramError on all ranks for bad weights."""
+        ranks.raise_together(bad_weights(self.trainer))
+        return {
+            "warmup_step_times": self.everyone(self.warmup[0]),
+            "step_times": self.everyone(self.timed[0]),
+            "loss": self.everyone(self.timed[1]),
+        }
+
+    def everyone(self, values: np.ndarray) -> np.ndarray | None:
+        """Return ``[step, rank]`` on rank 0, from what it or every rank has measured; else None."""
+        if self.trainer.drives_all:
+            return values if ranks.rank() == 0 else None
+        return ranks.gather(values)
+
+    def threads(self) -> tuple[int, int]:
+        """Return this rank's threads, of which servers need a least number."""
+        return self.place.threads
+
+    def about_rank(self) -> list[str]:
+        """Return the devices of this rank."""
+        return self.place.names()
+
+    @property
+    def images_per_step(self) -> int:
+        """Images of a rank in a step."""
+        return self.params["devices_per_rank"] * self.params["batch_size"]
+
+    def work(self) -> Work:
+        """Return the images of all timed steps: an epoch here."""
+        images = self.params["ranks"] * self.images_per_step * self.params["batches"]
+        return {"samples_per_epoch": images}
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return the speeds by several formulas, and the size of the network."""
+        times, warmup, loss = (arrays[n] for n in ("step_times", "warmup_step_times", "loss"))
+        found = metrics.metrics(times, warmup, loss, self.wall, self.images_per_step)
+        weights = count(self.trainer.model.trainable_variables)
+        return found | {"model_parameters": metric(weights, "parameters", scope="rank")}
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return how devices share, what they are, and the sizes of batches and network."""
+        trainer, params = self.trainer, self.params
+        return {
+            "mode": {
+                "synchronous": trainer.synchronous,
+                "strategy": trainer.strategy,
+                "all_reduce": trainer.all_reduce,
+                "communication": trainer.communication,
+                "step_times": trainer.step_times,
+            },
+            "devices": about_ranks,
+            "batch": {
+                "global": params["ranks"] * self.images_per_step,
+                "per_device": params["batch_size"],
+            },
+            "weights": {
+                "trainable": count(trainer.model.trainable_variables),
+                "all": count(trainer.model.variables),
+            },
+        }
+
+
+def take_steps(
+    trainer: Any, kind: str, steps: int, params: dict[str, Any]
+) -> tuple[Taken, Problem | None]:
+    """Take steps; return what they gave and, with its exit code, what went wrong, else None.
+
+    `kind` of steps is for messages. Raises ProgramError at once when this rank's data are bad, and
+    as it is whatever is not known to be a lack of support or a loss that is not finite.
+    """
+    if trainer.run is None or not steps:
+        nothing = np.empty((0, params["ranks"]) if trainer.drives_all else 0)
+        return (nothing, nothing), None
+    try:
+        times, losses = trainer.run(steps)
+    except tf.errors.OpError as error:
+        if params["input"] != "synthetic" and (problem := bad_data(error)):
+            raise ProgramError(*problem) from None
+        if (problem := lack_of_support(params, error)) is None:
+            raise
+        return (np.empty(0), np.empty(0)), problem
+    wrong = np.argwhere(~np.isfinite(losses))
+    if not len(wrong):
+        return (times, losses), None
+    first = wrong[0][0]
+    return (times, losses), (
+        EXIT_BAD_DATA,
+        f"training diverged: the loss is {losses[first].min()} in {kind} step {first + 1}"
+        f" (learning_rate {params['learning_rate']}, precision {params['precision']})",
+    )
+
+
+def lines(error: Exception) -> list[str]:
+    """Return what TensorFlow's error says, less the lines that say where in the code."""
+    every = [line.strip() for line in error.message.splitlines()]
+    return [line for line in every if line and not line.startswith(('File "', "[[{{"))]
+
+
+def bad_data(error: Exception) -> Problem | None:
+    """Return exit code and message if reading images failed because of them, else None."""
+    message = f"input: {lines(error)[-1]}"
+    if isinstance(error, tf.errors.DataLossError):
+        return EXIT_BAD_DATA, message
+    if "IteratorGetNext" in error.message:
+        if isinstance(error, tf.errors.NotFoundError):
+            return EXIT_MISSING_DATA, message
+        if isinstance(error, tf.errors.InvalidArgumentError):
+            return EXIT_BAD_DATA, message
+    return None
+
+
+def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
+    """Return exit code and message if TensorFlow has no code for what was asked, else None.
+
+    Told by one line of TensorFlow's message that speaks of support, and of what is not supported.
+    """
+    kinds = (
+        tf.errors.UnimplementedError,
+        tf.errors.InvalidArgumentError,
+        tf.errors.NotFoundError,
+    )
+    if not isinstance(error, kinds):
+        return None
+    signs = {
+        "data_format": ("nchw", "nhwc") if params["data_format"] == "NCHW" else (),
+        "precision": {"mixed_float16": ("half", "float16"), "mixed_bfloat16": ("bfloat16",)}.get(
+            params["precision"], ()
+        ),
+        "xla": ("xla",) if params["xla"] else (),
+    }
+    for line in filter(LACKING.search, lines(error)):
+        for name, words in signs.items():
+            if any(word in line.lower() for word in words):
+                return EXIT_UNSUPPORTED, f"{name} {params[name]}: {line}"
+    return None
+
+
+def bad_weights(trainer: Any) -> Problem | None:
+    """Return exit code and message if a weight is not finite: a loss can be finite all the same."""
+    for variable in (variable for copy in trainer.copies for variable in copy):
+        with tf.device(variable.device):
+            if not tf.reduce_all(tf.math.is_finite(variable)):
+                return EXIT_BAD_DATA, "training diverged: not all weights are finite"
+    return None
+
+
+def count(variables: list[Any]) -> int:
+    """Return the number of values in variables."""
+    return sum(int(np.prod(variable.shape)) for variable in variables)

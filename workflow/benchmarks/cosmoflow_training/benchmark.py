@@ -1,0 +1,128 @@
+"""What a rank does: build the network, train it on the rank's own samples, validate.
+
+Per epoch, on every rank: barrier, training, barrier, validation, barrier (`harness.training`).
+Pipelines are opened and destroyed inside these times.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from cosmoflow_data import files
+from cosmoflow_training import inputs, mlperf
+from cosmoflow_training.trainer import Trainer
+from harness import ranks, training
+from harness.frame import Arrays, Benchmark
+from harness.mllog import MLLog
+from harness.native import Metric, Work
+from harness.phases import Phases
+from harness.program import Run
+
+
+class CosmoFlow(Benchmark):
+    """Training of CosmoFlow's network, with an MLPerf log of it on rank 0."""
+
+    def __init__(self, run: Run, phases: Phases) -> None:
+        """Draw the seed of this run."""
+        super().__init__(run, phases)
+        self.seed = run.seed
+        self.reads = self.params["input"] != "dummy"
+        self.log = MLLog(None)
+
+    def start(self) -> None:
+        """Start the ranks and set seeds, precision and determinism."""
+        configure(self.params, self.seed)
+
+    def set_up(self) -> None:
+        """See that all files are there; build the network, the same on every rank."""
+        run, params, rank = self.run, self.params, ranks.rank()
+        self.log = MLLog(run.out / "mlperf.log" if rank == 0 else None)
+        mlperf.begin(self.log, params, self.seed)
+        with self.phases("data_staging"):
+            problem = files.find_missing(run) if self.reads and rank == 0 else None
+            ranks.raise_together(problem)
+        with self.phases("build"):
+            self.trainer = Trainer(params, inputs.make(params, run.data, rank, self.seed))
+        mlperf.optimizer(self.log, params, self.trainer.schedule)
+        with self.phases("broadcast"):
+            training.broadcast(self.trainer.model, self.trainer.optimizer)
+
+    def measure(self) -> None:
+        """Train until the target is met or all epochs are done."""
+        validates = self.reads and self.params["validation_samples_per_rank"] > 0
+        self.history = self.trainer.run(self.phases, mlperf.listener(self.log, validates))
+        self.end_log("aborted" if self.history.target_at is None else "success")
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Gather what each epoch gave, and the size of all files that were read."""
+        self.size = ranks.gather(np.array(float(self.own_bytes()))) if self.reads else None
+        if not self.reads:  # its errors mean nothing
+            self.history.values.clear()
+        return self.history.arrays()
+
+    def own_bytes(self) -> int:
+        """Return the bytes of this rank's training files; ProgramError on all for a wrong size.
+
+        Asked for only after training: before, it would warm a parallel file system's caches.
+        """
+        names = inputs.names_of_rank(self.params, self.run.data, ranks.rank(), 0, self.seed)
+        sizes = {split: sum(Path(n).stat().st_size for n in each) for split, each in names.items()}
+        every = [name for each in names.values() for name in each]
+        ranks.raise_together(files.wrong_size(self.params, every, sum(sizes.values())))
+        return sizes["train"]
+
+    def about_rank(self) -> str:
+        """Return the kind of device that this rank trains on."""
+        devices = tf.config.get_visible_devices("GPU") or tf.config.get_visible_devices("CPU")
+        return devices[0].device_type
+
+    @property
+    def samples_per_epoch(self) -> int:
+        """Training samples of all ranks."""
+        return self.params["ranks"] * self.params["samples_per_rank"]
+
+    def work(self) -> Work:
+        """Return the samples of training, and the bytes of their files."""
+        work: Work = {
+            "samples_per_epoch": self.samples_per_epoch,
+            "samples": self.samples_per_epoch * len(self.history.total),
+            "phases": ["training"],
+        }
+        if self.size is not None:
+            work["bytes_per_epoch"] = int(self.size.sum())
+        return work
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return those of every training."""
+        model, target_at = self.trainer.model, self.history.target_at
+        return training.training_metrics(arrays, self.samples_per_epoch, target_at, model)
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return the seed, devices and learning rates."""
+        schedule = self.trainer.schedule
+        return {
+            "devices": about_ranks,
+            "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
+            "learning_rate": {"base": schedule.base, "peak": schedule.peak},
+            "run_seed": self.seed,
+        }
+
+    def end_log(self, status: str) -> None:
+        """Write the end of the run into the log; later ends are dropped."""
+        self.log.end("run_stop", status=status)
+        self.log.close()
+
+    def close(self) -> None:
+        """End the log of a run that did not come to the end of its training."""
+        self.end_log("aborted")
+
+
+def configure(params: dict[str, Any], seed: int) -> None:
+    """Start Horovod and TensorFlow; set seeds, precision and determinism."""
+    training.start(params)
+    training.set_seeds(seed, ranks.rank())
+    tf.keras.mixed_precision.set_global_policy(params["precision"])
+    if params["deterministic"] and tf.config.get_visible_devices("GPU"):
+        tf.config.experimental.enable_op_determinism()

@@ -1,0 +1,223 @@
+"""What a rank does: copy files if asked to, trace its pipelines, then read and time every epoch.
+
+Per epoch, on every rank: barrier; start the clock; drain the training and then the validation
+batches, touching every sample; `local_time`; barrier; `global_time`. Each epoch's pipelines are
+made and destroyed inside the timing.
+"""
+
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from cosmoflow_data import dataset, pipeline
+from cosmoflow_data.files import files_of_rank, find_missing, paths, wrong_size
+from harness import page_cache, ranks, watch
+from harness.epochs import time_epochs
+from harness.frame import Benchmark
+from harness.native import Work
+from harness.phases import Phases
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
+
+Problem = tuple[int, str]
+
+
+class DataLoading(Benchmark):
+    """Epochs of reading, without training."""
+
+    def __init__(self, run: Run, phases: Phases) -> None:
+        """Nothing is read yet."""
+        super().__init__(run, phases)
+        self.page_cache: dict[str, Any] = {"dropped": self.params["drop_page_cache"]}
+        self.scratch: Path | None = None  # this rank's copy on the node, if there is to be one
+
+    def start(self) -> None:
+        """Start the ranks; reading needs no GPU, and so leaves its memory be."""
+        tf.config.set_visible_devices([], "GPU")
+        ranks.start(self.params["ranks"], *self.threads())
+
+    def set_up(self) -> None:
+        """See that all files are there; copy them, and drop them from the page cache, if asked."""
+        run, params, rank = self.run, self.params, ranks.rank()
+        self.folder = run.data
+        if params["stage_to_node_local"]:
+            self.scratch = run.node_local / f"{run.run_id}-rank{rank}"
+            # Ended from outside, still clear the node's scratch folder (`close`).
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        with self.phases("data_staging"):
+            ranks.raise_together(find_missing(run) if rank == 0 else None)
+            if self.scratch is not None:
+                self.folder = self.scratch
+                chosen = files_of_rank(params, rank, 0)
+                ranks.raise_together(copy_files(run.data, self.scratch, chosen))
+            if params["drop_page_cache"]:
+                self.page_cache |= drop_page_cache(params, rank, self.folder)
+
+    def tensors(self, epoch: int) -> dict[str, tf.Tensor]:
+        """Make string tensors of the files of an epoch; not timed."""
+        chosen = paths(self.folder, files_of_rank(self.params, ranks.rank(), epoch))
+        return {split: tf.constant(names, tf.string) for split, names in chosen.items()}
+
+    def warm_up(self) -> None:
+        """Trace the pipelines, and meet at some barriers."""
+        with self.phases("warmup"):
+            options = pipeline.Options.from_params(self.params)
+            if options.cache == "memory":
+                drains = {
+                    split: pipeline.make_cached_drain(files, options)
+                    for split, files in self.tensors(0).items()
+                }
+            else:
+                drains = dict.fromkeys(dataset.SPLITS, pipeline.make_drain(options))
+            for _ in range(3):
+                ranks.barrier()
+        self.reader = Reader(self.params, ranks.rank(), drains)
+
+    def measure(self) -> None:
+        """Read and time every epoch."""
+        read = self.reader.read
+        with self.phases("timed"):
+            self.times = time_epochs(self.params["epochs"], self.tensors, read, ranks.barrier)
+        ranks.raise_together(self.reader.problem)
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Gather times, bytes read and sums; ProgramError on all ranks when sizes are wrong."""
+        params, times = self.params, self.times
+        # Sizes are asked for only now: asking before would warm a parallel file system's caches.
+        chosen = paths(self.run.data, files_of_rank(params, ranks.rank(), 0))
+        names = [name for files in chosen.values() for name in files]
+        size = sum(Path(name).stat().st_size for name in names)
+        ranks.raise_together(wrong_size(params, names, size))
+        local, total, self.inside, self.between, self.sums_x, self.sums_y = (
+            ranks.gather(np.asarray(values))
+            for values in (
+                *(times.local, times.total, times.read_inside, times.read_between),
+                *(self.reader.sums_x, self.reader.sums_y),
+            )
+        )
+        self.sizes = ranks.gather(np.asarray(float(size)))
+        return {
+            "local_times": local,
+            "global_times": total,
+            # Reading, decoding and summing overlap and cannot be separated: all of it is input.
+            "span_input": local,
+            "span_wait": None if local is None else total - local,
+        }
+
+    def work(self) -> Work:
+        """Return the samples and bytes of an epoch."""
+        samples = self.params["samples_per_rank"] + self.params["validation_samples_per_rank"]
+        return {
+            "samples_per_epoch": self.params["ranks"] * samples,
+            "bytes_per_epoch": int(self.sizes.sum()),
+        }
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return sums over the first epoch, and whether each epoch read its own bytes."""
+        return {
+            "page_cache": self.page_cache,
+            # Float32 sums in no fixed order: over the same data sum_x agrees to about 1e-5.
+            "touched": {"sum_x": float(self.sums_x[0].sum()), "sum_y": float(self.sums_y[0].sum())},
+            "reads": notes_on_reads(self.inside, self.between, self.sizes),
+        }
+
+    def close(self) -> None:
+        """Clear the node's scratch folder."""
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class Reader:
+    """Reads the files of an epoch; keeps the sums of every epoch, and what went wrong in one."""
+
+    def __init__(
+        self, params: dict[str, Any], rank: int, drains: dict[str, Callable[[tf.Tensor], Any]]
+    ) -> None:
+        """Take the function that drains each split's pipeline."""
+        self.rank, self.drains = rank, drains
+        self.expected = params["samples_per_rank"] + params["validation_samples_per_rank"]
+        self.sums_x: list[float] = []
+        self.sums_y: list[float] = []
+        self.problem: Problem | None = None
+
+    def read(self, files: dict[str, tf.Tensor]) -> bool:
+        """Read every sample of an epoch; return whether all went well."""
+        try:
+            touched = [self.drains[split](files[split]) for split in dataset.SPLITS]
+        except tf.errors.OpError as error:
+            self.problem = (exit_code(error), f"rank {self.rank}: {error.message}")
+            return False
+        samples = sum(part.samples for part in touched)
+        self.sums_x.append(sum(part.sum_x for part in touched))
+        self.sums_y.append(sum(part.sum_y for part in touched))
+        if samples != self.expected:
+            message = f"rank {self.rank}: read {samples} samples, not {self.expected}"
+            self.problem = (EXIT_BAD_DATA, message)
+        elif not np.isfinite([self.sums_x[-1], self.sums_y[-1]]).all():
+            message = f"rank {self.rank}: the sum over all samples is not finite"
+            self.problem = (EXIT_BAD_DATA, message)
+        return self.problem is None
+
+
+def exit_code(error: Exception) -> int:
+    """Tell data that is gone (66) or broken (65) from any other trouble of TensorFlow (1)."""
+    if isinstance(error, tf.errors.NotFoundError):
+        return EXIT_MISSING_DATA
+    broken = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
+    return EXIT_BAD_DATA if isinstance(error, broken) else 1
+
+
+def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> Problem | None:
+    """Copy a rank's files to node-local storage; return exit code and message when that failed."""
+    try:
+        for split, indices in chosen.items():
+            (target / split).mkdir(parents=True, exist_ok=True)
+            for index in indices:
+                shutil.copyfile(
+                    dataset.file_path(source, split, index),
+                    dataset.file_path(target, split, index),
+                )
+                watch.advance()
+    except FileNotFoundError as error:
+        return EXIT_MISSING_DATA, f"missing {error.filename}"
+    except OSError as error:
+        free = shutil.disk_usage(target if target.exists() else "/").free
+        return 1, f"staging to {target}: {error.strerror}, {free / 1e9:.2f} GB free there"
+    return None
+
+
+def drop_page_cache(params: dict[str, Any], rank: int, folder: Path) -> dict[str, Any]:
+    """Make the kernel forget every file this rank will read and return what that achieved."""
+    names = {
+        name
+        for epoch in range(params["epochs"])
+        for files in paths(folder, files_of_rank(params, rank, epoch)).values()
+        for name in files
+    }
+    before = page_cache.resident_fraction(names)
+    ranks.barrier()  # ranks may share files: none drops before all have looked
+    refused = page_cache.drop(names)
+    ranks.barrier()
+    after = page_cache.resident_fraction(names)
+    everyone = ranks.gather_json([before, after, refused])
+    outcome = page_cache.summary([each[0] for each in everyone], [each[1] for each in everyone])
+    return {**outcome, "refused_files": sum(each[2] for each in everyone)}
+
+
+def notes_on_reads(inside: np.ndarray, between: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
+    """Say whether each epoch read its own bytes, from the kernel's counters, or {} without them.
+
+    `inside` and `between` are ``[epoch, rank]`` bytes read while timed and since the epoch before,
+    `expected` ``[rank]`` the size of the files. Sockets count too, hence not exactly equal.
+    """
+    if not np.isfinite(inside).all() or not np.isfinite(between).all():
+        return {}
+    return {
+        "timed_bytes_over_file_bytes": [float(v) for v in inside.sum(1) / expected.sum()],
+        "largest_untimed_bytes": float(between[1:].max()) if len(between) > 1 else 0.0,
+    }

@@ -1,0 +1,121 @@
+"""The frame of a benchmark that runs on Horovod: set-up, warm-up, timed part, result, teardown.
+
+A benchmark is a class with what is its own (`Benchmark`). On every rank `execute` calls its methods
+in their order, times the phases that all benchmarks have (import, init, teardown) and collects the
+facts about all ranks; on rank 0 it writes the result. The phases in between are the benchmark's
+own: ``with self.phases("timed"):``.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from harness import facts, import_without, result
+from harness.native import Metric, Work
+from harness.phases import Phases, since_start
+from harness.program import Run, run_program
+
+Arrays = dict[str, np.ndarray]
+
+
+class Benchmark:
+    """A rank's part in a run. The frame calls the methods in the order below.
+
+    Any of them may raise ProgramError; `close` is called then as well.
+    """
+
+    def __init__(self, run: Run, phases: Phases) -> None:
+        """Keep the run; TensorFlow and Horovod are imported, but not started yet."""
+        self.run, self.params, self.phases = run, run.params, phases
+
+    def start(self) -> None:
+        """Start Horovod and TensorFlow, on all ranks together (phase init)."""
+        raise NotImplementedError
+
+    def set_up(self) -> None:
+        """Get ready what is measured: data, model."""
+
+    def warm_up(self) -> None:
+        """Do untimed what would disturb the timed part if it were done there first."""
+
+    def measure(self) -> None:
+        """Do what is measured; what came of it is kept in attributes."""
+        raise NotImplementedError
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Return the arrays of samples.npz from all ranks, ``[..., rank]``, on rank 0; else None.
+
+        Runs on all ranks together (phase teardown), before the result is written.
+        """
+        raise NotImplementedError
+
+    def threads(self) -> tuple[int, int]:
+        """Return this rank's inter-op and intra-op threads, 0 for TensorFlow's choice."""
+        return self.params["inter_threads"], self.params["intra_threads"]
+
+    def about_rank(self) -> Any:
+        """Return what else `notes` needs to know of this rank, as JSON."""
+
+    def work(self) -> Work:
+        """Return how much was done, on rank 0."""
+        raise NotImplementedError
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return the metrics by name, on rank 0, from what `gather` returned there."""
+        return {}
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return what a reader of the numbers should know, on rank 0; `about_rank` of each rank."""
+        return {}
+
+    def close(self) -> None:
+        """Clean up, whether the run ended well or not, and however far it came."""
+
+
+Load = Callable[[], type[Benchmark]]
+Check = Callable[[dict[str, Any]], None]
+
+
+def run_benchmark(name: str, check: Check, load: Load, arguments: list[str]) -> int:
+    """Run a benchmark's program with its command-line arguments; return the exit code.
+
+    `check` looks at the parameters (`program.run_program`) before `load` imports the benchmark's
+    class, and TensorFlow with it.
+    """
+    return run_program(name, lambda run: execute(run, load), check, arguments)
+
+
+def execute(run: Run, load: Load) -> None:
+    """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
+    import_without("pandas", "scipy", "PIL")
+    make = load()
+    from harness import ranks
+
+    phases = Phases()
+    phases.add("import", since_start())
+    benchmark = make(run, phases)
+    try:
+        with phases("init"):
+            benchmark.start()
+        benchmark.set_up()
+        benchmark.warm_up()
+        benchmark.measure()
+        with phases("teardown"):
+            arrays = benchmark.gather()
+            mine = facts.rank_facts(*benchmark.threads(), ranks.first_on_host())
+            known = ranks.gather_json([mine, benchmark.about_rank()])
+        if ranks.rank() == 0:
+            samples = cast(Arrays, arrays)  # of all ranks: they are here
+            notes = benchmark.notes([about for _, about in known])
+            content = result.native(
+                phases,
+                ranks=[rank for rank, _ in known],
+                work=benchmark.work(),
+                metrics=benchmark.metrics(samples),
+                notes=notes | {"horovod": ranks.facts_about_horovod()},
+            )
+            result.write_result(run.out, content, samples)
+    finally:
+        benchmark.close()
+    ranks.stop()
