@@ -15,9 +15,10 @@ from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_m
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import write_npz
-from scalesweep.core.record import EXTRACTED, SCHEMA
+from scalesweep.core.record import EXTRACTED
 
 ATTEMPT = "attempt.json"
+ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
 PARTS = ("phases", "work", "resources", "environment")
 # As for native programs (workflow/benchmarks/harness/facts.py).
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
@@ -56,7 +57,7 @@ def keep_attempt(
         },
     }
     kept = {
-        "schema": SCHEMA,
+        "schema": ATTEMPT_SCHEMA,
         "exit_code": exit_code,
         "srun_labels": spec["extract"]["srun_labels"],
         "record": record,
@@ -97,7 +98,7 @@ def read_attempt(work: Path) -> dict[str, Any]:
     """attempt.json of an attempt; raises LogsGone if it is not there or not whole."""
     try:
         kept = json.loads((work / ATTEMPT).read_bytes())
-        if kept["schema"] == SCHEMA and isinstance(kept["record"], dict):
+        if kept["schema"] == ATTEMPT_SCHEMA and isinstance(kept["record"], dict):
             return dict(kept)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass

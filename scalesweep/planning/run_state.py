@@ -23,9 +23,9 @@ from scalesweep.core.record import (
     SAMPLES,
     BadRecord,
     checksums,
-    read_record,
     verify_files,
 )
+from scalesweep.planning.record_reader import read_record
 
 INDEX = ".index.json"
 INDEX_FORMAT = 5  # of the index file; another one is read anew from the records

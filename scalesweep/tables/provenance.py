@@ -8,6 +8,7 @@ from sys import intern
 from typing import Any
 
 from scalesweep.core.formatting import finite
+from scalesweep.core.rank_columns import machine_names, values_of
 from scalesweep.tables.hardware import Hardware, hosts_of
 
 FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
@@ -67,21 +68,19 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
     """Facts of one record; whatever it lacks is left out."""
     environment = _mapping(record.get("environment"))
     resources = _mapping(record.get("resources"))
-    ranks = [rank for rank in environment.get("ranks") or [] if isinstance(rank, dict)]
-    affinities = [rank["affinity"] for rank in ranks if rank.get("affinity") is not None]
-    nodes = resources.get("slurm_nodes") or []
-    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
+    affinities = values_of(_mapping(environment.get("ranks")).get("affinity"))
+    machines = tuple(machine_names(resources))
     wall = record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
-        tuple(dict.fromkeys(map(str, hosts))),
-        tuple(dict.fromkeys(map(str, affinities))),
+        machines,
+        tuple(dict.fromkeys(str(mask) for mask in affinities if mask is not None)),
         str(record.get("source")),
         str(record.get("started") or ""),
         str(record.get("ended") or ""),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
-        hosts_of(environment),
+        hosts_of(environment, machines),
         _energy(record.get("energy")),
     )
 

@@ -16,7 +16,6 @@ with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as 
 """
 
 import io
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,9 @@ from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
 from scalesweep.tables.summary_cache import (
@@ -190,10 +191,8 @@ def _count(value: Any, name: str) -> int | None:
 
 
 def _host_count(resources: Mapping[str, Any]) -> int | None:
-    """Distinct machines; the names Slurm gave count before host names, which may be shared."""
-    nodes = resources.get("slurm_nodes") or []
-    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
-    return len(set(hosts)) or None
+    """Distinct machines; None where none is known."""
+    return len(machine_names(resources)) or None
 
 
 def _plain(value: Any) -> Any:
@@ -210,8 +209,7 @@ def build_summary(
 
     Rows of runs whose record and samples have the times and sizes that they had for ``previous``
     (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
-    so many processes; a digest guards samples, the records themselves are checked by whoever found
-    them (``scalesweep.planning.run_state``).
+    so many processes; digests guard records and samples.
     ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why.
     Raises UserError naming every run (the first three, then a count) that cannot be summarised,
     without ``broken`` the untrusted ones too.
@@ -255,13 +253,9 @@ def _read_run(path: Path) -> Row:
     """Row of the run at ``path``; one read per file."""
     run_id = path.parent.name
     try:
-        record = json.loads(path.read_bytes())
+        record = parse_record(path.read_bytes(), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
-    except (ValueError, RecursionError) as error:
-        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("run_id") != run_id:
-        raise BadRecord(f"{run_id}: {path} is not the record of this run")
     expected = checksums(record).get(SAMPLES)
     try:
         if expected is None:
