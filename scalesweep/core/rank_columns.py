@@ -69,7 +69,8 @@ def machine_column(resources: Mapping[str, Any]) -> Any:
 
 def machine_names(resources: Mapping[str, Any]) -> list[str]:
     """The machines of a run, each once, in the order of their first ranks."""
-    return list(dict.fromkeys(map(str, values_of(machine_column(resources)))))
+    names = values_of(machine_column(resources))
+    return list(dict.fromkeys(names if set(map(type, names)) == {str} else map(str, names)))
 
 
 def by_column(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,10 @@ A GPU with a 5 % lower memory clock, a pair of GPUs that do not share a PCIe swi
 another frequency governor slow a whole synchronous run down to the slowest rank.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from scalesweep.core.rank_columns import by_rank, values_of
@@ -56,27 +58,35 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
 
 def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     """Hosts by their facts, from columns over them."""
-    shared: dict[str, str] = {}
-    differ: dict[str, list[str]] = {}
-    for name, key, fact in _FACTS:
-        told = columns.get(key) or {}
-        words = [fact(value) for value in values_of(told)]
-        # Values that differ may be told in the same words.
-        if len(set(words)) <= 1:
-            shared[name] = words[0] if words else ""
-        else:
-            differ[name] = by_rank({**told, "values": words}, len(hosts)) or [""] * len(hosts)
+    shared, differ = _words(json.dumps(columns))
+    if not differ:
+        return ((_told(shared.items()), hosts),) if hosts else ()
+    by_host = [by_rank(column, len(hosts)) or [""] * len(hosts) for column in differ.values()]
     kinds: dict[tuple[str, ...], list[str]] = {}
-    if differ:
-        for host, *words in zip(hosts, *differ.values(), strict=True):
-            kinds.setdefault(tuple(words), []).append(host)
-    elif hosts:
-        kinds[()] = list(hosts)
+    for host, *words in zip(hosts, *by_host, strict=True):
+        kinds.setdefault(tuple(words), []).append(host)
     found = []
     for several, names in kinds.items():
         facts = shared | dict(zip(differ, several, strict=True))
         found.append((_told((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
     return tuple(found)
+
+
+@lru_cache(maxsize=64)  # thousands of runs have had the same hosts
+def _words(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Facts that are told in the same words of all hosts, and columns of those that are not."""
+    columns = json.loads(columns_text)
+    shared: dict[str, str] = {}
+    differ: dict[str, dict[str, Any]] = {}
+    for name, key, fact in _FACTS:
+        column = columns.get(key) or {}
+        words = [fact(value) for value in values_of(column)]
+        # Values that differ may be told in the same words.
+        if len(set(words)) <= 1:
+            shared[name] = words[0] if words else ""
+        else:
+            differ[name] = {**column, "values": words}
+    return shared, differ
 
 
 def _told(facts: Iterable[tuple[str, str]]) -> Facts:

@@ -1,6 +1,5 @@
 """The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
     Floats,
@@ -147,8 +147,7 @@ def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, S
     content = (folder / SAMPLES).read_bytes()
     if content_digest(content) != expected:
         raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    with np.load(io.BytesIO(content), allow_pickle=False) as samples:
-        found = own_times(samples, ranks)
+    found = own_times(Arrays(content), ranks)
     return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
 
 

@@ -15,7 +15,6 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
 from scalesweep.analysis.stats import epoch_stats, steady_state
 from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
@@ -131,10 +131,12 @@ def _epoch_quantities(
         if size is not None:
             values["read_rate"] = size / total
     result = dict.fromkeys(EPOCH_COLUMNS, math.nan)
+    if not values:
+        return result
+    whole = np.array(list(values.values()))
     for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
-        taken = [array[epochs] for array in values.values()]
-        if taken and taken[0].size:
-            means, stds = epoch_stats(np.stack(taken))
+        if (taken := whole[:, epochs]).size:
+            means, stds = epoch_stats(taken)
             for metric, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
                 result[column(metric, "mean", phase)] = mean
                 result[column(metric, "std", phase)] = std
@@ -263,8 +265,7 @@ def _read_run(path: Path) -> Row:
         content = (path.parent / SAMPLES).read_bytes()
         if content_digest(content) != expected:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
-        with np.load(io.BytesIO(content), allow_pickle=False) as samples:
-            return _summarise(record, samples, path.parent)
+        return _summarise(record, Arrays(content), path.parent)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NOT_ARRAYS as error:
