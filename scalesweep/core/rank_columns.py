@@ -29,7 +29,7 @@ def column(values: Sequence[Any], count: int) -> Column:
     plain = set(map(type, values)) <= _HASHED
     keys: Sequence[Any] = values if plain else [repr(value) for value in values]
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    if len(places) > 1 and 2 * len(places) > count:
+    if len(places) != 1 and 2 * len(places) >= count:
         return {"values": list(values)}
     firsts = dict(zip(reversed(keys), reversed(values), strict=True))
     levels = {"values": [firsts[key] for key in places]}

@@ -108,9 +108,9 @@ def completed(record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
 
 
 def record_text(value: Any, indent: str = "\n ") -> str:
-    """JSON with a line for each key of an object and a list on one line: columns are long."""
-    if not isinstance(value, dict) or not value:
-        return json.dumps(value, ensure_ascii=False)
+    """JSON with a line for each key of an object; a list or a column, however long, has one."""
+    if not isinstance(value, dict) or not value or "values" in value:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
     items = (
         f"{json.dumps(key, ensure_ascii=False)}: {record_text(value[key], f'{indent} ')}"
         for key in sorted(value)
