@@ -37,7 +37,7 @@ from scalesweep.core.orphans import marked
 
 NEW = 10
 NOTHING = "Nothing to be done"
-BOUNDS = {10_000: 1.5, 100_000: 3.0}
+BOUNDS = {10_000: 1.5, 100_000: 2.0}
 # These are asked for at this many runs.
 START_BOUND, PARSE_BOUND_S, BOUND_RUNS = 2.0, 0.3, 10_000
 MB = 1e6

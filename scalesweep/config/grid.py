@@ -107,7 +107,9 @@ class Grid:
         """The combinations, the last axis changing fastest."""
         for fixed in self._fixed():
             for values in itertools.product(*self.axes.values()):
-                yield {**fixed, **dict(zip(self.axes, values, strict=True))}
+                point = fixed.copy()
+                point.update(zip(self.axes, values, strict=True))
+                yield point
 
     def identities(self, benchmark: Benchmark) -> Iterator[str]:
         """``Benchmark.identity`` of each of ``points()``, in the same order."""

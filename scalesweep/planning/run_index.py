@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -33,43 +33,36 @@ class Entry(NamedTuple):
 
 
 class RunIndex:
-    """The index of a folder of runs, as it is on disk."""
+    """The index of a folder of runs; ``entries`` as they are on disk, by run."""
 
     def __init__(self, runs_folder: Path) -> None:
         """Read it: empty if it is not there, not whole or of another format."""
         self._path = runs_folder / INDEX
-        self._runs = _load(self._path)
-
-    def entry(self, run_id: str) -> Entry | None:
-        """What is kept of a run; None if that is nothing, or no entry."""
-        try:
-            entry = Entry._make(self._runs[run_id])
-        except (KeyError, TypeError):
-            return None
-        return entry if isinstance(entry.stamp, str) else None
+        self.entries = _load(self._path)
 
     def update(self, entries: Mapping[str, Entry]) -> None:
         """Keep these entries too, on disk; nothing is written that is known already."""
-        fresh = {run_id: list(entry) for run_id, entry in entries.items()}
-        if all(self._runs.get(run_id) == entry for run_id, entry in fresh.items()):
+        if all(self.entries.get(run_id) == entry for run_id, entry in entries.items()):
             return
-        self._runs.update(fresh)
+        self.entries.update(entries)
         # Where it cannot be kept (a read-only copy, a number beyond 64 bits), records are read
         # again.
         try:
-            content = orjson.dumps(self._runs)
+            content = orjson.dumps(self.entries, default=list)
             write_atomic(self._path, f"{seal(content).decode()}\n{content.decode()}", False)
         except (OSError, orjson.JSONEncodeError):
             return
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Entry]:
     try:
         first, _, content = path.read_bytes().partition(b"\n")
         runs = orjson.loads(content) if first == seal(content) else None
-    except (OSError, ValueError):
+        entries = {run_id: Entry._make(kept) for run_id, kept in runs.items()} if runs else {}
+    except (OSError, ValueError, AttributeError, TypeError):
         return {}
-    return runs if isinstance(runs, dict) else {}
+    whole = all(isinstance(entry.stamp, str) for entry in entries.values())
+    return entries if whole else {}
 
 
 def seal(content: bytes) -> bytes:

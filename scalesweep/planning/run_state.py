@@ -120,9 +120,10 @@ def look(
     found = Found()
     states = found.states
     root = str(runs_folder)
+    known = {} if afresh else index.entries
     for run_id in run_ids:
         folder = f"{root}/{run_id}"
-        entry = None if afresh else index.entry(run_id)
+        entry = known.get(run_id)
         stamp = files_stamp(folder, entry is not None and _has_power(entry.stamp))
         if stamp is None:
             states[run_id] = _unfinished(folder)
@@ -211,9 +212,11 @@ def files_stamp(folder: str, power: bool = False) -> str | None:
 
     None if there is no record.
     """
-    if (record := _stamp(f"{folder}/{RECORD}")) is None:
+    try:
+        record = os.stat(f"{folder}/{RECORD}")  # noqa: PTH116 (likewise)
+    except OSError:
         return None
-    stamps = f"{record}/{_stamp(f'{folder}/{SAMPLES}')}"
+    stamps = f"{record.st_mtime_ns}:{record.st_size}/{_stamp(f'{folder}/{SAMPLES}')}"
     return f"{stamps}/{_stamp(f'{folder}/{POWER}')}" if power else stamps
 
 

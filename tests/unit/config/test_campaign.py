@@ -1,5 +1,7 @@
 """Campaign files: what they expand to, and how mistakes are told."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +75,40 @@ def test_repeats_are_interleaved_over_points(campaign_of: Load) -> None:
     runs = campaign_of("axes: {size: [1, 2]}\nrepeats: 2").experiments[0].runs
     assert [(run.point["size"], run.repeat) for run in runs] == [(1, 0), (2, 0), (1, 1), (2, 1)]
     assert len({run.run_id for run in runs}) == 4
+
+
+def test_ids_put_together_by_value_are_those_of_the_points(campaign_of: Load) -> None:
+    """Values that are defaults (rate 1, size 1, no threads) are no part of an id."""
+    body = (
+        "axes: {threads: [null, 2], rate: [1, 0.5], behaviour: good}\n"
+        "linked: [{size: 8, ranks: 1}, {size: 1, ranks: 2}, {size: 8, ranks: 1}]\n"
+        "fixed: {ranks_per_node: 4}\nexclude: ['rate < 1 and threads == 2']\nrepeats: 3\n"
+        "extra: [{threads: 3, rate: 9, size: 5, ranks: 1},"
+        " {threads: 2, rate: 1, size: 1, ranks: 2}]"
+    )
+    experiment = campaign_of(body).experiments[0]
+    benchmark = experiment.benchmark
+    assert len(experiment.points) == 7 and len(experiment.excluded) == 3
+    assert len({run.run_id for run in experiment.runs}) == len(experiment.runs) == 21
+    for run in experiment.runs:
+        assert run.run_id == benchmark.run_id(run.point, run.repeat)
+        changed = {k: v for k, v in run.point.items() if v != benchmark.defaults[k]}
+        identity = ["toy", benchmark.version, changed, run.repeat]
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+        assert run.run_id == f"toy-r{run.point['ranks']}-{digest}"
+
+
+def test_the_first_refused_point_is_named_and_excluded_ones_are_not(campaign_of: Load) -> None:
+    axes = "axes: {rate: [200, 1], size: [4, 501, 600, 503]}\nexclude: ['size == 501'"
+    with pytest.raises(UserError, match=r"rate = 200.0, size = 600: too much of both"):
+        campaign_of(f"{axes}]")
+    with pytest.raises(UserError, match=r"= 503 is not a multiple"):
+        campaign_of(f"{axes}, 'rate > 100 and size > 100']")
+    left = campaign_of(f"{axes}, size == 503, 'rate > 100 and size > 100']").experiments[0]
+    assert [(p["rate"], p["size"]) for p in left.points] == [(200, 4), (1, 4), (1, 600)]
+    with pytest.raises(UserError, match=r"= 505 is not a multiple"):
+        campaign_of("axes: {size: [4]}\nextra: [{size: 505}]")
 
 
 def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from scalesweep.core.record import BadRecord, checksums, read_record, verify_files, write_record
+from scalesweep.planning.run_index import INDEX, RunIndex
 from scalesweep.planning.run_index import seal as _seal
-from scalesweep.planning.run_state import forget_unsupported, scan
+from scalesweep.planning.run_state import forget_unsupported, look, scan
 
 RUN = "toy-r1-0123456789ab"
 
@@ -119,6 +120,33 @@ def test_unchanged_records_are_not_read_again(tmp_path: Path, monkeypatch: Any) 
     assert before[RUN].wall_s == 1.0
 
 
+def test_a_look_writes_nothing(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    good, broken = write(runs), write(runs, run_id="toy-r1-ffffffffffff")
+    _cut(broken)
+
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+
+    before = files()
+    ids = [RUN, broken.parent.name, "none"]
+    for words in ({}, {"verify": True}, {"verify": True, "afresh": True}):
+        found = look(runs, ids, RunIndex(runs), **words)
+        assert [state.status for state in found.states.values()] == ["done", "failed", "new"]
+        assert list(found.read) == [RUN] and found.broken == [broken.parent.name]
+        assert not found.unreadable and bool(found.read[RUN].unread) is not bool(words)
+        assert files() == before
+    assert good.exists() and not (runs / INDEX).exists()
+
+
+def test_an_index_that_cannot_be_kept_is_done_without(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write(runs, wall_s=10**30)
+    for _ in range(2):
+        assert scan(runs, [RUN])[RUN].wall_s == 10**30
+    assert not (runs / INDEX).exists()
+
+
 def test_states_of_unfinished_runs(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     (runs / "b").mkdir(parents=True)
@@ -139,6 +167,7 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     assert json.loads(body) == {RUN: [stamp, 1.0, "measured", None, None, "", ANY]}
     other = body.replace(b"1.0", b"9.0")
     entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]
+    entries += [{RUN: "1234567"}, {RUN: [1, 2, 3, 4, 5, 6, 7]}]
     damaged = [b"", b"{", b"[" * 100_000, body, seal, content[:-1], seal + b"\n" + other]
     damaged += [_seal(text) + b"\n" + text for text in (json.dumps(e).encode() for e in entries)]
     damaged += [seal.replace(b'"format": 5', b'"format": 4') + b"\n" + body]
