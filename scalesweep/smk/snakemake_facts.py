@@ -84,7 +84,7 @@ def _is_known(owner: type, member: str, otherwise: str) -> bool:
     known = hasattr(owner, member) and _is_read(__version__)
     if not known:
         print(
-            f"warning: this workflow does not know Snakemake {__version__}, so it {otherwise}",
+            f"warning: this workflow does not know Snakemake {__version__}, which {otherwise}",
             file=sys.stderr,
         )
     return known

@@ -1,11 +1,8 @@
 """The order of runs: blocks of repeats, drawn from a seed, with the control between them."""
 
-import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +12,8 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.core.errors import UserError
 from scalesweep.smk.context import SnakemakeContext
-from scalesweep.smk.scheduler import WINDOW, in_turn, look_again, next_jobs
+from scalesweep.smk.job_rules import JobRules
+from scalesweep.smk.preflight import Preflight
 
 Load = Callable[..., Campaign]
 
@@ -155,47 +153,7 @@ def test_no_more_runs_at_once_than_the_site_allows(
 ) -> None:
     site = toy / "sites" / "toy.yaml"
     site.write_text(f"{site.read_text()}concurrent_runs: {allowed}\n")
-    workflow = SnakemakeContext(campaign_of(BODY), {}, {})
-    at_once = [cores // workflow.threads_per_run(cores) for cores in range(1, 40)]
+    context = SnakemakeContext(campaign_of(BODY), {}, {}, {})
+    jobs = JobRules(context, Preflight(context))
+    at_once = [cores // jobs.threads_per_run(cores) for cores in range(1, 40)]
     assert max(at_once) == allowed and min(at_once) == 1
-
-
-class Scheduler:
-    """What ``next_jobs`` sees of Snakemake's scheduler."""
-
-    def __init__(self, jobs: list[Any], free: int, dryrun: bool = False) -> None:
-        self.workflow = SimpleNamespace(dag=SimpleNamespace(ready_jobs=set(jobs)))
-        self.resources = {"_cores": free, "_nodes": 2 * free}
-        self.running, self.dryrun = {"one"}, dryrun
-
-
-def test_the_scheduler_sees_those_whose_turn_it_is() -> None:
-    jobs = [SimpleJob(-place) for place in range(2 * WINDOW)]
-    assert next_jobs(Scheduler(jobs, 2)) == jobs[:8]
-    assert next_jobs(Scheduler(jobs, WINDOW)) == jobs[:WINDOW]
-    assert next_jobs(Scheduler(jobs, 0)) == []
-    assert len(next_jobs(Scheduler(jobs, 0, dryrun=True))) == 2 * WINDOW
-    started: list[Any] = []
-    in_turn(lambda _, picked, __: started.extend(picked))(None, jobs[::-1])
-    assert started == jobs
-
-
-def test_the_scheduler_has_one_timer_however_often_it_looks() -> None:
-    scheduler: Any = SimpleNamespace(_open_jobs=threading.Semaphore(0))
-    timers = []
-    for _ in range(20):
-        look_again(scheduler, 600)
-        timers.append(scheduler._timer)
-    for timer in timers[:-1]:
-        timer.join(10)
-    assert [timer for timer in timers if timer.is_alive()] == timers[-1:]
-    look_again(scheduler, 0)
-    assert scheduler._open_jobs.acquire(timeout=10)
-    assert not scheduler._open_jobs.acquire(blocking=False)
-
-
-class SimpleJob:
-    """A job with a priority."""
-
-    def __init__(self, priority: int) -> None:
-        self.priority = priority

@@ -1,0 +1,140 @@
+"""Markers follow the records, and asking for resources has no effect."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import ORDER, read_order
+from scalesweep.config.campaign import Campaign
+from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.submission import Submission
+from scalesweep.slurm.commands import LiveJob, job_comment
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.smk.context import MARKER, SnakemakeContext
+from scalesweep.smk.executor_hooks import CampaignHooks
+from scalesweep.smk.job_rules import JobRules
+from scalesweep.smk.preflight import Preflight
+
+Load = Callable[..., Campaign]
+BODY = "axes: {ranks: [1, 2]}"
+
+
+@pytest.fixture
+def campaign(
+    toy: Path, campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Campaign:
+    monkeypatch.chdir(tmp_path)
+    site = toy / "sites" / "toy.yaml"
+    content = site.read_text().replace("oversubscribe: true\n", "")
+    site.write_text(f"{content}slurm: {{max_attempts: 3}}\n")
+    return campaign_of(BODY)
+
+
+def context_of(
+    campaign: Campaign, status: str = NEW, slurm: bool = False, **options: str
+) -> SnakemakeContext:
+    runs = campaign.unique_runs()
+    states = {run_id: RunState(status) for run_id in runs}
+    submission = Submission(campaign, states, runs) if slurm else None
+    return SnakemakeContext(campaign, states, options, runs, submission=submission)
+
+
+def folders(context: SnakemakeContext) -> list[Path]:
+    found = [Path(context.runs_folder, run_id) for run_id in context.runs]
+    for folder in found:
+        folder.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def test_a_marker_without_its_record_does_not_keep_a_run_from_running(campaign: Campaign) -> None:
+    context = context_of(campaign)
+    stale, fresh = folders(context)
+    (stale / MARKER).touch()
+    # Another Snakemake has finished this one since the records were looked at.
+    (fresh / "record.json").touch()
+    (fresh / MARKER).touch()
+    context.fit_markers()
+    assert not (stale / MARKER).exists() and (fresh / MARKER).exists()
+    assert context.pending_markers() == [f"{stale}/.done", f"{fresh}/.done"]
+
+
+def test_finished_runs_have_markers_only_where_they_are_asked_for(campaign: Campaign) -> None:
+    context = context_of(campaign, DONE)
+    for folder in folders(context):
+        (folder / "record.json").touch()
+        os.utime(folder / "record.json", (1e9, 1e9))
+    context.fit_markers()
+    assert not any((folder / MARKER).exists() for folder in folders(context))
+    assert context.pending_markers() == []
+    full = context_of(campaign, DONE, check="full")
+    full.fit_markers()
+    # No newer than what was made of the records.
+    assert [(folder / MARKER).stat().st_mtime for folder in folders(full)] == [1e9, 1e9]
+
+
+def rules_of(context: SnakemakeContext) -> JobRules:
+    return JobRules(context, Preflight(context))
+
+
+def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campaign) -> None:
+    context = context_of(campaign, slurm=True)
+    jobs = rules_of(context)
+    run_id = next(iter(context.runs))
+    wildcards: Any = SimpleNamespace(runs=context.runs_folder, run_id=run_id)
+    for resource in jobs.run_resources().values():
+        resource(wildcards, 1)
+    order = Path(jobs.run_order(context.runs_folder, run_id))
+    assert not Path(context.runs_folder).exists()
+    assert context.submission is not None
+    hooks = CampaignHooks(jobs, context.submission)
+    hooks.before("run", vars(wildcards), 1)
+    assert read_order(order)["run_id"] == run_id and order.name == ORDER
+    hooks.submitted("run", vars(wildcards), 1, 5, "5.log")
+    assert (order.parent / "job.json").exists()
+    assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
+
+
+def test_a_run_that_is_forced_loses_its_record_when_it_starts(campaign: Campaign) -> None:
+    context = context_of(campaign, DONE, check="full")
+    jobs = rules_of(context)
+    folder = folders(context)[0]
+    record = folder / "record.json"
+    record.touch()
+    jobs.run_order(context.runs_folder, folder.name)
+    assert record.exists()  # while Snakemake plans
+    jobs = rules_of(context)
+    jobs.preflight.claims.begun = True
+    jobs.run_order(context.runs_folder, folder.name)
+    assert not record.exists()
+
+
+def test_another_executor_is_refused(campaign: Campaign) -> None:
+    context = context_of(campaign, slurm=True)
+    preflight = Preflight(context)
+    preflight.look_at(next(iter(context.runs)))
+    with pytest.raises(Exception, match="--executor slurm: runs are submitted by the executor"):
+        preflight.begin({"run"}, "slurm")
+
+
+def test_live_jobs_are_known_by_their_file_or_by_their_comment(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_of(campaign, slurm=True)
+    submission = context.submission
+    assert submission is not None
+    noted, commented = context.runs
+    note_submitted(Path(context.runs_folder, noted), SubmittedJob(4, 1, "4.log"))
+    queue = [
+        LiveJob(4, "RUNNING", "s1", "a comment of another form"),
+        LiveJob(5, "PENDING", "s2", job_comment("run", context.runs_folder, commented)),
+        LiveJob(6, "PENDING", "s3", "someone else's"),
+    ]
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda folder: queue)
+    submission.find_live()
+    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {
+        noted: 4, commented: 5,
+    }  # fmt: skip
