@@ -2,12 +2,11 @@
 
 import json
 import math
-import os
 import re
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import canonical_json, replacing
 
 TABLES = (
     "runs",
@@ -36,20 +35,6 @@ TABLES = (
     "ranks",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
-
-
-def _write_by_rename(path: Path, write: Callable[[Path], object]) -> None:
-    """Readers see the old file or the new, never a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        error.filename = str(path)  # of a full disk the system names no file
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -71,7 +56,9 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
     attrs = json.dumps(frame.attrs).encode()
     metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
     table = table.cast(schema.with_metadata(metadata))
-    _write_by_rename(path, lambda target: pq.write_table(table, target, compression="zstd"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -114,7 +101,9 @@ def remove_stale(out: Path, kept: Iterable[Path]) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> None:
-    _write_by_rename(path, lambda target: frame.to_csv(target, index=False))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index=False)
 
 
 # What NumPy and zipfile raise for files that are not of arrays.

@@ -1,9 +1,10 @@
 """Files: canonical JSON, digests, writing by rename, and the seal of what may be damaged."""
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,18 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_atomic(path: Path, text: str, durable: bool = True) -> None:
-    """Write a text file so that readers see the old content or the new, never a part of it.
+@contextlib.contextmanager
+def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
+    """Write a file under a temporary name, which the body gets, that ends up as ``path``.
 
-    ``durable``: it is on disk on return, which costs milliseconds.
+    Readers see the old content or the new, never a part of it; after an exception the old one
+    stays. ``durable``: the new one is on disk at the end, which costs milliseconds.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            if durable:
-                file.flush()
+        yield temporary
+        if durable:
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException as error:
@@ -60,26 +62,38 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
         raise
 
 
+def write_atomic(path: Path, content: str | bytes, durable: bool = True) -> None:
+    """Write a file by rename (``replacing``), text as UTF-8."""
+    with replacing(path, durable) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 _SEAL = b', "digest": "'
+
+
+def seal(content: bytes) -> bytes:
+    """``content`` with its checksum behind it.
+
+    What is JSON without its last brace is JSON again, an object whose last key is ``digest``.
+    """
+    return content + _SEAL + content_digest(content + b"}").encode() + b'"}\n'
+
+
+def unseal(content: bytes) -> bytes | None:
+    """What ``seal`` was given; None if there is no checksum or it differs."""
+    inner = content.rpartition(_SEAL)[0]
+    return inner if seal(inner) == content else None
 
 
 def sealed(value: Mapping[str, Any], indent: int | None = None) -> str:
     """JSON text of an object with the checksum of all of it as its last key, ``digest``."""
-    text = json.dumps(value, indent=indent)
-    return text[:-1] + _SEAL.decode() + _end(text.encode())
+    return seal(json.dumps(value, indent=indent).encode()[:-1]).decode()
 
 
 def is_whole(content: bytes, needed: bool = False) -> bool:
     """Whether the content of a file is as ``sealed`` made it; unless ``needed``, it may also have
-    no digest at all."""
-    text, seal, rest = content.rpartition(_SEAL)
-    if not seal:
-        return not needed
-    return rest.decode(errors="replace") == _end(text + b"}")
-
-
-def _end(content: bytes) -> str:
-    return content_digest(content) + '"}\n'
+    no checksum at all."""
+    return unseal(content) is not None or (_SEAL not in content and not needed)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

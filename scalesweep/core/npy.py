@@ -12,6 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from scalesweep.core.files import replacing
+
 # The same content gives the same file, whenever it is written.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -25,11 +27,12 @@ class Array(NamedTuple):
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write float64 arrays, uncompressed, by rename."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+    with (
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive,
+    ):
         for name, content in arrays.items():
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", _DATE), _npy(content))
-    temporary.replace(path)
 
 
 def _npy(content: Array) -> bytes:

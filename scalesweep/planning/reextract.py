@@ -118,9 +118,7 @@ def _set_aside(folder: Path, work: Path, past: Mapping[str, Any]) -> None:
         if (folder / name).exists():
             stem, _, ending = name.partition(".")
             copy = work / f"{stem}.{_digest_of(past)}.{ending}"
-            temporary = copy.with_name(f".{copy.name}.tmp")
-            temporary.write_bytes((folder / name).read_bytes())
-            temporary.replace(copy)
+            write_atomic(copy, (folder / name).read_bytes(), durable=False)
 
 
 def _failed(

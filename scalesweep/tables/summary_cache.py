@@ -1,6 +1,5 @@
 """The summary as it was left for the next one, which takes over the rows that have not changed."""
 
-import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column
+from scalesweep.core.files import seal, unseal, write_atomic
 from scalesweep.tables.epoch_curves import CURVES
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
@@ -39,7 +39,6 @@ EPOCH_COLUMNS = tuple(
     for phase in EPOCH_PHASES
     for stat in ("mean", "std")
 )
-_SEAL_BYTES = 16
 
 
 class Row(NamedTuple):
@@ -55,14 +54,7 @@ class Row(NamedTuple):
 
 def keep_summary(summary: Path, kept: Path) -> None:
     """Copy a summary for the next one, with a checksum at its end: a flipped bit is no result."""
-    content = summary.read_bytes()
-    partial = kept.with_name(f"{kept.name}.tmp")
-    partial.write_bytes(content + _seal(content))
-    partial.replace(kept)
-
-
-def _seal(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_SEAL_BYTES).digest()
+    write_atomic(kept, seal(summary.read_bytes()), durable=False)
 
 
 class KeptSummary:
@@ -74,11 +66,10 @@ class KeptSummary:
         self._columns: dict[str, list[Any]] = {}
         self._parsed = cache(json.loads)  # the repeats of a point say the same
         try:
-            content = b"" if path is None else path.read_bytes()
+            content = None if path is None else unseal(path.read_bytes())
         except OSError:
             return
-        content, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
-        if seal != _seal(content):
+        if content is None:
             return
         frame = pd.read_parquet(io.BytesIO(content))
         if frame.attrs.get("summary_version") != SUMMARY_VERSION:

@@ -30,6 +30,7 @@ if __name__ == "__main__":
 
 from scalesweep.compute.power.domains import SOURCES, STOP, Meter, Reading, host_name
 from scalesweep.compute.power.sources import find, why_nothing
+from scalesweep.core.files import write_atomic
 
 SCHEMA = 1
 # How often the stop file and the parent are looked at, whatever the interval.
@@ -139,9 +140,7 @@ class Sampler:
             "ended": self.ended,
         }
         path = self.out / f"power-{self.host}.json"
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
-        temporary.replace(path)
+        write_atomic(path, json.dumps(content, indent=1) + "\n", durable=False)
 
 
 def _input_ended() -> bool:
