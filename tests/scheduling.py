@@ -8,13 +8,14 @@ from xdist.workermanage import WorkerController
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 400, "workflow/test_readme": 250, "workflow/test_cnn_campaigns": 200,
-    "workflow/test_campaigns": 120, "soak/test_kills": 100, "workflow/test_foreign": 75,
-    "workflow/test_cosmoflow_campaigns": 75, "report/test_large_report": 70,
-    "workflow/test_imported_logs": 70, "workflow/test_nt3_campaign": 65, "workflow/test_import": 50,
+    "slurm": 350, "workflow/test_readme": 180, "workflow/test_cnn_campaigns": 120,
+    "workflow/test_campaigns": 80, "workflow/test_foreign": 45,
+    "workflow/test_cosmoflow_campaigns": 45, "workflow/test_imported_logs": 40,
+    "report/test_large_report": 40, "workflow/test_nt3_campaign": 40, "workflow/test_import": 30,
+    "soak/test_kills": 30,
 }  # fmt: skip
 # Of a file of slow tests that is not among them, and of one unit test.
-OTHER_S, UNIT_S = 30.0, 0.1
+OTHER_S, UNIT_S = 20.0, 0.1
 
 
 def group_of(nodeid: str) -> str:
