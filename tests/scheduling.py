@@ -1,21 +1,32 @@
 """Which worker runs which tests: with ``--dist loadfile``, in place of xdist's own order."""
 
+from collections.abc import Collection
+
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# Seconds of the groups that take longest (docs/testing.md): they are begun first, and the workers
-# end together.
+# Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
+# workers end together.
 SECONDS = {
-    "slurm": 400, "workflow/test_readme": 160, "workflow/test_cnn_campaigns": 240,
-    "workflow/test_campaigns": 150, "soak/test_kills": 100, "workflow/test_foreign": 100,
-    "report/test_large_report": 100,
+    "slurm": 350, "workflow/test_readme": 180, "workflow/test_cnn_campaigns": 120,
+    "workflow/test_campaigns": 80, "workflow/test_foreign": 45,
+    "workflow/test_cosmoflow_campaigns": 45, "workflow/test_imported_logs": 40,
+    "report/test_large_report": 40, "workflow/test_nt3_campaign": 40, "workflow/test_import": 30,
+    "soak/test_kills": 30,
 }  # fmt: skip
+# Of a file of slow tests that is not among them, and of one unit test.
+OTHER_S, UNIT_S = 20.0, 0.1
 
 
 def group_of(nodeid: str) -> str:
     """Tests of a file share its fixtures; those of Slurm share a cluster besides."""
     path = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
     return "slurm" if path.startswith("slurm/") else path
+
+
+def seconds_of(group: str, tests: Collection[str]) -> float:
+    """About how long the tests of a group take."""
+    return SECONDS.get(group, UNIT_S * len(tests) if group.startswith("unit/") else OTHER_S)
 
 
 class LongestFirst(LoadScopeScheduling):
@@ -26,6 +37,6 @@ class LongestFirst(LoadScopeScheduling):
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         queue = self.workqueue
-        longest = max(queue, key=lambda group: SECONDS.get(group, 0.1 * len(queue[group])))
+        longest = max(queue, key=lambda group: seconds_of(group, queue[group]))
         queue.move_to_end(longest, last=False)
         super()._assign_work_unit(node)

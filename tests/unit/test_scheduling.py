@@ -1,0 +1,40 @@
+"""The order in which `make test` gives tests to its workers."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.scheduling import OTHER_S, SECONDS, LongestFirst, group_of, seconds_of
+
+SLOW = ("tests/workflow/test_readme.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
+
+
+def test_groups_are_files_and_slurm() -> None:
+    assert [group_of(test) for test in SLOW] == ["workflow/test_readme", "slurm"]
+
+
+def test_a_worker_gets_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = [f"tests/unit/a/test_{n}.py::test_{place}" for n in (1, 2) for place in range(3 * n)]
+    other = "tests/soak/test_new.py::test_c"
+    tests = [*unit, other, *SLOW]
+    assert seconds_of("soak/test_new", [other]) == OTHER_S
+    options = SimpleNamespace(loadscopereorder=True)
+    config: Any = SimpleNamespace(option=options, getvalue=lambda name: ["popen"])
+    scheduler = LongestFirst(config)
+    given: list[str] = []
+    node = mock.Mock(shutting_down=False)
+    node.send_runtest_some = lambda places: given.extend(tests[place] for place in places)
+    scheduler.add_node(node)
+    scheduler.add_node_collection(node, tests)
+    scheduler.schedule()
+    for place in range(len(tests)):
+        scheduler.mark_test_complete(node, tests.index(given[place]))
+    assert given == [SLOW[1], SLOW[0], other, *unit[3:], *unit[:3]]
+
+
+def test_every_known_group_is_there() -> None:
+    for group in SECONDS:
+        assert group == "slurm" or (ROOT / "tests" / f"{group}.py").is_file(), group
