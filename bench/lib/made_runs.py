@@ -1,17 +1,15 @@
 """A large campaign whose runs are all made up (source: simulated), in a copy of the project.
 
 As data_loading leaves them on a cluster with one rank per node: 5 epochs, 1 to 1,024 ranks, every
-rank with its facts in the record and its times in the arrays. A mean record has 0.1 MB.
+rank with its facts in the record and its times in the arrays.
 """
 
 import contextlib
 import hashlib
 import io
-import json
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ import numpy as np
 
 from bench.lib.projects import project
 from scalesweep.config.campaign import load_campaign
-from scalesweep.core.files import canonical_json
-from scalesweep.core.record import RECORD, SAMPLES
+from scalesweep.core.record import RECORD, SAMPLES, completed, record_text
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.planning.run_state import scan
 
@@ -145,46 +142,28 @@ def write_run(folder: Path, point: dict[str, Any], repeat: int) -> None:
     }
     folder.mkdir(parents=True)
     (folder / SAMPLES).write_bytes(samples)
-    (folder / RECORD).write_text(_text(record, point["ranks"]))
-
-
-def _text(record: dict[str, Any], ranks: int) -> str:
-    """As ``record.write_record`` writes it; the long lists are put in as text."""
     first = int(record["samples"]["blake2b"][:3], 16)  # of the nodes that the run has had
-    hosts = [f"nid{first + rank:05d}" for rank in range(ranks)]
-    pids = [4000 + (first + rank) * 7919 % 28_000 for rank in range(ranks)]
-    canonical = canonical_json(record)
-    content = _with_lists(canonical, hosts, pids, _rank(None), ",")
-    digest = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-    text = json.dumps({**record, "digest": digest}, indent=1, sort_keys=True)
-    return _with_lists(text, hosts, pids, _rank(1), ",\n   ") + "\n"
+    hosts = [f"nid{first + rank:05d}" for rank in range(point["ranks"])]
+    record["resources"] = {"hosts": hosts, "slurm_nodes": hosts}
+    record["environment"]["ranks"] = _ranks(hosts, first)
+    (folder / RECORD).write_text(record_text(completed(record, folder.name)))
 
 
-def _with_lists(text: str, hosts: list[str], pids: list[int], rank: str, comma: str) -> str:
-    ranks = [
-        rank.replace("@host", host).replace('"@pid"', str(pid))
-        for host, pid in zip(hosts, pids, strict=True)
-    ]
-    for mark, parts in (("@ranks", ranks), ("@hosts", [f'"{host}"' for host in hosts])):
-        text = text.replace(f'"{mark}"', f"[{comma[1:]}{comma.join(parts)}{comma[1:-1]}]")
-    return text
-
-
-@cache
-def _rank(indent: int | None) -> str:
-    """Facts of a rank as text, with marks for its host and its process id."""
-    facts = {
-        "hardware": {
-            "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz", "cpus": 24,
-            "governor": "performance", "memory_bytes": 67_459_088_384, "numa_nodes": 1,
-            "gpus": [], "gpu_links": {},
-        },
-        "visible_gpus": None, "host": "@host", "slurm_node": "@host", "affinity": "0-11",
-        "pid": "@pid", "omp_num_threads": None, "inter_threads": 2, "intra_threads": 12,
+def _ranks(hosts: list[str], first: int) -> list[dict[str, Any]]:
+    """Facts of the ranks, as the harness writes them."""
+    hardware = {
+        "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz", "cpus": 24,
+        "governor": "performance", "memory_bytes": 67_459_088_384, "numa_nodes": 1,
+        "gpus": [], "gpu_links": {},
     }  # fmt: skip
-    if indent is None:
-        return canonical_json(facts)
-    return json.dumps(facts, indent=indent, sort_keys=True).replace("\n", "\n   ")
+    return [
+        {
+            "hardware": hardware, "visible_gpus": None, "host": host, "slurm_node": host,
+            "affinity": "0-11", "pid": 4000 + (first + rank) * 7919 % 28_000,
+            "omp_num_threads": None, "inter_threads": 2, "intra_threads": 12,
+        }
+        for rank, host in enumerate(hosts)
+    ]  # fmt: skip
 
 
 def _record(run_id: str, point: dict[str, Any], repeat: int, timed: float) -> dict[str, Any]:
@@ -196,7 +175,7 @@ def _record(run_id: str, point: dict[str, Any], repeat: int, timed: float) -> di
         spans.append([name, at, at + seconds])
         at += seconds
     return {
-        "schema": 1, "run_id": run_id, "benchmark": "data_loading", "version": 1, "point": point,
+        "run_id": run_id, "benchmark": "data_loading", "version": 1, "point": point,
         "repeat": repeat, "site": "piz_daint", "source": "simulated",
         "started": "2026-02-01T08:00:00.000+00:00", "ended": "2026-02-01T08:10:00.000+00:00",
         "wall_s": at - began, "attempt": 1, "phases": phases, "phase_spans": spans, "metrics": {},
@@ -204,9 +183,7 @@ def _record(run_id: str, point: dict[str, Any], repeat: int, timed: float) -> di
             "samples_per_epoch": 320 * ranks, "bytes_per_epoch": 320 * ranks * 16_777_344,
             "samples": 320 * ranks * EPOCHS, "phases": ["timed"],
         },
-        "resources": {"hosts": "@hosts", "slurm_nodes": "@hosts"},
         "environment": {
-            "ranks": "@ranks",
             "versions": {"python": "3.11.7", "tensorflow": "2.18.1", "horovod": "0.28.1",
                          "numpy": "2.0.2", "mpi": "MPICH Version: 4.0.2"},
             "variables": {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi",

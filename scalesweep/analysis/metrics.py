@@ -7,6 +7,7 @@ in columns ``<metric>_<stat>_<phase>``, or ``<metric>_<phase>`` where it is one 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -108,6 +109,7 @@ class Column(NamedTuple):
     phase: str
 
 
+@cache
 def column(metric: str, stat: str, phase: str) -> str:
     """Name of a quantity's column: ``<metric>_<stat>_<phase>``, without an empty stat."""
     return "_".join(part for part in (metric, stat, phase) if part)

@@ -97,7 +97,11 @@ def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
     if array.size == 0:
         return np.nan, np.nan
     flat = array.reshape(*array.shape[:-2], -1)
-    return flat.mean(axis=-1), flat.std(axis=-1)
+    # As mean and std of NumPy, which take several times as long over a few values.
+    means = np.add.reduce(flat, axis=-1, keepdims=True) / flat.shape[-1]
+    apart = flat - means
+    variance = np.add.reduce(apart * apart, axis=-1) / flat.shape[-1]
+    return means[..., 0], np.sqrt(variance)
 
 
 def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = None) -> Any:
@@ -294,6 +298,15 @@ def _drifts(series: Floats, tolerance: float) -> bool:
     return bool(abs(score) / deviation > 2.576)
 
 
+def _medians(values: Floats) -> Any:
+    """np.median over the last axis, of finite values, for a tenth of what it costs on few."""
+    half = values.shape[-1] // 2
+    if values.shape[-1] % 2:
+        return np.partition(values, half, axis=-1)[..., half]
+    parts = np.partition(values, (half - 1, half), axis=-1)
+    return (parts[..., half - 1] + parts[..., half]) / 2
+
+
 def steady_state(
     series: ArrayLike, declared: int, tolerance: float = 0.05, width: float = 5.0
 ) -> SteadyState:
@@ -308,7 +321,7 @@ def steady_state(
     """
     array: NDArray[Any] = _finite(series)
     if array.ndim == 2:
-        array = np.median(array, axis=1)
+        array = _medians(array)
     n = array.size
     if declared < 0:
         raise ValueError("declared must not be negative")
@@ -317,10 +330,8 @@ def steady_state(
     if n < 4:
         return SteadyState(declared, None, False, True, "")
     tail = array[n - max(3, n // 2) :]
-    centre = float(np.median(tail))
-    band = max(
-        width * MAD_TO_STD * float(np.median(np.abs(tail - centre))), tolerance * abs(centre)
-    )
+    centre = float(_medians(tail))
+    band = max(width * MAD_TO_STD * float(_medians(np.abs(tail - centre))), tolerance * abs(centre))
     detected = n
     for index in range(n):
         here, ahead = array[index], sorted(array[index : index + 5].tolist())

@@ -17,9 +17,10 @@ from scalesweep.compute.native_format import NativeParts
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import write_npz
-from scalesweep.core.record import EXTRACTED, SCHEMA
+from scalesweep.core.record import EXTRACTED
 
 ATTEMPT = "attempt.json"
+ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
 # As for native programs (workflow/benchmarks/harness/facts.py).
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
@@ -59,7 +60,7 @@ def keep_attempt(
         },
     }
     kept = {
-        "schema": SCHEMA,
+        "schema": ATTEMPT_SCHEMA,
         "exit_code": exit_code,
         "srun_labels": extract["srun_labels"],
         "record": record,
@@ -98,7 +99,7 @@ def read_attempt(work: Path) -> dict[str, Any]:
     """attempt.json of an attempt; raises LogsGone if it is not there or not whole."""
     try:
         kept = json.loads((work / ATTEMPT).read_bytes())
-        if kept["schema"] == SCHEMA and isinstance(kept["record"], dict):
+        if kept["schema"] == ATTEMPT_SCHEMA and isinstance(kept["record"], dict):
             return dict(kept)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass

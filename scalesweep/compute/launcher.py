@@ -32,10 +32,10 @@ from scalesweep.core.profilers import NONE, left_files
 from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
+    FAILURE_SCHEMA,
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
-    SCHEMA,
     BadRecord,
     last_lines,
     publish,
@@ -120,7 +120,7 @@ def launch(spec: Order, root: Path) -> int:
             except (Refused, UserError, OSError) as error:
                 cause, detail = _why_refused(error, work)
         failure = {
-            "schema": SCHEMA,
+            "schema": FAILURE_SCHEMA,
             "run_id": spec["run_id"],
             "cause": cause,
             "detail": detail,

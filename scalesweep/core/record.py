@@ -5,15 +5,19 @@ Standard library only: the launcher imports this module on compute nodes.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, file_digest, write_atomic
 from scalesweep.core.profilers import KINDS, NONE, folder_name
+from scalesweep.core.rank_columns import by_column
 
-SCHEMA = 1
+# Of records: 2 holds what it says of each rank by column, 1 in rows. Others are brought to the last
+# when they are read (``_upgraded``); nothing on disk is rewritten.
+SCHEMA = 2
+FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
 PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
@@ -55,8 +59,17 @@ REQUIRED: dict[str, tuple[type, ...]] = {
 }
 
 
+# Content of a file -> JSON value, as json.loads; and whether a digest is that of a value.
+Parse = Callable[[bytes], Any]
+HasDigest = Callable[[Any, Any], bool]
+
+
 class BadRecord(UserError):
     """A record that cannot be trusted: cut, edited, of another run, or without its samples."""
+
+
+class NewerRecord(UserError):
+    """A whole record of a newer version: neither to be trusted blindly nor to be set aside."""
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -67,34 +80,65 @@ def described(path: Path) -> dict[str, Any]:
 def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None = None) -> Path:
     """Complete ``record`` with its checksums and put it into ``folder``; returns its path.
 
+    What it says of each rank may be in rows, as programs write it, or by column already.
     ``samples`` (an .npz beside or outside the folder, on the same file system) is moved in
     first; record.json follows last, by rename, so that a record that exists is whole.
     Raises BadRecord if a required key is missing or has the wrong type.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    complete = {**record, "schema": SCHEMA, "samples": None}
+    told = None if samples is None else {"file": SAMPLES, **described(samples)}
+    complete = completed({**record, "samples": told}, folder.name)
+    check_record(complete, folder.name)
     if samples is not None:
-        complete["samples"] = {"file": SAMPLES, **described(samples)}
+        samples.replace(folder / SAMPLES)
+    path = folder / RECORD
+    write_atomic(path, record_text(complete))
+    return path
+
+
+def completed(record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """``record`` as it is stored: by column, with schema and digest; raises BadRecord."""
+    complete = {**by_column(record), "schema": SCHEMA}
     complete.pop("digest", None)
     try:
         complete["digest"] = digest_of(complete)
     except ValueError as error:
-        raise BadRecord(f"{folder.name}: a value is NaN or infinite ({error})") from None
-    check_record(complete, folder.name)
-    if samples is not None:
-        samples.replace(folder / SAMPLES)
-    text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    path = folder / RECORD
-    write_atomic(path, text)
-    return path
+        raise BadRecord(f"{run_id}: a value is NaN or infinite ({error})") from None
+    return complete
 
 
-def check_record(record: Any, run_id: str) -> None:
-    """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged."""
+def record_text(value: Any, indent: str = "\n ") -> str:
+    """JSON with a line for each key of an object; a list or a column, however long, has one."""
+    if not isinstance(value, dict) or not value or "values" in value:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    items = (
+        f"{json.dumps(key, ensure_ascii=False)}: {record_text(value[key], f'{indent} ')}"
+        for key in sorted(value)
+    )
+    text = f"{{{indent}{f',{indent}'.join(items)}{indent[:-1]}}}"
+    return f"{text}\n" if indent == "\n " else text
+
+
+def _has_digest(value: Any, digest: Any) -> bool:
+    return bool(digest == digest_of(value))
+
+
+def check_record(record: Any, run_id: str, has_digest: HasDigest = _has_digest) -> None:
+    """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged.
+
+    Raises NewerRecord if it is unchanged and of a schema that this version does not know.
+    """
     if not isinstance(record, dict):
         raise BadRecord(f"{run_id}: the record is not a JSON object")
-    if record.get("schema") != SCHEMA:
-        raise BadRecord(f"{run_id}: record schema {record.get('schema')!r}, this version reads 1")
+    schema, rest = record.get("schema"), {k: v for k, v in record.items() if k != "digest"}
+    if schema not in range(1, SCHEMA + 1):
+        read = f"this version reads schemas 1 to {SCHEMA}"
+        if isinstance(schema, int) and has_digest(rest, record.get("digest")):
+            raise NewerRecord(
+                f"{run_id}: a newer version of scalesweep wrote the record (schema {schema}), "
+                f"{read}: update scalesweep"
+            )
+        raise BadRecord(f"{run_id}: record schema {schema!r}, {read}")
     for key, types in REQUIRED.items():
         if key not in record:
             raise BadRecord(f"{run_id}: the record lacks '{key}'")
@@ -108,31 +152,53 @@ def check_record(record: Any, run_id: str) -> None:
     checksums(record)
     if record["source"] not in SOURCES:
         raise BadRecord(f"{run_id}: source {record['source']!r}, allowed: {', '.join(SOURCES)}")
-    rest = {key: value for key, value in record.items() if key != "digest"}
-    if record.get("digest") != digest_of(rest):
+    if not has_digest(rest, record.get("digest")):
         raise BadRecord(f"{run_id}: the record was changed after it was written (digest differs)")
+
+
+def parse_record(
+    content: bytes, run_id: str, parse: Parse = json.loads, has_digest: HasDigest = _has_digest
+) -> dict[str, Any]:
+    """The record in the content of ``<run_id>/record.json``, checked and brought to ``SCHEMA``.
+
+    Raises BadRecord naming what is wrong, NewerRecord where the schema is not known yet.
+    """
+    try:
+        record = parse(content)
+        check_record(record, run_id, has_digest)
+    except (ValueError, RecursionError) as error:
+        # UnicodeDecodeError and JSONDecodeError are ValueErrors.
+        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+    return _upgraded(record)
+
+
+def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """A record that was checked, as if it had been written with the schema of today."""
+    if record["schema"] == SCHEMA:
+        return record
+    return {**by_column(record), "schema": SCHEMA}
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """Read and check ``<run_id>/record.json``; raises BadRecord naming what is wrong.
 
     The samples file is checked for presence and size here; ``verify_files`` reads it whole.
+    ``scalesweep.planning.record_reader`` does the same faster, where there is more than the
+    standard library.
     """
-    run_id = path.parent.name
-    try:
-        record = json.loads(path.read_bytes())
-        check_record(record, run_id)
-    except (ValueError, RecursionError) as error:
-        # UnicodeDecodeError and JSONDecodeError are ValueErrors.
-        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
+    record = parse_record(path.read_bytes(), path.parent.name)
+    check_samples(path.parent, record)
+    return record
+
+
+def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
+    """Raise BadRecord unless the samples beside a record are there and have their size."""
     if record["samples"] is not None:
-        samples, expected = path.parent / SAMPLES, record["samples"].get("bytes")
+        samples, expected = folder / SAMPLES, record["samples"].get("bytes")
         size = samples.stat().st_size if samples.is_file() else None
         if size != expected:
             found = "is missing" if size is None else f"has {size} bytes"
-            raise BadRecord(f"{run_id}: {SAMPLES} {found}, the record says {expected} bytes")
-    assert isinstance(record, dict)
-    return record
+            raise BadRecord(f"{folder.name}: {SAMPLES} {found}, the record says {expected} bytes")
 
 
 def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:

@@ -18,11 +18,11 @@ from scalesweep.core.record import (
     SAMPLES,
     BadRecord,
     checksums,
-    read_record,
     verify_files,
     write_record,
 )
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal
+from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_state import set_aside
 
 _NO_ENVIRONMENT: dict[str, Any] = {"ranks": [], "versions": {}, "variables": {}, "node": {}}

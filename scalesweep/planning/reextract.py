@@ -23,16 +23,16 @@ from scalesweep.core.locks import only_one
 from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
+    FAILURE_SCHEMA,
     POWER,
     RECORD,
     SAMPLES,
-    SCHEMA,
     last_lines,
     publish,
     read_failure,
-    read_record,
     write_record,
 )
+from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_state import RunState
 
 MARKERS = ".reread"  # in the results folder: an empty file for the last time that logs were read
@@ -134,7 +134,7 @@ def _failed(
     """Leave a failure of the new patterns in the place of a record or an older failure."""
     slurm = past["resources"].get("slurm", {}) if old else {}
     failure = {
-        "schema": SCHEMA,
+        "schema": FAILURE_SCHEMA,
         "run_id": folder.name,
         "cause": "BAD_RESULT",
         "exit_code": 0,

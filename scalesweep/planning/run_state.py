@@ -23,9 +23,9 @@ from scalesweep.core.record import (
     SAMPLES,
     BadRecord,
     checksums,
-    read_record,
     verify_files,
 )
+from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
 
 BROKEN = ".broken"  # end of the names of what was set aside

@@ -7,7 +7,7 @@ from typing import Any
 
 from scalesweep.compute.job_spec import Asked
 from scalesweep.core.files import write_atomic
-from scalesweep.core.record import FAILURE, RECORD, SCHEMA, last_lines, read_failure
+from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
 from scalesweep.slurm.sacct import Job, cause_of
 
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
@@ -77,7 +77,7 @@ def _failure(run_folder: Path, run_id: str, job: Job, job_log: Path | None) -> d
     elif job_log is not None:
         lines = last_lines(job_log)
     return {
-        "schema": SCHEMA,
+        "schema": FAILURE_SCHEMA,
         "run_id": run_id,
         "cause": "",
         "detail": "",

@@ -14,7 +14,8 @@ import pandas as pd
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import CPROFILE, FOLDER
-from scalesweep.core.record import RECORD, read_record
+from scalesweep.core.record import RECORD
+from scalesweep.planning.record_reader import read_record
 
 MAX_RUNS = 12
 _TIMEOUT_S = 300

@@ -4,9 +4,13 @@ A GPU with a 5 % lower memory clock, a pair of GPUs that do not share a PCIe swi
 another frequency governor slow a whole synchronous run down to the slowest rank.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+
+from scalesweep.core.rank_columns import by_rank, values_of
 
 Facts = tuple[tuple[str, str], ...]
 # Kinds of hosts of a run: facts, and the hosts that they are true of.
@@ -31,52 +35,80 @@ class Mismatch:
     runs: list[str] = field(default_factory=list)
 
 
-def hosts_of(environment: Mapping[str, Any]) -> Hardware:
+def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Hardware:
     """Hardware facts of the hosts of a run, from its record's ``environment``.
 
-    Native programs tell of every host (``ranks[i].hardware``); of others the host of the
-    launcher is known (``node``).
+    ``machines``: names of its machines. Native programs tell of every host (``hardware``); of
+    others the host of the launcher is known (``node``).
     """
-    kinds: dict[Facts, list[str]] = {}
-    hosts: set[str] = set()
-    before: Any = None
-    for rank in environment.get("ranks") or []:
-        hardware = rank.get("hardware") if isinstance(rank, dict) else None
-        if not isinstance(hardware, dict):
-            continue
-        name = str(rank.get("slurm_node") or rank.get("host"))
-        if name in hosts:
-            continue
-        hosts.add(name)
-        # A thousand hosts alike are told of one after the other.
-        if hardware != before:
-            before = hardware
-            alike = kinds.setdefault(_facts(hardware), [])
-        alike.append(name)
+    hardware = environment.get("hardware")
+    if isinstance(hardware, dict) and isinstance(hardware.get("facts"), dict):
+        some = hardware.get("hosts")
+        hosts = tuple(map(str, some)) if isinstance(some, list) else tuple(machines)
+        if kinds := _kinds(hardware["facts"], hosts):
+            return kinds
     node = environment.get("node")
-    if not kinds and isinstance(node, dict) and node.get("cpu_model"):
+    if isinstance(node, dict) and node.get("cpu_model"):
         gpus = [{"name": gpu.get("name")} for gpu in node.get("gpus") or []]
-        told = _facts({**node, "cpus": node.get("cores"), "gpus": gpus})
-        kinds[told] = [str(node.get("host"))]
-    return tuple((facts, tuple(names)) for facts, names in kinds.items())
+        told = {**node, "cpus": node.get("cores"), "gpus": gpus}
+        facts = _told((name, fact(told.get(key))) for name, key, fact in _FACTS)
+        return ((facts, (str(node.get("host")),)),)
+    return ()
 
 
-def _facts(hardware: Mapping[str, Any]) -> Facts:
-    gpus = [gpu for gpu in hardware.get("gpus") or [] if isinstance(gpu, dict)]
-    memory = hardware.get("memory_bytes")
-    told = {
-        "CPU": hardware.get("cpu_model"),
-        "CPUs": hardware.get("cpus"),
-        "NUMA nodes": hardware.get("numa_nodes"),
-        "governor": hardware.get("governor"),
-        # What firmware keeps for itself differs by some MiB between equal nodes.
-        "memory": f"{memory / 2**30:.0f} GiB" if isinstance(memory, int) else None,
-        "GPUs": _counted(gpu.get("name") for gpu in gpus),
-        "GPU memory clock, MHz": _clocks(gpus, "memory"),
-        "GPU SM clock, MHz": _clocks(gpus, "sm"),
-        "GPU links": _counted((hardware.get("gpu_links") or {}).values()),
-    }
-    return tuple((name, str(value)) for name, value in told.items() if value not in (None, ""))
+def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
+    """Hosts by their facts, from columns over them."""
+    shared, differ = _words(json.dumps(columns))
+    if not differ:
+        return ((_told(shared.items()), hosts),) if hosts else ()
+    by_host = [by_rank(column, len(hosts)) or [""] * len(hosts) for column in differ.values()]
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for host, *words in zip(hosts, *by_host, strict=True):
+        kinds.setdefault(tuple(words), []).append(host)
+    found = []
+    for several, names in kinds.items():
+        facts = shared | dict(zip(differ, several, strict=True))
+        found.append((_told((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)  # thousands of runs have had the same hosts
+def _words(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Facts that are told in the same words of all hosts, and columns of those that are not."""
+    columns = json.loads(columns_text)
+    shared: dict[str, str] = {}
+    differ: dict[str, dict[str, Any]] = {}
+    for name, key, fact in _FACTS:
+        column = columns.get(key) or {}
+        words = [fact(value) for value in values_of(column)]
+        # Values that differ may be told in the same words.
+        if len(set(words)) <= 1:
+            shared[name] = words[0] if words else ""
+        else:
+            differ[name] = {**column, "values": words}
+    return shared, differ
+
+
+def _told(facts: Iterable[tuple[str, str]]) -> Facts:
+    """Facts without those that are not known."""
+    return tuple((name, words) for name, words in facts if words)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _memory(value: Any) -> str:
+    # What firmware keeps for itself differs by some MiB between equal nodes.
+    return f"{value / 2**30:.0f} GiB" if isinstance(value, int) else ""
+
+
+def _gpus(value: Any) -> list[Mapping[str, Any]]:
+    return [gpu for gpu in value or [] if isinstance(gpu, dict)]
+
+
+def _links(value: Any) -> str:
+    return _counted((value or {}).values())
 
 
 def _clocks(gpus: Iterable[Mapping[str, Any]], domain: str) -> str:
@@ -95,6 +127,20 @@ def _counted(values: Iterable[Any]) -> str:
     for value in values:
         found[str(value)] = found.get(str(value), 0) + 1
     return " and ".join(f"{count} x {value}" for value, count in sorted(found.items()))
+
+
+# As they are called, the fact of a host they are made of, and how.
+_FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("CPU", "cpu_model", _text),
+    ("CPUs", "cpus", _text),
+    ("NUMA nodes", "numa_nodes", _text),
+    ("governor", "governor", _text),
+    ("memory", "memory_bytes", _memory),
+    ("GPUs", "gpus", lambda gpus: _counted(gpu.get("name") for gpu in _gpus(gpus))),
+    ("GPU memory clock, MHz", "gpus", lambda gpus: _clocks(_gpus(gpus), "memory")),
+    ("GPU SM clock, MHz", "gpus", lambda gpus: _clocks(_gpus(gpus), "sm")),
+    ("GPU links", "gpu_links", _links),
+)
 
 
 def machines(runs: Iterable[Hardware]) -> list[Machine]:

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.core.files import read_json
-from scalesweep.core.record import POWER, RECORD, BadRecord
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import POWER, RECORD
+from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, Floats, mean_power, read_power
 
@@ -36,11 +37,10 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
     spans: dict[str, list[list[Any]]] = {}
     for point, row in _chosen(data, points, runs):
         run_id = str(data.summary["run_id"].iloc[row])
-        record = read_json(runs / run_id / RECORD) or {}
-        energy = record.get("energy") or {}
         try:
-            channels = read_power(runs / run_id / POWER, energy)
-        except BadRecord as error:
+            record = read_record(runs / run_id / RECORD)
+            channels = read_power(runs / run_id / POWER, record.get("energy") or {})
+        except (UserError, OSError) as error:
             data.unread.append(run_id)
             print(f"warning: {run_id}: {error}: left out of the table of power")
             continue

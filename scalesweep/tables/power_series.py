@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest
+from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import BadRecord
 
 COLUMNS = ("time", "host", "domain", "watts")
@@ -75,13 +76,23 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain
+    counts = _counted(energy)
     found = []
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if rows.size > 1:
             host, domain = str(frame["host"].iloc[rows[0]]), str(frame["domain"].iloc[rows[0]])
-            known = ((energy.get("domains") or {}).get(host) or {}).get(domain) or {}
-            names = (host, domain, bool(known.get("counted")))
+            names = (host, domain, (host, domain) in counts)
             found.append(_channel(names, moments[rows], watts[rows]))
+    return found
+
+
+def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Hosts and domains that are part of the total."""
+    found = set()
+    for domain, told in (energy.get("domains") or {}).items():
+        hosts = told.get("hosts") or energy.get("hosts") or []
+        counted = by_rank(told.get("counted"), len(hosts)) or [False] * len(hosts)
+        found |= {(host, domain) for host, part in zip(hosts, counted, strict=True) if part}
     return found
 
 

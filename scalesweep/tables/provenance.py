@@ -4,9 +4,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from scalesweep.core.formatting import finite
+from scalesweep.core.rank_columns import machine_names, values_of
 from scalesweep.tables.hardware import Hardware, hosts_of
 
 FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
@@ -18,6 +20,7 @@ _PLACE = re.compile(
     # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 
 
@@ -66,21 +69,19 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
     """Facts of one record; whatever it lacks is left out."""
     environment = _mapping(record.get("environment"))
     resources = _mapping(record.get("resources"))
-    ranks = [rank for rank in environment.get("ranks") or [] if isinstance(rank, dict)]
-    affinities = [rank["affinity"] for rank in ranks if rank.get("affinity") is not None]
-    nodes = resources.get("slurm_nodes") or []
-    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
+    affinities = values_of(_mapping(environment.get("ranks")).get("affinity"))
+    machines = tuple(machine_names(resources))
     wall = record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
-        tuple(dict.fromkeys(map(str, hosts))),
-        tuple(dict.fromkeys(map(str, affinities))),
+        machines,
+        tuple(dict.fromkeys(str(mask) for mask in affinities if mask is not None)),
         str(record.get("source")),
         str(record.get("started") or ""),
         str(record.get("ended") or ""),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
-        hosts_of(environment),
+        hosts_of(environment, machines),
         _energy(record.get("energy")),
     )
 
@@ -108,6 +109,20 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+# Names of variables and of parameters are the same in thousands of runs.
+@lru_cache(maxsize=4096)
+def _is_place(variable: str) -> bool:
+    return _PLACE.fullmatch(variable) is not None
+
+
+@lru_cache(maxsize=256)
+def _set_by(parameters: tuple[str, ...]) -> frozenset[str]:
+    """Variables that these parameters set, in small letters."""
+    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
+    stems = (name.removesuffix("_ms").removesuffix("_mb") for name in parameters)
+    return frozenset({*parameters, *(f"horovod_{stem}" for stem in stems)})
+
+
 def _environment(
     record: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> Iterable[tuple[str, str]]:
@@ -131,16 +146,14 @@ def _environment(
     if gpus:
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
     facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
-    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
-    stems = {str(parameter).removesuffix("_ms").removesuffix("_mb") for parameter in point}
-    set_by = {*map(str, point), *(f"horovod_{stem}" for stem in stems)}
+    set_by = _set_by(tuple(point))
     git = record.get("git")
     if isinstance(git, dict):
         dirty = " with local changes" if git.get("dirty") else ""
         facts["git commit"] = f"{str(git.get('commit'))[:12]}{dirty}"
     for name, value in sorted(_mapping(environment.get("variables")).items()):
         # A variable that a parameter sets belongs to the point, not to the environment.
-        if not _PLACE.fullmatch(str(name)) and str(name).lower() not in set_by:
+        if not _is_place(str(name)) and str(name).lower() not in set_by:
             facts[str(name)] = value
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
@@ -154,7 +167,7 @@ def facts_text(record: Mapping[str, Any]) -> str:
         (told, None if hosts == facts.hosts else hosts) for told, hosts in facts.hardware
     ]
     content["energy"] = None if facts.energy is None else vars(facts.energy)
-    return json.dumps(content, separators=(",", ":"))
+    return _ENCODER.encode(content)
 
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:

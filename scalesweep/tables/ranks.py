@@ -1,6 +1,5 @@
 """The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
     Floats,
@@ -20,8 +20,11 @@ from scalesweep.analysis.rank_stats import (
     spread_of,
 )
 from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values
-from scalesweep.core.files import content_digest, read_json
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import content_digest
+from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 
 MAX_RUNS = 60
@@ -126,9 +129,9 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
     for row in point.rows[:most].tolist():
         run_id = str(data.summary["run_id"].iloc[row])
         try:
-            record = read_json(runs / run_id / RECORD) or {}
+            record = read_record(runs / run_id / RECORD)
             spreads = _spreads(record, runs / run_id, ranks)
-        except (BadRecord, *NOT_ARRAYS) as error:
+        except (UserError, *NOT_ARRAYS) as error:
             data.unread.append(run_id)
             print(f"warning: {run_id}: {error}: left out of the table of ranks")
             continue
@@ -139,26 +142,20 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
 
 
 def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, Spread]:
-    expected = checksums({"samples": None, **record}).get(SAMPLES)
+    expected = checksums(record).get(SAMPLES)
     if expected is None:
         return {}
     content = (folder / SAMPLES).read_bytes()
     if content_digest(content) != expected:
         raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    with np.load(io.BytesIO(content), allow_pickle=False) as samples:
-        found = own_times(samples, ranks)
+    found = own_times(Arrays(content), ranks)
     return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
 
 
 def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
     """The host of each rank; the names Slurm gave come first. Empty where one is not known."""
-    resources = record.get("resources")
-    told = resources if isinstance(resources, dict) else {}
-    for name in ("slurm_nodes", "hosts"):
-        hosts = told.get(name)
-        if isinstance(hosts, list) and len(hosts) == ranks and all(hosts):
-            return [str(host) for host in hosts]
-    return []
+    hosts = by_rank(machine_column(record["resources"]), ranks)
+    return [str(host) for host in hosts] if hosts and all(hosts) else []
 
 
 def _rows_of(data: ExperimentData, point: Point, found: Sequence[_Ranks]) -> list[dict[str, Any]]:

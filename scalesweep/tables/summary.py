@@ -15,8 +15,6 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
-import io
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -27,13 +25,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
 from scalesweep.analysis.stats import epoch_stats, steady_state
 from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
 from scalesweep.tables.summary_cache import (
@@ -130,10 +131,12 @@ def _epoch_quantities(
         if size is not None:
             values["read_rate"] = size / total
     result = dict.fromkeys(EPOCH_COLUMNS, math.nan)
+    if not values:
+        return result
+    whole = np.array(list(values.values()))
     for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
-        taken = [array[epochs] for array in values.values()]
-        if taken and taken[0].size:
-            means, stds = epoch_stats(np.stack(taken))
+        if (taken := whole[:, epochs]).size:
+            means, stds = epoch_stats(taken)
             for metric, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
                 result[column(metric, "mean", phase)] = mean
                 result[column(metric, "std", phase)] = std
@@ -190,10 +193,8 @@ def _count(value: Any, name: str) -> int | None:
 
 
 def _host_count(resources: Mapping[str, Any]) -> int | None:
-    """Distinct machines; the names Slurm gave count before host names, which may be shared."""
-    nodes = resources.get("slurm_nodes") or []
-    hosts = nodes if nodes and all(nodes) else resources.get("hosts") or []
-    return len(set(hosts)) or None
+    """Distinct machines; None where none is known."""
+    return len(machine_names(resources)) or None
 
 
 def _plain(value: Any) -> Any:
@@ -210,8 +211,7 @@ def build_summary(
 
     Rows of runs whose record and samples have the times and sizes that they had for ``previous``
     (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
-    so many processes; a digest guards samples, the records themselves are checked by whoever found
-    them (``scalesweep.planning.run_state``).
+    so many processes; digests guard records and samples.
     ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why.
     Raises UserError naming every run (the first three, then a count) that cannot be summarised,
     without ``broken`` the untrusted ones too.
@@ -255,13 +255,9 @@ def _read_run(path: Path) -> Row:
     """Row of the run at ``path``; one read per file."""
     run_id = path.parent.name
     try:
-        record = json.loads(path.read_bytes())
+        record = parse_record(path.read_bytes(), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
-    except (ValueError, RecursionError) as error:
-        raise BadRecord(f"{run_id}: the record is not whole JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("run_id") != run_id:
-        raise BadRecord(f"{run_id}: {path} is not the record of this run")
     expected = checksums(record).get(SAMPLES)
     try:
         if expected is None:
@@ -269,8 +265,7 @@ def _read_run(path: Path) -> Row:
         content = (path.parent / SAMPLES).read_bytes()
         if content_digest(content) != expected:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
-        with np.load(io.BytesIO(content), allow_pickle=False) as samples:
-            return _summarise(record, samples, path.parent)
+        return _summarise(record, Arrays(content), path.parent)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NOT_ARRAYS as error:

@@ -11,6 +11,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.compare.inputs import Side
 from scalesweep.core.files import canonical_json
+from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.provenance import FACTS, facts_text
 
 RATE = "total_throughput"
@@ -64,7 +65,7 @@ def make_side(fake: FakeSide) -> Side:
                 "benchmark": one.benchmark, "version": one.version, "source": one.source,
                 "started": fake.started or f"2026-01-01T00:00:00+00:00 {fake.role}",
                 "_point": canonical_json(dict(one.point)), "experiment": one.experiment,
-                FACTS: facts_text(_record(fake, one, repeat)),
+                FACTS: facts_text(by_column(_record(fake, one, repeat))),
             }  # fmt: skip
             for (metric, phase), values in one.metrics.items():
                 row[f"{metric}_mean_{phase}"] = (

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scalesweep.core.rank_columns import by_rank, machine_column, machine_names
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import MPI, needs_slurm, why_no_mpi
@@ -58,13 +59,14 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
     for ranks, run_id in ids.items():
         count = int(ranks)
         record = project.result(run_id, "record.json")
-        nodes = record["resources"]["slurm_nodes"]
+        nodes = by_rank(machine_column(record["resources"]), count)
         assert len(set(nodes)) == len(nodes) == count
         assert set(nodes) <= set(cluster.nodes)
+        assert machine_names(record["resources"]) == nodes
+        assert all(by_rank(record["resources"]["hosts"], count))
         facts = record["environment"]["ranks"]
-        assert [rank["slurm_node"] for rank in facts] == nodes
-        assert all(rank["host"] and rank["affinity"] for rank in facts)
-        assert all({"inter_threads", "intra_threads", "omp_num_threads"} <= set(r) for r in facts)
+        assert all(by_rank(facts["affinity"], count))
+        assert {"inter_threads", "intra_threads", "omp_num_threads"} <= set(facts)
         variables = record["environment"]["variables"]
         assert variables["TF_FROM_PROLOGUE"] == "here"
         assert variables["HOROVOD_CONTROLLER"] == controller

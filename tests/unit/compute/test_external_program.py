@@ -17,6 +17,7 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.command_template import as_text
 from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
+from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
 from scalesweep.planning.reextract import reread, stale_runs
 from scalesweep.planning.run_spec import run_spec
@@ -165,7 +166,7 @@ def test_a_foreign_run_leaves_a_record(
     assert record["phases"] == {} and record["work"] == {"samples_per_epoch": 8}
     assert record["environment"]["variables"].get("NCCL_DEBUG") == "INFO"
     assert not {"OMP_NUM_THREADS", "TF_SECRET"} & record["environment"]["variables"].keys()
-    assert len(record["resources"]["hosts"]) == 1 and record["environment"]["node"]["cores"]
+    assert len(machine_names(record["resources"])) == 1 and record["environment"]["node"]["cores"]
     with np.load(path / "samples.npz") as samples:
         assert samples["rate"].tolist() == [[4, 5], [8, 9], [12, 13]]
         assert samples["peak"].tolist() == [1000, 1001]

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
+from scalesweep.core.rank_columns import by_column
 from scalesweep.report import page as page_module
-from scalesweep.tables.provenance import differences, group, run_facts
+from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
 from scalesweep.tables.summary import write_summary
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
@@ -104,6 +105,10 @@ def test_unlike_environments_are_flagged(page: str) -> None:
     assert "unlike" not in reads
 
 
+def facts_of(rows: dict[str, Any]) -> RunFacts:
+    return run_facts(by_column(rows))
+
+
 def test_identical_environments_appear_once() -> None:
     base: dict[str, Any] = {
         "source": "measured",
@@ -124,18 +129,18 @@ def test_identical_environments_appear_once() -> None:
     other = json.loads(json.dumps(base))
     other["environment"]["variables"] |= {"SLURM_JOB_ID": "2", "OMP_NUM_THREADS": "4"}
     other["resources"]["hosts"] = ["b", "b"]
-    same = group([run_facts(base), run_facts(other)])
+    same = group([facts_of(base), facts_of(other)])
     assert len(same) == 1 and same[0].runs == 2
     assert list(same[0].hosts) == ["a", "b"] and list(same[0].affinities) == ["0", "1"]
     assert "OMP_NUM_THREADS" not in same[0].facts and "HOROVOD_CYCLE_TIME" in same[0].facts
     assert differences(same) == {}
     other["environment"]["versions"]["tensorflow"] = "2.17.0"
-    apart = group([run_facts(base), run_facts(base), run_facts(other)])
+    apart = group([facts_of(base), facts_of(base), facts_of(other)])
     assert differences(apart) == {"tensorflow": {"2.18.1": 2, "2.17.0": 1}}
     # MPI and Gloo are two ways to communicate, not two places.
     mpi = json.loads(json.dumps(base))
     mpi["environment"]["variables"]["HOROVOD_CONTROLLER"] = "mpi"
-    assert list(differences(group([run_facts(base), run_facts(mpi)]))) == ["HOROVOD_CONTROLLER"]
+    assert list(differences(group([facts_of(base), facts_of(mpi)]))) == ["HOROVOD_CONTROLLER"]
     assert run_facts({}).environment == ()
 
 

@@ -1,6 +1,5 @@
 """The report's sections on accuracy, phases and energy."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import write_figures
+from scalesweep.planning.record_reader import read_record
 from scalesweep.report.page import render_report
 from scalesweep.report.training_sections import (
     accuracy_table,
@@ -37,7 +37,7 @@ def render(root: Path, *fakes: Training) -> str:
 def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFacts]]:
     study = make_training(root, fake)[fake.name]
     facts = {
-        path.parent.name: run_facts(json.loads(path.read_text()))
+        path.parent.name: run_facts(read_record(path))
         for path in (root / "runs" / SITE).glob("*/record.json")
     }
     return study, facts

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from scalesweep.tables.hardware import hosts_of, machines, mismatches
+from scalesweep.core.rank_columns import by_column, machine_names
+from scalesweep.tables.hardware import Hardware, hosts_of, machines, mismatches
 
 
 def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) -> dict[str, Any]:
@@ -18,8 +19,19 @@ def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) 
     return {"host": host, "slurm_node": None, "hardware": hardware}
 
 
+def hosts_of_ranks(*ranks: dict[str, Any]) -> Hardware:
+    """As they are read from a record of a program that wrote these rows."""
+    names = {
+        "hosts": [rank["host"] for rank in ranks],
+        "slurm_nodes": [rank.get("slurm_node") for rank in ranks],
+    }
+    rows = {"environment": {"ranks": list(ranks)}, "resources": names}
+    record = by_column({**rows, "point": {"ranks": len(ranks)}})
+    return hosts_of(record["environment"], machine_names(record["resources"]))
+
+
 def test_hosts_alike_are_one_machine() -> None:
-    run = hosts_of({"ranks": [rank("a"), {"host": "a", "hardware": None}, rank("b")]})
+    run = hosts_of_ranks(rank("a"), {"host": "a", "hardware": None}, rank("b"))
     (machine,) = machines([run, run])
     assert list(machine.hosts) == ["a", "b"] and machine.runs == 2
     assert machine.facts["GPUs"] == "2 x P100" and machine.facts["memory"] == "64 GiB"
@@ -29,8 +41,8 @@ def test_hosts_alike_are_one_machine() -> None:
 
 
 def test_ranks_on_unlike_hosts_are_told() -> None:
-    slow = hosts_of({"ranks": [rank("a"), rank("b", (679.0, 679.0), governor="powersave")]})
-    fine = hosts_of({"ranks": [rank("a"), rank("c")]})
+    slow = hosts_of_ranks(rank("a"), rank("b", (679.0, 679.0), governor="powersave"))
+    fine = hosts_of_ranks(rank("a"), rank("c"))
     found = mismatches({"one": slow, "two": fine, "three": slow})
     assert [(m.fact, m.runs) for m in found] == [
         ("governor", ["one", "three"]),
@@ -40,12 +52,12 @@ def test_ranks_on_unlike_hosts_are_told() -> None:
 
 
 def test_unlike_gpus_of_one_host_are_told() -> None:
-    (found,) = mismatches({"r": hosts_of({"ranks": [rank("a", (715.0, 679.0))]})})
+    (found,) = mismatches({"r": hosts_of_ranks(rank("a", (715.0, 679.0)))})
     assert found.values == {"1 x 679 and 1 x 715": ["a"]}
 
 
 def test_what_a_foreign_program_leaves_is_the_launchers_host() -> None:
     node = {"host": "n1", "cpu_model": "EPYC", "cores": 64, "governor": None, "memory_bytes": None}
-    ((facts, hosts),) = hosts_of({"ranks": [], "node": node})
+    ((facts, hosts),) = hosts_of({"ranks": {}, "node": node})
     assert hosts == ("n1",) and dict(facts) == {"CPU": "EPYC", "CPUs": "64"}
     assert hosts_of({}) == () and hosts_of({"node": {}}) == ()

@@ -12,13 +12,14 @@ import pytest
 
 from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
 from scalesweep.core.errors import UserError
+from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
 from scalesweep.tables.summary_cache import keep_summary
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
 
 def test_published_numbers_of_two_ranks() -> None:
-    row = summary.summarise_run(make_record(), times())
+    row = summary.summarise_run(by_column(make_record()), times())
     expected = {
         "total_time_{}_init": (156.493430, 0.021490),
         "local_throughput_{}_init": (2.086113, 0.040744),
@@ -132,7 +133,7 @@ def test_plain_metrics_need_no_times() -> None:
 
 def test_slurm_nodes_count_before_host_names() -> None:
     resources = {"hosts": ["m", "m"], "slurm_nodes": ["node1", "node2"]}
-    assert summary.summarise_run(make_record(resources=resources), {})["hosts"] == 2
+    assert summary.summarise_run(by_column(make_record(resources=resources)), {})["hosts"] == 2
 
 
 def test_column_names_split_as_they_were_composed() -> None:

@@ -16,6 +16,7 @@ from scalesweep.compute.power.series import series_of
 from scalesweep.compute.power_sampling import _table
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import scaled_unit
+from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import BadRecord
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.epoch_curves import curves_of
@@ -271,7 +272,8 @@ def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
     return path
 
 
-COUNTED = {"domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
+ROWS = {"hosts": ["n"], "domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
+COUNTED = by_column({"energy": ROWS})["energy"]  # as a record has it
 
 
 def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:
@@ -309,7 +311,8 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
     energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
     (tmp_path / "power.csv").write_text(_table(power_rows([host])))
-    channels = read_power(tmp_path / "power.csv", energy)
+    stored = by_column({"energy": energy})["energy"]
+    channels = read_power(tmp_path / "power.csv", stored)
     assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]
     whole = energy_between(channels, BEGAN, BEGAN + 9.9)
     # Times are kept to the millisecond, watts to six digits.

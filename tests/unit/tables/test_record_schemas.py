@@ -1,0 +1,122 @@
+"""A record of every schema that was ever written says today what it said then.
+
+tests/records/schema<n> holds what that version left: a run of our own on two GPU nodes with
+energy, one of a foreign program, and an imported one. expected.json is what the version before
+schema 2 made of them: row of the summary, facts of the report, state, hosts of the ranks, counted
+power.
+"""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
+from scalesweep.core.rank_columns import by_rank, machine_column
+from scalesweep.core.record import (
+    POWER,
+    RECORD,
+    SCHEMA,
+    BadRecord,
+    NewerRecord,
+    read_record,
+    write_record,
+)
+from scalesweep.planning import record_reader
+from scalesweep.planning.run_state import scan
+from scalesweep.tables.power_series import read_power
+from scalesweep.tables.provenance import FACTS, read_facts, run_facts
+from scalesweep.tables.summary import build_summary
+from tests.conftest import ROOT
+
+RECORDS = ROOT / "tests" / "records"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((RECORDS / "expected.json").read_text())
+KEPT = [(schema, run) for schema in range(1, SCHEMA + 1) for run in EXPECTED]
+
+
+@pytest.fixture
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The folder of a run, copied."""
+    schema, run_id = request.param
+    shutil.copytree(RECORDS / f"schema{schema}" / run_id, tmp_path / run_id)
+    stored = json.loads((tmp_path / run_id / RECORD).read_text())
+    assert stored["schema"] == schema
+    return tmp_path / run_id
+
+
+def plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("kept", KEPT, indirect=True)
+def test_a_record_of_every_schema_reads_as_it_did(kept: Path) -> None:
+    expected = EXPECTED[kept.name]
+    before = (kept / RECORD).read_bytes()
+    state = scan(kept.parent, [kept.name], remember=False, verify=True)[kept.name]
+    assert [state.status, state.wall_s, state.source, state.fixed_s, state.extract] == expected[
+        "state"
+    ]
+    frame = build_summary([kept / RECORD])
+    facts = read_facts([kept.name], frame[FACTS].tolist())[kept.name]
+    text = frame.drop(columns=["_record", "_files"]).to_json(orient="records", double_precision=15)
+    row = json.loads(text)[0]
+    row[FACTS] = json.loads(row[FACTS])
+    assert row == expected["row"]
+    record = read_record(kept / RECORD)
+    assert plain(dataclasses.asdict(run_facts(record))) == expected["facts"]
+    assert plain(dataclasses.asdict(facts)) == expected["facts"]
+    hosts = by_rank(machine_column(record["resources"]), record["point"]["ranks"])
+    assert (hosts or []) == expected["hosts"]
+    if (kept / POWER).exists():
+        channels = read_power(kept / POWER, record["energy"])
+        assert sorted([c.host, c.domain, c.counted] for c in channels) == expected["counted"]
+    assert (kept / RECORD).read_bytes() == before
+
+
+@pytest.mark.parametrize("kept", KEPT, indirect=True)
+def test_what_is_read_is_of_the_schema_of_today(kept: Path) -> None:
+    record = read_record(kept / RECORD)
+    assert record_reader.read_record(kept / RECORD) == record
+    check_schema({**record, "digest": ""}, "record", kept / RECORD)
+    # Written again it is what a launcher of today would have left.
+    samples = kept / "samples.npz"
+    path = write_record(
+        kept.parent / "new" / kept.name, record, samples if samples.exists() else None
+    )
+    fresh = json.loads((RECORDS / f"schema{SCHEMA}" / kept.name / RECORD).read_text())
+    assert json.loads(path.read_text()) == fresh
+    assert path.read_bytes() == (RECORDS / f"schema{SCHEMA}" / kept.name / RECORD).read_bytes()
+
+
+@pytest.mark.parametrize("kept", KEPT, indirect=True)
+def test_an_older_record_is_checked_against_its_own_digest(kept: Path) -> None:
+    text = (kept / RECORD).read_text()
+    (kept / RECORD).write_text(text.replace("2026-02-01T08:00:00", "2026-02-01T08:00:01"))
+    for read in (read_record, record_reader.read_record):
+        with pytest.raises(BadRecord, match="digest differs"):
+            read(kept / RECORD)
+
+
+@pytest.mark.parametrize("kept", KEPT[:1], indirect=True)
+def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
+    newer = {**json.loads((kept / RECORD).read_text()), "schema": SCHEMA + 1, "more": [1]}
+    del newer["digest"]
+    (kept / RECORD).write_text(json.dumps({**newer, "digest": digest_of(newer)}))
+    said = rf"{kept.name}: a newer version of scalesweep wrote the record \(schema {SCHEMA + 1}\)"
+    for read in (read_record, record_reader.read_record):
+        with pytest.raises(NewerRecord, match=said):
+            read(kept / RECORD)
+    with pytest.raises(UserError, match=said):
+        scan(kept.parent, [kept.name], quarantine=True)
+    with pytest.raises(UserError, match=said):
+        build_summary([kept / RECORD])
+    assert (kept / RECORD).exists() and not list(kept.glob("*.broken"))
+    # Of a damaged one nothing is believed, its schema neither.
+    (kept / RECORD).write_text(json.dumps({**newer, "digest": "0" * 32}))
+    with pytest.raises(BadRecord, match="record schema 3, this version reads schemas 1 to 2"):
+        read_record(kept / RECORD)
