@@ -25,7 +25,7 @@ RESULTS = ROOT / "results" / "bench"
 from scalesweep.core.host import host_facts
 
 SCRIPTS = (
-    *("noop", "execute", "summaries", "report", "gather", "slurm_job", "power"),
+    *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
     *("data_loading", "cnn_training", "cosmoflow_training", "nt3"),
 )
 # Of all processes over a minute, by core: more than this before a script, and others are at work.

@@ -61,10 +61,15 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
         pq.write_table(table, temporary, compression="zstd")
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a summary or table; raises UserError if it is not there or not whole."""
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a summary or table, or those of the ``columns`` that it has.
+
+    Raises UserError if it is not there or not whole.
+    """
     try:
-        return pd.read_parquet(path)
+        if columns is not None:
+            columns = [name for name in pq.read_schema(path).names if name in columns]
+        return pd.read_parquet(path, columns=columns)
     except Exception as error:  # of Thrift, JSON, pandas and the file system, by what is damaged
         raise UserError(f"{path}: not a readable table ({error})") from None
 

@@ -9,7 +9,7 @@ from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import load_results
 from scalesweep.planning.artifacts import note_made
-from scalesweep.report.page import render_report, write_report
+from scalesweep.report.page import OF_SUMMARY, render_report, write_report
 
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy")
 
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
     gc.disable()
     plan = read_plan(args.plan)
-    summary = read_table(args.summary)
+    summary = read_table(args.summary, OF_SUMMARY)
     studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)
     kept = KeptFiles(args.out, code_digest(*LIBRARIES))

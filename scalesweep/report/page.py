@@ -38,6 +38,8 @@ from scalesweep.slurm.job_table import read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, differences, group, read_facts
 
+# Columns of the summary that a page is made of.
+OF_SUMMARY = ("run_id", "source", FACTS)
 TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
@@ -64,9 +66,10 @@ def render_report(
     """The page as HTML.
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
-    relative links; ``jobs`` is jobs.csv; ``kept`` has the last findings and takes
-    these. Everything from plan, tables, records and jobs is escaped. Raises UserError if the
-    figures were not drawn or ``jobs`` is not a table of jobs.
+    relative links; ``jobs`` is jobs.csv; of the summary it needs the columns
+    OF_SUMMARY; ``kept`` has the last findings and takes these. Everything from plan, tables,
+    records and jobs is escaped. Raises UserError if the figures were not drawn or ``jobs`` is not a
+    table of jobs.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}

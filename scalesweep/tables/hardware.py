@@ -150,7 +150,8 @@ def machines(runs: Iterable[Hardware]) -> list[Machine]:
         for facts, hosts in kinds:
             machine = found.setdefault(facts, Machine(dict(facts)))
             machine.runs += 1
-            machine.hosts.update(dict.fromkeys(hosts))
+            for host in hosts:
+                machine.hosts[host] = None
     return sorted(found.values(), key=lambda machine: -machine.runs)
 
 

@@ -1,0 +1,121 @@
+"""From ten new runs among 10,000 to the new report.
+
+All of a campaign's runs but ten are in its report; then ten more end. (a) The whole call: wall and
+CPU seconds of `snakemake` from its start to its end, with what its rules call: plan, summarise,
+accounting, tables, figures, page. (b) The same steps as the rules call them, without Snakemake
+between, each with its seconds. Both where the ten are of one experiment of five (220 runs), and
+where they are spread over all five, so that nothing can be taken from the last report.
+
+    python -m bench.refresh [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
+"""
+
+import argparse
+import contextlib
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.lib.made_runs import NEW, Made, make
+from bench.lib.pairs import figure, line, write_json
+from bench.lib.projects import Cost, snakemake, timed
+
+PROCESSES = 2
+SECONDS = 10.0
+
+
+def chain(made: Made) -> dict[str, Cost]:
+    """Cost of each step, in the order of the rules and with their words."""
+    plan, summary = ["--plan", "results/plan.json"], ["--summary", "results/summary.parquet"]
+    runs, several = ["--runs", f"results/runs/{made.runs.name}"], ["--processes", str(PROCESSES)]
+    tables, figures = "results/tables", "results/figures"
+    words = {
+        "plan": ["--campaign", made.campaign, "--inventory"],
+        "summarise": [*plan, *runs, "--out", summary[1], *several],
+        "accounting": [*plan, *runs, "--logs", "slurm_logs", "--out", "results/jobs.csv"],
+        "tables": [*plan, *summary, *runs, "--out", tables, *several],
+        "figures": [*plan, "--tables", tables, "--out", figures, *several],
+        "report": [
+            *plan, *summary, *runs, "--jobs", "results/jobs.csv", "--tables", tables,
+            "--figures", figures, "--out", "results/report.html",
+        ],
+    }  # fmt: skip
+    found = {}
+    for name, rest in words.items():
+        for output in (tables, figures):  # Snakemake deletes them first
+            if output.endswith(f"/{name}"):
+                shutil.rmtree(made.folder / output, ignore_errors=True)
+        found[name] = timed([sys.executable, f"workflow/scripts/{name}.py", *rest], made.folder)
+    return found
+
+
+@contextlib.contextmanager
+def without(made: Made, run_ids: Sequence[str]) -> Iterator[None]:
+    """A report without these runs, which are back inside."""
+    away = made.folder / "away"
+    away.mkdir()
+    for run_id in run_ids:
+        (made.runs / run_id).rename(away / run_id)
+    timed(snakemake("report", "-c", str(PROCESSES), "--configfile", made.campaign), made.folder)
+    for run_id in run_ids:
+        (away / run_id).rename(made.runs / run_id)
+    away.rmdir()
+    yield
+
+
+def measure(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
+    """Cost of the call, and of the steps alone, once these runs have ended."""
+    with without(made, new):
+        words = ("-c", str(PROCESSES), "--configfile", made.campaign)
+        whole = timed(snakemake(*words), made.folder, "Writing")
+    with without(made, new):
+        return whole, chain(made)
+
+
+def main() -> None:
+    """Measure and print rows; with --json also write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
+    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        made = make(Path(scratch) / "large", args.repeats, args.largest)
+        made.write_new()
+        every = made.done + made.new
+        cases = {
+            "of one experiment of five": made.new,
+            "of all five": every[:: len(every) // NEW][:NEW],
+        }
+        costs = {
+            name: [measure(made, new) for _ in range(args.rounds)] for name, new in cases.items()
+        }
+    rows: list[dict[str, Any]] = []
+    for name, found in costs.items():
+        wall = statistics.median(whole.wall_s for whole, _ in found)
+        cpu = statistics.median(whole.cpu_s for whole, _ in found)
+        rows.append(figure(f"{NEW} new runs {name} to the report, snakemake", wall, "s", SECONDS))
+        rows.append(figure("  the same in CPU seconds", cpu, "s"))
+        alone = statistics.median(sum(c.wall_s for c in steps.values()) for _, steps in found)
+        rows.append(figure("  its steps alone", alone, "s"))
+        for step in found[0][1]:
+            took = statistics.median(steps[step].wall_s for _, steps in found)
+            rows.append(figure(f"    of these {step}", took, "s"))
+    print(*map(line, rows), sep="\n")
+    details = {
+        name: [
+            {"whole": whole._asdict(), "steps": {n: c._asdict() for n, c in steps.items()}}
+            for whole, steps in found
+        ]
+        for name, found in costs.items()
+    }
+    report = {"runs": len(every), "processes": PROCESSES, "rounds": details, "figures": rows}
+    write_json(report, args.json)
+
+
+if __name__ == "__main__":
+    main()
