@@ -1,4 +1,4 @@
-"""The grid of an experiment: axes, linked parameters, single points beside it, what is left out."""
+"""The grid of an experiment: axes, linked parameters, additional points, and what is left out."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -113,7 +113,7 @@ def extra_points(
     linked: list[dict[str, Any]],
     where: str,
 ) -> Iterator[dict[str, Any]]:
-    """Single points beside the grid; what an entry leaves open must have one value only."""
+    """Points in addition to the grid; what an entry leaves open must have one value only."""
     for index, entry in enumerate(entries):
         here = f"{where}[{index}]"
         point = dict(base)

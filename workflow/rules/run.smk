@@ -31,7 +31,7 @@ rule run:
         runs=SWEEP.runs_pattern,
     priority: lambda wildcards: SWEEP.priority(wildcards.run_id)
     # Threads stand for the share of the machine that a run has to itself: with
-    # concurrent_runs: 1 every core, so that nothing else runs beside a measurement.
+    # concurrent_runs: 1 every core, so that nothing else runs during a measurement.
     threads: SWEEP.threads_per_run(workflow.cores)
     resources:
         **SWEEP.run_resources(),
