@@ -21,7 +21,7 @@ ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
 # Without a shell in between (exec), a script learns at once of the end of its Snakemake. Its
-# errors are told on descriptor 3 too, where a log takes its output.
+# errors are printed on descriptor 3 too, where a log takes its output.
 SCRIPT = (
     "SCALESWEEP_SNAKEMAKE=$PPID exec 3>&2"
     f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"

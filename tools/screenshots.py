@@ -1,4 +1,4 @@
-"""Take the pictures of the documents anew from a report: `make screenshots`.
+"""Update the pictures in the docs from a report: `make screenshots`.
 
     python tools/screenshots.py [REPORT] [--out FOLDER]
 

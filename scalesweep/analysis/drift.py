@@ -1,7 +1,7 @@
 """Whether repeated measurements of the same thing change with time: trends and jumps.
 
 Pure functions on NumPy arrays. Values are logarithms, so that a change is a ratio, whatever the
-unit. Nothing is told that a single run carries: an outlier, such as a cold first run, is no drift
+unit. No report rests on a single run: an outlier, such as a cold first run, is no drift
 (``scalesweep.analysis.stats.outliers`` names it). The tests take the scatter from run to run as
 independent; a machine that is disturbed for minutes at a time breaks that, and what they then find
 is drift too, if not a steady one.
@@ -111,7 +111,7 @@ def _centred(values: Floats, group: NDArray[np.intp]) -> Floats:
 
 
 def jump(logs: ArrayLike) -> Jump | None:
-    """The clearest jump in values that stand in the order of their start.
+    """The clearest jump in values in the order of their start.
 
     A side has three runs or more and a tenth of all: one outlier at an end is no jump. Clearest is
     where the sides' means differ most for their sizes; how often chance alone does as well is

@@ -33,7 +33,7 @@ def own_times(samples: Mapping[str, NDArray[Any]], ranks: int) -> dict[str, tupl
     """The times by rank that the arrays of a run hold, by whose time it is, each with whole steps'.
 
     Steps without those of the warm-up, else epochs without the first where there are more. Where a
-    program tells its own work (``span_compute``, with ``span_input``), or all of its epoch is
+    program reports its own work (``span_compute``, with ``span_input``), or all of its epoch is
     input, that is WORK; else ``span_input`` is INPUT. Left out: arrays that are not positive, do
     not have a column for each rank, or were timed by one clock for all ranks.
     """
@@ -130,7 +130,7 @@ def chances(blocks: Sequence[Floats], places: Sequence[Places], count: int) -> F
     column is. If none is special, every order of the columns in a block is as likely: the largest
     mean logarithm of the relative time over all of them, in 399 random orders of every block, is
     what that of each one is held against (a permutation test of the maximum, so that the choice
-    of the slowest among many is paid for). Blocks of all runs count alike. NaN for those that
+    of the slowest among many is paid for). Blocks of all runs count equally. NaN for those that
     less than half of the blocks know.
     """
     most = max(1, UNITS // len(blocks))

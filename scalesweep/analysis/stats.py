@@ -66,7 +66,7 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """Where a series becomes steady, beside the warm-up that was declared.
+    """Where a series becomes steady, against the warm-up that was declared.
 
     ``detected`` is the index of the first steady value, or None if the series is too short to
     tell; ``agrees`` is False if warm-up seems to reach beyond the declared count or the values

@@ -97,7 +97,7 @@ def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Val
                 values = found.setdefault(name, {})
                 values[value] = values.get(value, 0) + 1
     for values in found.values():
-        # A run on unlike hosts counts for each of their values.
+        # A run on different hosts counts for each of their values.
         if (lacking := total - sum(values.values())) > 0:
             values[NOT_RECORDED] = lacking
     return found
@@ -135,7 +135,7 @@ def _words(values: dict[str, int]) -> str:
 
 
 def _shared(sides: dict[str, Side], rows: dict[str, list[int]]) -> int:
-    """Runs that stand on both sides: the same id, begun at the same moment."""
+    """Runs that are on both sides: the same id, started at the same moment."""
     names = [
         {(sides[role].runs[row].run_id, sides[role].runs[row].started) for row in rows[role]}
         for role in ("base", "new")

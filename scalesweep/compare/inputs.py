@@ -226,7 +226,7 @@ def _plan_now(campaign: Campaign) -> Plan:
 
 
 def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.DataFrame:
-    """Summary of the finished ones of these runs; others are told and left out."""
+    """Summary of the finished ones of these runs; others are left out with a warning."""
     # Not remembered: the folder is left as it is.
     states = scan(folder, run_ids, remember=False)
     records = [folder / run_id / RECORD for run_id, state in states.items() if state.status == DONE]

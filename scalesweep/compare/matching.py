@@ -57,7 +57,7 @@ class Assumption:
     role: str
     kind: Kind
     name: str
-    known: bool  # whether a plan tells its default
+    known: bool  # whether a plan has its default
     default: Any
     told_by: str
 
@@ -68,7 +68,7 @@ class Joined:
 
     both: list[Pair]
     one: list[Pair]  # of one side only
-    versions: list[Pair]  # alike in all but the version of the benchmark
+    versions: list[Pair]  # equal in all but the version of the benchmark
     assumptions: list[Assumption]
     apart: list[str]  # why benchmarks of both sides have no point in common, in words
 
@@ -76,7 +76,7 @@ class Joined:
 def join(base: Side, new: Side) -> Joined:
     """Match the points of two sides.
 
-    A parameter that the runs of one side lack counts as its default, where a plan tells it. Sources
+    A parameter that the runs of one side lack counts as its default, where a plan has it. Sources
     are never mixed: a point with several on one side is matched by source, and across sources only
     where the sides have none in common.
     """
@@ -200,7 +200,7 @@ def _pair(base: SidePoint | None, new: SidePoint | None) -> Pair:
     second = new.experiments if new else ()
     common = [name for name in first if name in second]
     pair = Pair("", base, new)
-    # Runs that no plan names stand under their benchmark.
+    # Runs that no plan names are listed under their benchmark.
     pair.experiment = next(iter([*common, *first, *second]), pair.point.kind[0])
     return pair
 
@@ -210,7 +210,7 @@ def _fates(side: Side, defaults: _Defaults) -> dict[_Key, str]:
     found: dict[_Key, str] = {}
     for entry in side.planned:
         kind = (str(entry["benchmark"]), int(entry["version"]))
-        # Devices are counted from other parameters, and stand in no record.
+        # Devices follow from other parameters, and are in no record.
         derived = {str(entry["scale"])} - set(entry["scale_parameters"])
 
         def key(point: Mapping[str, Any], kind: Kind = kind, out: set[str] = derived) -> _Key:
@@ -295,7 +295,7 @@ def varying(pairs: Sequence[Pair]) -> list[str]:
 
 
 def by_experiment(pairs: Iterable[Pair]) -> Iterator[tuple[str, list[Pair]]]:
-    """Pairs by the experiment that they stand under, in their order."""
+    """Pairs by the experiment that lists them, in their order."""
     found: dict[str, list[Pair]] = {}
     for pair in pairs:
         found.setdefault(pair.experiment, []).append(pair)

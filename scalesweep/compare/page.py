@@ -1,4 +1,4 @@
-"""The page of a comparison: what changed, whether the sides are alike, and every number."""
+"""The page of a comparison: what changed, how the environments differ, and every number."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -129,7 +129,7 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
 
 
 def _steady(one: Count, summary: Iterable[Count]) -> str:
-    """The phase that a metric is told of: later epochs where there are any."""
+    """The phase to report of a metric: later epochs where there are any."""
     phases = {o.phase for o in summary if (o.experiment, o.metric) == (one.experiment, one.metric)}
     return next(phase for phase in ("later", "run", "init") if phase in phases)
 

@@ -18,7 +18,7 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 
-FOLDER = "compare"  # of the tables, beside the page
+FOLDER = "compare"  # of the tables, next to the page
 # What one page may hold; the rest is in the CSV files.
 MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FACTS = 1500, 200, 6, 60
 _MARKS = {IMPROVED: "▲", WORSE: "▼"}
@@ -111,7 +111,7 @@ def _named(name: str, value: Any) -> str:
 
 
 def _parameter_cells(names: Sequence[str], pair: Pair) -> list[Text]:
-    """Cells of the varying parameters; many of them stand in one."""
+    """Cells of the varying parameters; many of them share one."""
     values = [pair.point.values.get(name) for name in names]
     if not names:
         return [Text("the only point")]
@@ -251,7 +251,7 @@ def _point_words(pair: Pair, names: Sequence[str]) -> str:
 
 
 def version_table(joined: Joined) -> dict[str, Any]:
-    """Points that are alike in all but the version of the benchmark."""
+    """Points that are equal in all but the version of the benchmark."""
     words, pairs = names_of_points(joined), joined.versions
     rows = []
     for pair in pairs[:MAX_ALONE]:

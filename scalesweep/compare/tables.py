@@ -78,7 +78,7 @@ def _change(one: Change) -> Row:
 
 
 def _who(pair: Pair) -> Row:
-    """What tells one point from another, its parameters aside."""
+    """What distinguishes one point from another, its parameters aside."""
     row: Row = {"experiment": pair.experiment, "benchmark": pair.point.kind[0]}
     row["version"] = pair.point.kind[1]
     for role, side in _SIDES:

@@ -1,4 +1,4 @@
-"""Foreign programs: what an attempt leaves so that its logs can be read, now and later.
+"""External programs: what an attempt leaves so that its logs can be read, now and later.
 
 Standard library only: the launcher imports this module on compute nodes.
 """
@@ -44,7 +44,7 @@ def keep_attempt(
         raise ValueError(f"{spec['run_id']}: its order names no patterns")
     record = {
         **base,
-        # Where the program's start ends and its work begins, nobody can tell from outside.
+        # Where the program's start ends and its work begins cannot be seen from outside.
         "phases": {},
         "work": extract["work"],
         "resources": _resources(spec, job, environment),

@@ -35,7 +35,7 @@ _BELOW = " < "  # between a line and the one that called it
 _OWN_FRAMES, _TOLD_FRAMES, _MAX_NAME = 4, 2, 60
 _MAX_GROUPS, _MAX_TOLD, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
 
-# How ranks stand, the less likely culprits first.
+# States of ranks, the less likely culprits first.
 WAITS, IN_TENSORFLOW, ELSEWHERE, NO_STACK, ABSENT = range(5)
 _NO_STACKS = {
     NO_STACK: "left no stack (killed, stopped or out of reach)",
@@ -72,7 +72,7 @@ class Frame(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where a rank stood when its time was up."""
+    """Where a rank was when its time was up."""
 
     rank: int | None
     host: str | None = None
@@ -82,7 +82,7 @@ class Standing(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Ranks that stood in the same place."""
+    """Ranks that were in the same place."""
 
     level: int
     where: str
@@ -107,7 +107,7 @@ class Group(NamedTuple):
         """``ranks 0,2-5 (hosts a, b; phase timed)``."""
         ranks, hosts, phases = self.numbers, self._values("host"), self._values("phase")
         one = len(self.members) == 1
-        # No numbers: of a launcher that tells ranks none, before Horovod does.
+        # No numbers: the launcher gave ranks none, and Horovod had not yet.
         who = f"rank{'' if one else 's'} {_cut(ranks, _MAX_NUMBERS)}" if ranks else self.counted
         about = []
         if len(hosts) > _MAX_HOSTS:
@@ -146,7 +146,7 @@ class Group(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Cause and detail of a run that was ended at its time limit, and where its ranks stood."""
+    """Cause and detail of a run that was ended at its time limit, and where its ranks were."""
 
     cause: str
     detail: str
@@ -227,7 +227,7 @@ def _main_frames(stacks: str, main_thread: str) -> tuple[Frame, ...]:
 
 
 def group(standings: Sequence[Standing], ranks: int) -> list[Group]:
-    """The ranks by where they stood; those of which nothing was left are a group, too."""
+    """The ranks by where they were; those that left nothing are a group, too."""
     found: dict[tuple[int, str], list[Standing]] = {}
     for each in standings:
         found.setdefault(_place(each.frames), []).append(each)
@@ -241,7 +241,7 @@ def group(standings: Sequence[Standing], ranks: int) -> list[Group]:
 
 
 def _place(frames: Sequence[Frame]) -> tuple[int, str]:
-    """How a rank stands, and where in words.
+    """The state of a rank, and where it is in words.
 
     By the program's own lines: inside of one call of a library ranks may be in several places.
     """
@@ -263,7 +263,7 @@ def _place(frames: Sequence[Frame]) -> tuple[int, str]:
 
 
 def suspected(groups: Sequence[Group]) -> list[Group]:
-    """The ranks that the others wait for, as far as that can be told; none if it cannot.
+    """The ranks that the others wait for, as far as that can be determined; none if it cannot.
 
     That is whoever left no stack, or is not in a collective while others may be: a rank inside of
     TensorFlow may wait in a collective of a graph. Else the odd ones out.
@@ -280,7 +280,7 @@ def suspected(groups: Sequence[Group]) -> list[Group]:
 
 
 def _told(groups: Sequence[Group], suspects: int) -> str:
-    """Who stands where, in a line; the first ``suspects`` of the groups are suspected."""
+    """Which ranks are where, in a line; the first ``suspects`` of the groups are suspected."""
     named = suspects or len(groups)
     told = ", ".join(map(str, groups[:_MAX_TOLD][:named]))
     if named > _MAX_TOLD:

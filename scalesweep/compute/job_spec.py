@@ -1,4 +1,4 @@
-"""Orders: what the main process tells a job, as a file, so that the job needs no campaign.
+"""The job specification: all that a job needs to run, as a file, so that it reads no campaign.
 
 Inside a cluster job Snakemake parses the workflow again while the job's nodes wait. All it needs
 there is the order of its own run, which is one small file. ``workflow/schemas/order.yaml`` is the

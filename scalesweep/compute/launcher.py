@@ -174,7 +174,7 @@ def _slurm_job(spec: Order) -> int | None:
 
 
 def _end(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str, dict[str, Any]]:
-    """Cause and detail of a failed program, or (None, ""), and what else its failure tells."""
+    """Cause and detail of a failed program, or (None, ""), and what else its failure holds."""
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return late.cause, late.detail, {"stacks": late.groups} if late.groups else {}
@@ -191,7 +191,7 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
     code, said = _native_error(work)
     code = code or outcome.exit_code
     said = said or _said(_last_lines(work), spec["benchmark"])
-    # What a foreign program means by its exit codes is its own affair.
+    # An external program gives its exit codes a meaning of its own.
     known = {} if "extract" in spec else EXIT_CAUSES
     if code in known and (said or known[code] != "UNSUPPORTED"):
         return known[code], said or f"exit code {code}"

@@ -1,4 +1,4 @@
-"""Logs as programs leave them: lines of text, each with the rank that printed it, if that is told.
+"""Logs as programs leave them: lines of text, each with the rank that printed it, if known.
 
 Launchers of parallel programs put a label before every line: horovodrun ``[0]<stdout>:``, Open
 MPI's ``mpirun --tag-output`` ``[1,0]<stdout>:``, ``srun --label`` ``0: ``. Labels, colours and
@@ -59,7 +59,7 @@ def _plain(piece: str) -> str:
 
 
 def _pieces(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """What stands between line feeds and carriage returns, with the number of its line."""
+    """What is between line feeds and carriage returns, with the number of its line."""
     decoder = None
     rest, number = "", 1
     while True:
@@ -141,7 +141,7 @@ class _Joiner:
         return Line(text if rank is None else self.begun.pop(rank, "") + text, number, rank)
 
     def _cut(self, text: str, number: int, rank: int | None) -> list[Line]:
-        """What stands before a label: no end of a line."""
+        """What precedes a label: no end of a line."""
         if not text:
             return []
         if rank is None and len(self.begun) == 1:

@@ -126,7 +126,7 @@ def _number(text: str, whole: bool) -> float | str:
     return number
 
 
-# Metric -> key (None without one) -> rank (None if no label tells it) -> matches.
+# Metric -> key (None without one) -> rank (None without a label) -> matches.
 _Found = dict[str | None, dict[int | None, _Series]]
 
 
@@ -214,7 +214,7 @@ def _search(
 
 
 def value_group(pattern: "re.Pattern[str]") -> str | int:
-    """The group that holds the number: ``value``, or the only one beside ``key``.
+    """The group that holds the number: ``value``, or the only one besides ``key``.
 
     Raises ValueError saying what is missing.
     """
@@ -301,7 +301,7 @@ def _of_ranks(metric: Metric, name: str, found: Mapping[int, _Series], reading: 
 
 
 def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
-    """One series of matches; with ``ranks`` above 1 nobody knows which of them printed which."""
+    """One series of matches; with ``ranks`` above 1 it is unknown which of them printed which."""
     notes = reading.notes[name]
     total = len(series.values)
     each = metric.printed_by == "every_rank" and ranks > 1
@@ -322,7 +322,7 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
 
 
 def _note_duplicates(notes: dict[str, Any], total: int, ranks: int, each: bool) -> None:
-    """Say where one number may stand there once for every rank. Nothing is ever added up."""
+    """Note where one number may occur once for every rank. Nothing is ever added up."""
     if total % ranks == 0:
         sure = "" if each else "as many as if every rank had printed it; "
         notes["duplicates"] = f"{sure}{total} matches are {total // ranks} of each of {ranks} ranks"

@@ -35,7 +35,7 @@ _NOT_WHOLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Arith
 READY_S = 10.0
 # After the end of its input a sampler has so long for its last sample, then it is sent a signal.
 _END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
-# One task on each node, beside the program's own step: it may share everything with it.
+# One task on each node, next to the program's own step: it may share everything with it.
 _SRUN = (
     "srun", "--overlap", "--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1",
     "--cpus-per-task=1", "--mem=0", "--mpi=none", "--cpu-bind=none", "--wait=0",
@@ -88,7 +88,7 @@ class Sampling:
 
     def _start(self, asked: PowerOrder) -> None:
         nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
-        # Nodes of one job are alike: what the first one lacks is not looked for on the others.
+        # Nodes of one job are the same: what the first one lacks is not looked for on the others.
         if why := nothing_here(sysfs, sources, host_name()):
             self._missing = why
             return

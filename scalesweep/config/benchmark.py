@@ -239,7 +239,7 @@ class Benchmark:
         return {**point, self.scale: self.scale_of(point)}
 
     def scale_of(self, point: Mapping[str, Any]) -> int:
-        """Ranks of a point, or what stands for them."""
+        """Ranks of a point, or the devices that replace them."""
         return int(self.workers.count(point) if self.workers else point["ranks"])
 
     @property

@@ -111,7 +111,7 @@ class Campaign:
         return found
 
     def positions(self) -> dict[str, int]:
-        """Where each run stands in the order in which they are started, from 1."""
+        """Position of each run in the order of start, from 1."""
         control = [run.run_id for e in self.experiments if e.control for run in e.runs]
         apart = set(control)
         repeats: dict[str, int] = {}
@@ -379,7 +379,7 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
 def check_programs(
     experiments: Sequence["Experiment"], site: Site, programs: Mapping[str, str], path: Path
 ) -> None:
-    """Raise UserError naming the first program that a benchmark starts and nobody names."""
+    """Raise UserError naming the first program that a benchmark starts and that has no path."""
     if site.launch is None:
         return
     for experiment in experiments:

@@ -1,4 +1,4 @@
-"""The grid of an experiment: axes, linked parameters, single points beside it, what is left out."""
+"""The grid of an experiment: axes, linked parameters, additional points, and what is left out."""
 
 import itertools
 import math
@@ -154,7 +154,7 @@ def exclusions(benchmark: Benchmark, rules: list[Any], where: str) -> list[tuple
 def extra_points(
     benchmark: Benchmark, entries: list[Mapping[str, Any]], grid: Grid, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Single points beside the grid; what an entry leaves open must have one value only."""
+    """Points in addition to the grid; what an entry leaves open must have one value only."""
     linked = grid.linked
     for index, entry in enumerate(entries):
         here = f"{where}[{index}]"

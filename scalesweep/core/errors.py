@@ -1,4 +1,4 @@
-"""The one error type for what a user can mend."""
+"""The one error type for what a user can fix."""
 
 
 class UserError(Exception):

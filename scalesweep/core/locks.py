@@ -95,7 +95,7 @@ def _holder(lock: FileIO) -> tuple[str, str]:
 
 
 def _alive(lock: FileIO) -> str | None:
-    """Who has the lock where the file system knows none, as far as its last holder can be told."""
+    """Who has the lock where the file system knows none, as far as its last holder is known."""
     name, start = _holder(lock)
     try:
         _, pid, _, host = name.split()

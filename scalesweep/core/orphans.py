@@ -1,4 +1,4 @@
-"""What a launcher starts ends with it, and nothing is measured beside what an earlier one left.
+"""What a launcher starts ends with it, and measurements never overlap with leftovers.
 
 A launcher that is killed with -9 cannot end its program, and ranks may be in sessions of their own.
 So all that a launcher starts carries a mark in its environment, which tells the launcher and the

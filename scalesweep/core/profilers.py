@@ -1,7 +1,7 @@
 """Profiled runs: which profiles there are, and where the run that is profiled lies.
 
 A profiled run is one more run of a point. It costs time of its own, so it is never one of the
-measured ones: it lies beside them in ``<run_id>.<kind>``, and no table of times has it.
+measured ones: its folder is ``<run_id>.<kind>``, and no table of times has it.
 
 Standard library only, for the launcher.
 """

@@ -9,7 +9,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.tables.training import curve_column
 
-# What tells best how well a model does, first: of validation, and accuracy rather than loss.
+# The best measures of a model first: of validation, and accuracy rather than loss.
 PREFERRED = (
     "validation_accuracy",
     "accuracy",

@@ -75,9 +75,9 @@ def _values(study: ExperimentResults, names: Choice) -> list[Any]:
 
 
 def _groups(study: ExperimentResults, names: Choice) -> dict[Key, list[Row]]:
-    """Points of one source that are alike in all but one choice, in the order of its values.
+    """Points of one source that differ in one choice only, in the order of its values.
 
-    Those without a result stand in every such group.
+    Those without a result are in every such group.
     """
     rest = [other for other in study.leaders if other not in names]
     groups: dict[Key, list[Row]] = {}

@@ -175,7 +175,7 @@ def _panel(
     power, word = (6, "million ") if top >= 1e8 else (3, "thousand ") if top >= 1e5 else (0, "")
     grid /= 10**power
     low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
-    # Cells that differ by little shall look alike: the colours span 10 % at least.
+    # Cells that differ by little get similar colours: these span 10 % at least.
     norm = Normalize(min(low, high - 0.1 * (abs(high) or 1.0)), high)
     edges_x, edges_y = np.arange(len(xs) + 1) - 0.5, np.arange(len(ys) + 1) - 0.5
     ax.grid(False)

@@ -28,7 +28,7 @@ from scalesweep.tables.training import in_order
 
 MAX_BARS = 24
 LABELLED = 0.07  # a part of the longest bar that has room for its number
-# Colours after Okabe and Ito; phases that share one differ in hatch and stand apart in a run.
+# Colours after Okabe and Ito; phases that share one differ in hatch and are apart in a run.
 LOOKS: Mapping[str, tuple[str, str]] = {
     "import": ("#9aa1ab", ""),
     "init": ("#d5d9de", ""),

@@ -122,7 +122,7 @@ def merge_spans(spans: Sequence[Span]) -> list[Span]:
 
 
 def _parts(runs: dict[str, list[Row]]) -> dict[tuple[str, str], bool]:
-    """Host and domain of the lines beside the total -> whether they are counted in it.
+    """Host and domain of the lines besides the total -> whether they are counted in it.
 
     Those of the domains, or, where there is but one, those of the hosts.
     """

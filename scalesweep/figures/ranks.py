@@ -48,7 +48,7 @@ def rank_figures(study: ExperimentResults) -> list[Drawing]:
         known = best.setdefault(times.kind, here)
         if not known[1] and here[1] and times.ranks == known[0].ranks:
             best[times.kind] = here
-    # Of two ranks that wait alike for input there is nothing to see.
+    # Two ranks that wait equally long for input show nothing.
     shown = [
         (times, slow)
         for times, slow in best.values()

@@ -198,7 +198,7 @@ def _overview(
     head = f"{study.name}: all series, {PHASES[phase]}{study.mark}"
     figure, upper, lower = _panels(head)
     stem = stem_of(main.metric)
-    # Too many lines cannot be told apart: those that end highest keep their colours.
+    # Too many lines cannot be distinguished: those that end highest keep their colours.
     ranked = sorted(series, key=lambda one: -(main.value(one.rows[-1], "mean", phase) or 0))
     chosen = [one for one in series if any(one is other for other in ranked[:MAX_LINES])]
     handles: list[Line2D] = []

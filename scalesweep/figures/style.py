@@ -101,7 +101,7 @@ def tick(value: float, _position: object = None) -> str:
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour, marker and dash of the line ``index``: no two of the first 18 look alike."""
+    """Colour, marker and dash of the line ``index``: no two of the first 18 look the same."""
     turn = index // len(COLOURS)
     return {
         "color": COLOURS[index % len(COLOURS)],
@@ -205,7 +205,7 @@ def heading(figure: Figure, text: str, detail: str = "") -> None:
 
 
 def evenly(found: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
-    """At most ``limit`` of these (as many lines as can be told apart), evenly from all."""
+    """At most ``limit`` of these (as many lines as can be distinguished), evenly from all."""
     if len(found) <= limit:
         return list(found)
     return [found[round(i * (len(found) - 1) / (limit - 1))] for i in range(limit)]
@@ -223,7 +223,7 @@ def legend_columns(figure: Figure, labels: Sequence[str]) -> int:
 
 
 def values_of(study: ExperimentResults, point: Row) -> str:
-    """A point's values without the parameters' names, which stand in a title."""
+    """A point's values without the parameters' names, which are in a title."""
     values = [text_of(point.get(name)) for name in study.leaders]
     values += [str(point["source"])] if len(study.sources) > 1 else []
     return shorten(", ".join(values) or "the only point", 44)

@@ -1,4 +1,4 @@
-"""Make matplotlib's SVG small, deterministic and safe to stand inline in a page."""
+"""Make matplotlib's SVG small, deterministic and safe to be inline in a page."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -14,8 +14,8 @@ FAMILY = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
 def tidy_svg(text: str, prefix: str, alt: str) -> str:
     """Rewrite an SVG for inline use.
 
-    Ids get ``prefix``, so that several can stand in one page; the fixed size gives way to the
-    viewBox; the long font list is said once; coordinates lose digits nobody sees; metadata and
+    Ids get ``prefix``, so that one page can hold several; the fixed size gives way to the
+    viewBox; the long font list is said once; coordinates lose invisible digits; metadata and
     prolog go.
     """
     ET.register_namespace("", SVG)

@@ -174,7 +174,7 @@ def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval
 
 
 def input_cost(study: ExperimentResults) -> list[Finding]:
-    """What reading costs: epochs with real input over those with dummy input, else alike."""
+    """What reading costs: epochs with real input over those with dummy input, else equal."""
     if "input" not in study.axes:
         return []
     found: list[Finding] = []

@@ -211,7 +211,7 @@ def _told_runs(study: ExperimentResults, name: str) -> list[Row]:
 
 
 def outlier_runs(study: ExperimentResults) -> list[Finding]:
-    """Repeats that stand apart from those of their point, named; they stay in the means."""
+    """Outliers among the repeats of a point, named; they stay in the means."""
     rows = _told_runs(study, "outlier")
     if not rows:
         return []

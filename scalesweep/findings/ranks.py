@@ -22,7 +22,7 @@ WORDS = {
 def slow_ranks(study: ExperimentResults) -> list[Finding]:
     """Ranks and hosts that are slower than the others at the largest scales; else that none is.
 
-    One that is slow at several points is told once, at that where it is slowest.
+    One that is slow at several points is named once, at the point where it is slowest.
     """
     every = rank_times(study)
     seen: dict[tuple[str, int | None, str | None], list[tuple[Straggler, Times]]] = {}

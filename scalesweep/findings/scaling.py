@@ -75,7 +75,7 @@ def _eff_columns(study: ExperimentResults, phase: str) -> list[str]:
 def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
     """Efficiency at the largest finished rank count of each series, in each phase.
 
-    Many series are told by the one that comes out lowest and the one that comes out highest.
+    Of many series only the lowest and the highest are named.
     """
     if study.main is None:
         return []

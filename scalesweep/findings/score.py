@@ -11,7 +11,7 @@ _COLUMNS = ("runs", "reached", "best", "worst", "score")
 
 
 def score(study: ExperimentResults) -> list[Finding]:
-    """The score of every point, or why it has none; of many points the first are told."""
+    """The score of every point, or why it has none; of many points the first are named."""
     rows = [row for row in study.rows("score") if row["runs"]]
     enough = [row for row in rows if row["runs"] >= LEAST_RUNS]
     found = [_told(study, row) for row in enough[:MAX_POINTS]]

@@ -36,7 +36,7 @@ def check_arguments(
     """
     if not args.source:
         what = source.lower().replace("_", " ")
-        raise UserError(f"{importer}: missing {what}: --config source={source}")
+        raise UserError(f"{importer}: name the {what}: --config source={source}")
     load_site(args.site)
     if args.ranks and not ranks:
         raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")

@@ -1,4 +1,4 @@
-"""Commands that stand in a log before what they printed: echoes of ``bash -x``, or typed ones;
+"""Commands that precede their output in a log: echoes of ``bash -x``, or typed ones;
 and lines that nobody can have printed.
 """
 
@@ -37,7 +37,7 @@ class Echo:
 
     @property
     def ranks(self) -> int | None:
-        """How many processes the launcher was told to start."""
+        """How many processes the launcher was asked to start."""
         return _number(self._launch_value(_RANKS))
 
     @property

@@ -22,7 +22,7 @@ _Kinds = tuple[tuple[re.Pattern[str], _Reader], ...]
 
 
 def _kinds(ranks: int | None) -> _Kinds:
-    """What tells the kind of a log, and who reads it."""
+    """The sign of each kind of log, and its reader."""
     return (
         (re.compile(r"images/sec: |\bModel: {7}\S"), tf_cnn_reader.read_jobs),
         (re.compile(r"Samples/sec: |^parallelization method: "), keras_multi_gpu.read_jobs),

@@ -1,6 +1,6 @@
 """Histories that Keras's CSVLogger left: a row per epoch with its losses and accuracies.
 
-A history tells neither program, ranks nor times (keras/callbacks/csv_logger.py): it is taken for
+A history states neither program, ranks nor times (keras/callbacks/csv_logger.py): it is taken for
 the benchmark NT3, of one rank unless more are named, and no time is made up.
 """
 

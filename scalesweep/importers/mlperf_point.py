@@ -64,7 +64,7 @@ class MlperfPoint:
         self.assumed["epochs"] = f"{epochs} were run"
 
     def _ranks(self, given: int | None) -> None:
-        """Ranks as the log tells them, else those that were ``given``."""
+        """Ranks as the log states them, else those that were ``given``."""
         told, nodes = self._count("number_of_ranks", 0), self._count("number_of_nodes", 0)
         each = self._count("accelerators_per_node", 0)
         if told:
@@ -98,7 +98,7 @@ class MlperfPoint:
         return int(value)
 
     def _shared(self, key: str, name: str, least: int) -> int:
-        """Set a parameter per rank from the total that the log tells; returns the total."""
+        """Set a parameter per rank from the total in the log; returns the total."""
         total, ranks = self._count(key, least), self.values["ranks"]
         if total is None:
             raise LogRefused(f"the log lacks {key}", self.job.last_line)

@@ -142,7 +142,7 @@ class Job:
 
 
 def has_srun_labels(lines: Iterable[Line]) -> bool:
-    """Whether a log's headers stand behind labels of ``srun --label``."""
+    """Whether a log's headers follow labels of ``srun --label``."""
     return any(_SRUN.match(line.text) for line in lines if line.rank is None)
 
 

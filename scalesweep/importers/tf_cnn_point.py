@@ -123,7 +123,7 @@ def _number(text: str, what: str) -> int:
 
 
 def _devices(point: TfCnnPoint, header: Mapping[str, str], echo: Echo | None, labels: int) -> None:
-    """Ranks, devices and the batch of each, which the header tells together."""
+    """Ranks, devices and the batch of each, which the header states together."""
     entries = _DEVICE.findall(header["Devices"])
     names = [_DEVICE_NAME.fullmatch(entry) for entry in entries]
     kinds = {name[1].lower() for name in names if name}

@@ -107,7 +107,7 @@ def _run(job: Job, file: Path) -> ImportedRun:
 
 
 def _header(job: Job) -> dict[str, str]:
-    """The one header of all processes; raises LogRefused if there is none or they are unlike."""
+    """The one header of all processes; raises LogRefused if there is none or they differ."""
     header: dict[str, str] = {}
     for process in job.processes.values():
         for key, values in process.headers.items():

@@ -50,7 +50,7 @@ class TensorFlowLog:
     _bus: str = ""
 
     def add(self, line: Line) -> None:
-        """Take what a line tells."""
+        """Take what a line states."""
         text = line.text
         if stamp := _STAMP.search(text):
             self._stamp(stamp[1])

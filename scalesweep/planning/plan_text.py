@@ -1,4 +1,4 @@
-"""The plan for people: what is done, what will run, and what that costs."""
+"""The plan as text: what is done, what will run, and what that costs."""
 
 from scalesweep.core.formatting import duration
 from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
@@ -68,7 +68,7 @@ def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:
 
 
 def _profiled(plan: Plan) -> list[str]:
-    """The profiled runs, which are beside the measured ones, a line per kind."""
+    """The profiled runs, which are apart from the measured ones, a line per kind."""
     states: dict[str, dict[str, str]] = {}
     for experiment in plan["experiments"]:
         for run in experiment["profiles"]:

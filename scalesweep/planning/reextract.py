@@ -1,4 +1,4 @@
-"""Logs of foreign programs read again after the patterns of their benchmark.yaml have changed.
+"""Logs of external programs read again after the patterns of their benchmark.yaml have changed.
 
 Nothing is run. A run's new record has the times of the old one, which stays in the attempt's
 folder, as do its samples and failure.

@@ -36,7 +36,7 @@ _WANTED = "jQuery"
 
 @dataclass(frozen=True)
 class Assets:
-    """Scripts and styles of a page, ready to stand in it."""
+    """Scripts and styles of a page, ready to be embedded."""
 
     scripts: tuple[Markup, ...]
     styles: tuple[Markup, ...]
@@ -116,7 +116,7 @@ def _digest(script: str) -> str:
 
 
 def embedded(data: Any) -> Markup:
-    """JSON to stand in a ``script`` element: numbers with all their digits, no ``<``."""
+    """JSON for a ``script`` element: numbers with all their digits, no ``<``."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -96,7 +96,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _head(table: Table) -> str:
-    """Rules and heads of the columns, in two levels where phases stand above the values."""
+    """Rules and heads of the columns, in two levels where phases are above the values."""
     columns = [latex_text(one.heading) for _, part in table.groups for one in part]
     lines = [r"\toprule"]
     if any(group for group, _ in table.groups):

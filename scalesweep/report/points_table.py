@@ -1,4 +1,4 @@
-"""The table of an experiment's points as the report shows it: compact, for people."""
+"""The table of an experiment's points as the report shows it: compact and rounded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Table:
 
     @cached_property
     def head(self) -> list[list[Cell]]:
-        """The rows that stand in the page."""
+        """The rows in the page's HTML."""
         return [self.cells(row) for row in self.sources[: self.limit]]
 
     @property

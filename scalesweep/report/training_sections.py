@@ -47,7 +47,7 @@ class Section:
 
 
 def section_of(figure: str) -> str | None:
-    """The section that shows a figure of this name; None if it stands on top."""
+    """The section that shows a figure of this name; None if it comes before them."""
     return next((title for title, begin in SECTIONS.items() if figure.startswith(begin)), None)
 
 

@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One try of a job. Times are UTC in ISO 8601; None stands for what is not known.
+    """One try of a job. Times are UTC in ISO 8601; None: not known.
 
     ``state`` is its first word, ``state_detail`` the rest ("by 1000"). ``started`` is None for
     a job that never got a node. ``asked_mem_bytes`` is per node (the mean, where CPUs are spread
@@ -239,7 +239,7 @@ def _energy_of(job: Job) -> int | None:
 
     Steps on the same nodes read the same meters, so they are not added up. Slurm does just that in
     the job's own row, unless PrologFlags=Contain gives it a step ``extern``
-    (_internal_step_complete in slurmctld's step_mgr.c): the row is believed if no step tells.
+    (_internal_step_complete in slurmctld's step_mgr.c): the row counts if no step has a value.
     """
     known = {step.name: step.energy_j for step in job.steps}
     return known.get("extern") or _largest(*known.values()) or job.energy_j

@@ -181,7 +181,7 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
         ),
         (
             "programs: {speaker: /no/such/file.py}",
-            "foreign: programs.speaker: '/no/such/file.py': there is no such file on this machine",
+            "foreign: programs.speaker: '/no/such/file.py': no such file on this machine",
         ),
         (
             "programs: {speaker: no-such-program}",

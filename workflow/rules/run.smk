@@ -17,7 +17,7 @@ rule run:
     # The most there may be; after a failure the executor of profiles/slurm decides by its cause.
     retries: JOBS.retries
     # Threads stand for the share of the machine that a run has to itself: with
-    # concurrent_runs: 1 every core, so that nothing else runs beside a measurement.
+    # concurrent_runs: 1 every core, so that nothing else runs during a measurement.
     threads: JOBS.threads_per_run(workflow.cores)
     resources:
         **JOBS.run_resources(),

@@ -8,7 +8,7 @@ rule stage:
         "{folder}/logs/staged-{files}.log",
     wildcard_constraints:
         files=r"[a-z0-9-]+",
-    # All cores, for the same reason as in run.smk: no staging beside a measurement.
+    # All cores, for the same reason as in run.smk: no staging during a measurement.
     threads: JOBS.threads_of_staging(workflow.cores)
     resources:
         **JOBS.stage_resources(),

@@ -1,4 +1,4 @@
-"""Read the logs of foreign programs again where the patterns of their benchmark have changed."""
+"""Re-read the logs of external programs where the patterns of their benchmark have changed."""
 
 import sys
 from pathlib import Path

@@ -51,7 +51,7 @@ def _gpus(domains: Sequence[Domain]) -> set[str]:
     chosen = [d for d in gpus if d.source in ("nvml", "nvidia-smi")]
     devices, known = {d.device for d in chosen}, bool(chosen)
     for gpu in gpus:
-        # Without its address nobody knows whether it is one that is there already.
+        # Without its address it is unknown whether it was counted already.
         new = gpu.device not in devices if gpu.device else not known
         if gpu.source == "hwmon" and new:
             chosen.append(gpu)

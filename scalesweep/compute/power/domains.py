@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # Failed readings of a domain in a row, after which it is left alone.
 GIVE_UP = 3
-STOP = "power.stop"  # a file beside the samples, at which their samplers end
+STOP = "power.stop"  # a file next to the samples, at which their samplers end
 # So much of a time may be without values at its edges: the sampler's start, clocks of hosts that
 # differ. A part of the time, and seconds.
 SLACK, SLACK_S = 0.01, 0.02

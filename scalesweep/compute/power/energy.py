@@ -40,7 +40,7 @@ class Host:
 
 
 def read_host(description: Path) -> Host:
-    """Read ``power-<host>.json`` and the .csv beside it; raises OSError, ValueError, KeyError."""
+    """Read ``power-<host>.json`` and its .csv; raises OSError, ValueError, KeyError."""
     said = json.loads(description.read_bytes())
     domains = {each["name"]: Domain(**each) for each in said["domains"]}
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in domains}
@@ -98,12 +98,12 @@ def energy_of(
     parts: dict[str, frozenset[str]] = {}
     seconds = 0.0
     for host in hosts:
-        # With a clock that was moved nobody knows when the program began: take all there is.
+        # After a jump of the clock it is unknown when the program began: take all there is.
         start, end = _whole(host, window) if host in stepped else window
         seconds = max(seconds, end - start)
         joules = {name: series.between(start, end) for name, series in host.series.items()}
         names, said = counted(list(host.domains.values()), joules)
-        # Nothing that is on draws no power: a counter that stands still measures nothing. Of DRAM
+        # Nothing that is on draws no power: a counter that never changes measures nothing. Of DRAM
         # that is so on processors that do not count it.
         still = {name for name in names if not joules[name] and host.series[name].times}
         unused = {name for name in still if host.domains[name].part == "dram" and names - still}

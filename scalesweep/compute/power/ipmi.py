@@ -1,4 +1,4 @@
-"""A node's power as its management controller tells it: ``ipmitool dcmi power reading``.
+"""A node's power as its management controller reports it: ``ipmitool dcmi power reading``.
 
 Standard library only. A reading takes a tenth of a second or more, hence a pace of its own.
 """
@@ -45,7 +45,7 @@ class IpmiMeter(Meter):
         self._failed = 0
 
     def start(self) -> None:
-        """Begin the first reading; nobody waits for it."""
+        """Begin the first reading without waiting for it."""
         self._begun = time.monotonic()
         self._process = subprocess.Popen(
             [self._program, "dcmi", "power", "reading"],

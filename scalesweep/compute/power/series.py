@@ -105,7 +105,7 @@ def series_of(domain: Domain, values: Iterable[tuple[float, float]], interval_s:
 
 
 def _counted(domain: Domain, difference: float, seconds: float) -> tuple[float | None, str]:
-    """Joules that a counter has counted, or None and why nobody can tell.
+    """Joules that a counter has counted, or None and why it is unknown.
 
     A counter that wraps gives the true difference up to a multiple of its range. Exactly one of
     these must be a power that is possible at all.

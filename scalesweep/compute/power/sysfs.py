@@ -25,7 +25,7 @@ _GPU_CHIPS = ("amdgpu", "nouveau", "i915", "xe")
 
 def _text(path: str) -> str:
     """Content of a small file; raises OSError."""
-    # Opened anew each time: a file that is gone or was replaced is to be noticed.
+    # Opened again each time: a file that is gone or was replaced is to be noticed.
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, _BYTES).decode("ascii", "replace").strip()
@@ -171,7 +171,7 @@ def _label(path: str) -> str:
 
 
 def _hwmon_part(driver: str, label: str) -> str:
-    """The part of the machine that a sensor stands for; ``other`` where its place is not known."""
+    """The part of the machine that a sensor measures; ``other`` where its place is not known."""
     if driver in _NODE_CHIPS or (driver in _NODE_LABELS and label.lower() == _NODE_LABELS[driver]):
         return "node"
     if driver in _GPU_CHIPS:
