@@ -15,6 +15,7 @@ has left, and without any.
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -108,6 +109,8 @@ def starts(scratch: Path, rounds: int) -> dict[str, float]:
     kept = environment()
     # Two copies: bytecode of this project is in the first only, that of Python itself in both.
     bare = project(scratch / "bare")
+    for folder in list(bare.rglob("__pycache__")):
+        shutil.rmtree(folder)
     unkept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     script = Path("workflow", "scripts", "launch.py")
     ways = {
