@@ -12,9 +12,11 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from scalesweep.compute import hang_report
 from scalesweep.compute.job_spec import Order
@@ -63,97 +65,142 @@ def launch(spec: Order, root: Path) -> int:
             print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
-        attempt, work = _begin(folder)
-        job = _slurm_job(spec)
-        with Sampling(spec, work) as sampling:
-            started = datetime.now(UTC)
-            clock = time.monotonic()
-            outcome, git = run_program(spec, work, root)
-            wall_s = time.monotonic() - clock
-            ended = datetime.now(UTC)
-        times = {
-            "started": started.isoformat(timespec="milliseconds"),
-            "ended": ended.isoformat(timespec="milliseconds"),
-        }
-        # All of the record that does not depend on what the program has left.
-        base: dict[str, Any] = {
-            "run_id": spec["run_id"],
-            "benchmark": spec["benchmark"],
-            "version": spec["version"],
-            "repeat": spec["repeat"],
-            "point": spec["params"],
-            "site": spec["site"],
-            "source": "measured",
-            **times,
-            "wall_s": wall_s,
-            "attempt": attempt,
-            "git": git,
-            "command": spec["argv"],
-            **({"order": spec["order"]} if "order" in spec else {}),
-            **sampling.result(),
-        }
-        if spec["profile"] != NONE:
-            base["profile"] = left_files(spec["profile"], work)
-        if "extract" in spec:
-            from scalesweep.compute.external_program import (
-                keep_attempt,  # milliseconds, which others are spared
-            )
-
-            keep_attempt(spec, work, base, outcome.exit_code, job, environment(spec))
-        cause, detail, told = _end(outcome, work, spec)
-        if cause is None or cause == "UNSUPPORTED":
+        attempt = _begin(folder, spec)
+        measured = _measure(spec, attempt, root)
+        verdict = _end(measured.outcome, attempt.work, spec)
+        if verdict.cause is None or verdict.cause == "UNSUPPORTED":
             try:
-                native = _read(spec, work) if cause is None else unsupported(detail)
-                if cause is None and "profile" in base and not base["profile"]["files"]:
-                    raise Refused(f"profile {spec['profile']}: the run wrote no profile")
-                if job is not None:
-                    native["resources"]["slurm"] = {"job_id": job, **(spec["asked"] or {})}
-                measured = metrics_of(base.get("energy"), wall_s) if cause is None else {}
-                native["metrics"] = {**measured, **native["metrics"]}
-                publish(work, folder)
-                samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
-                write_record(folder, {**base, **native}, samples if samples.exists() else None)
-                (folder / FAILURE).unlink(missing_ok=True)
-                said = f"unsupported: {detail}" if cause else f"done in {wall_s:.1f} s"
-                print(f"{folder.name}: {said}")
+                _publish_record(spec, attempt, measured, verdict)
                 return 0
             except (Refused, UserError, OSError) as error:
-                cause, detail = _why_refused(error, work)
-        failure = {
-            "schema": FAILURE_SCHEMA,
-            "run_id": spec["run_id"],
-            "cause": cause,
-            "detail": detail,
-            "exit_code": outcome.exit_code,
-            "signal": outcome.signal,
-            "attempt": attempt,
-            **times,
-            "last_lines": _last_lines(work),
-            **told,
-        }
-        if "extract" in spec and outcome.exit_code == 0 and cause == "BAD_RESULT":
-            # With other patterns the logs may be read again.
-            failure["extract_digest"] = spec["extract"]["digest"]
-        if job is not None:
-            failure |= {"job_id": job, "asked": spec["asked"]}
-        try:
-            write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
-        finally:  # even if there was no space for it
-            print(f"{folder.name}: {cause}: {detail} (logs in {work})", file=sys.stderr)
+                verdict = _why_refused(error, attempt.work)
+        _publish_failure(spec, attempt, measured, verdict)
         return 1
 
 
-def _begin(folder: Path) -> tuple[int, Path]:
-    """Number and folder of a new attempt at a run."""
+class _Attempt(NamedTuple):
+    """An attempt at a run: its number, the run's folder and its own, and the Slurm job it is in."""
+
+    number: int
+    folder: Path
+    work: Path
+    job: int | None
+
+
+class _Measured(NamedTuple):
+    """How the program ended, and all of the record that does not depend on what it has left."""
+
+    outcome: Outcome
+    base: dict[str, Any]
+
+
+class _Verdict(NamedTuple):
+    """Cause (None: no failure) and detail, and what else failure.json says of it."""
+
+    cause: str | None
+    detail: str
+    more: Mapping[str, Any] = MappingProxyType({})
+
+
+def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
+    """Run the program and sample its power."""
+    work = attempt.work
+    with Sampling(spec, work) as sampling:
+        started = datetime.now(UTC)
+        clock = time.monotonic()
+        outcome, git = run_program(spec, work, root)
+        wall_s = time.monotonic() - clock
+        ended = datetime.now(UTC)
+    base: dict[str, Any] = {
+        "run_id": spec["run_id"],
+        "benchmark": spec["benchmark"],
+        "version": spec["version"],
+        "repeat": spec["repeat"],
+        "point": spec["params"],
+        "site": spec["site"],
+        "source": "measured",
+        "started": started.isoformat(timespec="milliseconds"),
+        "ended": ended.isoformat(timespec="milliseconds"),
+        "wall_s": wall_s,
+        "attempt": attempt.number,
+        "git": git,
+        "command": spec["argv"],
+        **({"order": spec["order"]} if "order" in spec else {}),
+        **sampling.result(),
+    }
+    if spec["profile"] != NONE:
+        base["profile"] = left_files(spec["profile"], work)
+    if "extract" in spec:
+        # Imported here, because it takes milliseconds, which native programs are spared.
+        from scalesweep.compute.external_program import keep_attempt
+
+        keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
+    return _Measured(outcome, base)
+
+
+def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:
+    """Write the run's record, of a result or of why this machine has none (UNSUPPORTED).
+
+    Raises Refused, UserError or OSError if the result will not do or cannot be kept.
+    """
+    folder, work, base = attempt.folder, attempt.work, measured.base
+    done = verdict.cause is None
+    native = _read(spec, work) if done else unsupported(verdict.detail)
+    if done and "profile" in base and not base["profile"]["files"]:
+        raise Refused(f"profile {spec['profile']}: the run wrote no profile")
+    if attempt.job is not None:
+        native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
+    energy = metrics_of(base.get("energy"), base["wall_s"]) if done else {}
+    native["metrics"] = {**energy, **native["metrics"]}
+    publish(work, folder)
+    samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
+    write_record(folder, {**base, **native}, samples if samples.exists() else None)
+    (folder / FAILURE).unlink(missing_ok=True)
+    said = f"done in {base['wall_s']:.1f} s" if done else f"unsupported: {verdict.detail}"
+    print(f"{folder.name}: {said}")
+
+
+def _publish_failure(
+    spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict
+) -> None:
+    """Write the run's failure.json."""
+    outcome, base, work = measured.outcome, measured.base, attempt.work
+    failure = {
+        "schema": FAILURE_SCHEMA,
+        "run_id": spec["run_id"],
+        "cause": verdict.cause,
+        "detail": verdict.detail,
+        "exit_code": outcome.exit_code,
+        "signal": outcome.signal,
+        "attempt": attempt.number,
+        "started": base["started"],
+        "ended": base["ended"],
+        "last_lines": _last_lines(work),
+        **verdict.more,
+    }
+    if "extract" in spec and outcome.exit_code == 0 and verdict.cause == "BAD_RESULT":
+        # With other patterns the logs may be read again.
+        failure["extract_digest"] = spec["extract"]["digest"]
+    if attempt.job is not None:
+        failure |= {"job_id": attempt.job, "asked": spec["asked"]}
+    try:
+        write_atomic(attempt.folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+    finally:  # even if there was no space for it
+        name = attempt.folder.name
+        print(f"{name}: {verdict.cause}: {verdict.detail} (logs in {work})", file=sys.stderr)
+
+
+def _begin(folder: Path, spec: Order) -> _Attempt:
+    """A new attempt at a run, with a folder of its own."""
     # After the last one there is: others may have been thrown away.
     numbers = [path.name.partition("-")[2] for path in folder.glob("attempt-*")]
     attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
     work = folder / f"attempt-{attempt}"
     work.mkdir()
     if (folder / FAILURE).exists():
-        # Kept: once this attempt has ended, the file tells of it, or is gone.
+        # Kept: once this attempt has ended, the file describes it, or is gone.
         shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
-    return attempt, work
+    return _Attempt(attempt, folder, work, _slurm_job(spec))
 
 
 def _is_there(folder: Path) -> bool:
@@ -173,13 +220,13 @@ def _slurm_job(spec: Order) -> int | None:
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _end(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str, dict[str, Any]]:
-    """Cause and detail of a failed program, or (None, ""), and what else its failure holds."""
+def _end(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
+    """Why the program failed, if it did."""
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
-        return late.cause, late.detail, {"stacks": late.groups} if late.groups else {}
+        return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
-    return *_judge(outcome, work, spec), {}
+    return _Verdict(*_judge(outcome, work, spec))
 
 
 def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
@@ -202,14 +249,14 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
     return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
 
 
-def _why_refused(error: Exception, work: Path) -> tuple[str, str]:
-    """Cause and detail where a program ended well and its result will not do or cannot be kept."""
+def _why_refused(error: Exception, work: Path) -> _Verdict:
+    """Why the result of a program that ended well will not do or cannot be kept."""
     if isinstance(error, OSError):
         if not disk_full.is_full(error):
             raise error
-        return disk_full.CAUSE, disk_full.told(error, work.parent)
+        return _Verdict(disk_full.CAUSE, disk_full.told(error, work.parent))
     full = disk_full.why_failed(work, ())  # it may not have looked whether all was written
-    return ("BAD_RESULT", str(error)) if full is None else (disk_full.CAUSE, full)
+    return _Verdict("BAD_RESULT", str(error)) if full is None else _Verdict(disk_full.CAUSE, full)
 
 
 def _native_error(work: Path) -> tuple[int | None, str]:
