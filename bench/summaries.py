@@ -34,7 +34,7 @@ from scalesweep.tables.summary import build_summary
 
 PROCESSES = 2
 EVERY = 20  # of the runs, as text too
-COLD_S, PEAK_MB, FASTER = 30.0, 1000.0, 20.0
+COLD_S, PEAK_MB, FASTER, RECORD_KB = 30.0, 1000.0, 20.0, 60.0
 EMPTY_TIMES, EMPTY_MORE_S = 2.0, 2.0
 SUMMARY, KEPT = "summary.parquet", ".summary.parquet.previous"
 
@@ -172,6 +172,7 @@ def main() -> None:
         made.plan()
         first_look_s = time.perf_counter() - began
         cold, peak_mb = peak_of(lambda: summarise(made))
+        largest_kb = max((made.runs / i / RECORD).stat().st_size for i in made.done) / 1e3
         usual = against_usual(made, args.rounds)
         pairs, whole = chain(made, empty, args.rounds)
     count = len(made.done)
@@ -182,6 +183,7 @@ def main() -> None:
     rows = [
         figure(f"summary of {count:,} runs, nothing known", cold.wall_s, "s", COLD_S),
         figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB),
+        figure(f"largest record ({args.largest:,} ranks)", largest_kb, "kB", RECORD_KB),
         figure(
             "summary after 10 new runs (bound: 2 x empty Snakefile + 2 s)", more_s, "s",
             EMPTY_TIMES * empty_s + EMPTY_MORE_S,
