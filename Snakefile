@@ -28,10 +28,16 @@ SCRIPT = (
 )
 
 if workflow.is_main_process:
+    import os
+
     from scalesweep.core.errors import UserError
+    from scalesweep.core.log import VERBOSITY
     from scalesweep.smk import snakemake_facts as facts
     from scalesweep.smk.startup import prepare
     from scalesweep.smk.progress import Progress
+
+    # For what the library logs, here and in the scripts that rules start.
+    os.environ[VERBOSITY] = facts.verbosity(workflow)
 
     try:
         SWEEP, PREFLIGHT, JOBS = prepare(

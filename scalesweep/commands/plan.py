@@ -1,6 +1,7 @@
 """Plan a campaign: print it, or write plan.csv and plan.json."""
 
 import argparse
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
+
+_log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,5 +59,5 @@ def _jobs(path: Path) -> list[dict[str, Any]]:
     try:
         return read_jobs(path)
     except UserError as error:
-        print(f"warning: {error}")
+        _log.warning("%s", error)
         return []

@@ -5,6 +5,7 @@ it is changed, and no path that its files name is followed: it may have been mov
 """
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,8 @@ from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import DONE, scan
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
 from scalesweep.tables.summary import build_summary
+
+_log = logging.getLogger(__name__)
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
 _NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
@@ -233,5 +236,5 @@ def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Data
     broken = {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
     frame = build_summary(records, kept, broken)
     for run_id, why in broken.items():
-        print(f"warning: {folder.name}/{run_id}: {why}: left out")
+        _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return frame

@@ -59,7 +59,10 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
                 "--config results=FOLDER"
             )
         if not told:
-            print(f"{results}: {other} {_DOING[name]}; waiting for it", flush=True)
+            import logging  # milliseconds, which a launch is spared
+
+            log = logging.getLogger(__name__)
+            log.info("%s: %s %s; waiting for it", results, other, _DOING[name])
             told = True
         time.sleep(_POLL_S)
     with contextlib.suppress(OSError):  # a full disk: the lock holds, without a name on it

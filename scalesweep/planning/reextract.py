@@ -5,6 +5,7 @@ folder, as do its samples and failure.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -34,6 +35,8 @@ from scalesweep.core.record import (
 )
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_state import RunState
+
+_log = logging.getLogger(__name__)
 
 MARKERS = ".reread"  # in the results folder: an empty file for the last time that logs were read
 
@@ -86,7 +89,7 @@ def reread(folder: Path, extract: Extract) -> str | None:
         except UserError as error:
             return _failed(folder, work, past, old, extract, str(error))
         for warning in reading.warnings:
-            print(f"{folder.name}: warning: {warning}")
+            _log.warning("%s: %s", folder.name, warning)
         parts["notes"]["extract"] |= _trace(past, extract)
         _set_aside(folder, work, past)
         record = {**kept["record"], **parts}
@@ -171,5 +174,5 @@ def _without_logs(
         samples = folder / f".{SAMPLES}.tmp"
         samples.write_bytes((folder / SAMPLES).read_bytes())
     write_record(folder, {**old, "notes": notes}, samples)
-    print(f"{folder.name}: {why}: its record stays unchanged")
+    _log.warning("%s: %s: its record stays unchanged", folder.name, why)
     return None

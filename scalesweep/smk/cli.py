@@ -25,6 +25,10 @@ def run_main(main: Callable[[], None]) -> NoReturn:
     in_rule = SNAKEMAKE in os.environ
     if in_rule:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
+    if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
+        from scalesweep.core.log import set_up
+
+        set_up()
     try:
         main()
         _flush()

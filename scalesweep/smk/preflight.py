@@ -1,5 +1,6 @@
 """What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
 
+import logging
 import shutil
 import time
 from collections.abc import Collection
@@ -15,6 +16,8 @@ from scalesweep.slurm.commands import live_jobs
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
+
+_log = logging.getLogger(__name__)
 
 STAGING_POLL_S = 10.0
 EXECUTOR = "scalesweep"
@@ -99,7 +102,8 @@ class Preflight:
         """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
         staging = self.context.submission.staging if self.context.submission else []
         while staging:
-            print(f"waiting for staging job(s) {', '.join(str(job.job_id) for job in staging)}")
+            names = ", ".join(str(job.job_id) for job in staging)
+            _log.info("waiting for staging job(s) %s", names)
             time.sleep(STAGING_POLL_S)
             here = {job.job_id for job in live_jobs(Path.cwd())}
             staging = [job for job in staging if job.job_id in here]

@@ -3,6 +3,7 @@ them. Any number may look at the same folder meanwhile (`plan`, `-n`).
 """
 
 import atexit
+import logging
 import time
 from collections.abc import Collection
 from io import FileIO
@@ -12,6 +13,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
 from scalesweep.core.record import RECORD
+
+_log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
@@ -86,6 +89,6 @@ class Claims:
                     f"overlap: wait for it to finish, or run `kill {launcher}`"
                 )
             if not told:
-                print(f"{who}, started by an earlier snakemake; waiting for its end", flush=True)
+                _log.info("%s, started by an earlier snakemake; waiting for its end", who)
                 told = True
             time.sleep(_POLL_S)

@@ -51,6 +51,16 @@ def targets(workflow: Any) -> set[str]:
     return set(workflow.dag_settings.targets)
 
 
+def verbosity(workflow: Any) -> str:
+    """How much is to be logged, by --verbose and --quiet: a value of ``core.log.VERBOSITY``.
+
+    profiles/default leaves out hosts and reasons with --quiet; that alone silences nothing here.
+    """
+    settings = workflow.output_settings
+    quiet = {kind.name for kind in settings.quiet or ()} & {"ALL", "PROGRESS", "RULES"}
+    return "verbose" if settings.verbose else "quiet" if quiet else "normal"
+
+
 def start_one_timer() -> None:
     """Have the scheduler keep one timer where it adds one with each job that ends.
 

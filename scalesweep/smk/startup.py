@@ -1,7 +1,7 @@
 """What happens while the Snakefile is parsed: the campaign is read, and the state of its runs."""
 
+import logging
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
+from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
@@ -17,6 +18,8 @@ from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+
+_log = logging.getLogger(__name__)
 
 
 def prepare(
@@ -33,6 +36,7 @@ def prepare(
     whether nothing is to be written. Broken records are set aside here, before Snakemake builds
     its DAG. Raises UserError.
     """
+    set_up()
     if len(configfiles) > 1:
         raise UserError("--configfile: exactly one campaign file is allowed")
     options = read_options(overrides)
@@ -58,7 +62,7 @@ def prepare(
     found = scan(campaign.runs_folder, runs, quarantine=True, verify=full, afresh=full)
     states = leave_stale(runs, found)
     if broken := untrusted(states):
-        print(f"warning: {tell_set_aside(broken)}", file=sys.stderr)
+        _log.warning("%s", tell_set_aside(broken))
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:

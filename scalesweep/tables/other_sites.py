@@ -1,5 +1,6 @@
 """The same runs on other sites: a run's id does not depend on where it ran."""
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pandas as pd
 from scalesweep.core.record import RECORD
 from scalesweep.planning.run_state import DONE, other_sites, scan
 from scalesweep.tables.summary import build_summary
+
+_log = logging.getLogger(__name__)
 
 
 def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
@@ -26,5 +29,5 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         if done:
             found[folder.name] = build_summary(done, broken=broken)
         for run_id, why in broken.items():
-            print(f"warning: {folder.name}/{run_id}: {why}: left out")
+            _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return found

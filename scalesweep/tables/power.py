@@ -1,5 +1,6 @@
 """The table `power`: watts over time of a few runs of an experiment."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from scalesweep.core.record import POWER, RECORD
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, Floats, mean_power, read_power
+
+_log = logging.getLogger(__name__)
 
 MAX_RUNS = 6
 MAX_ROWS = 1500  # of a run, a third of them of its total
@@ -42,7 +45,7 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
             channels = read_power(runs / run_id / POWER, record.get("energy") or {})
         except (UserError, OSError) as error:
             data.unread.append(run_id)
-            print(f"warning: {run_id}: {error}: left out of the table of power")
+            _log.warning("%s: %s: left out of the table of power", run_id, error)
             continue
         if not any(channel.counted for channel in channels):
             continue

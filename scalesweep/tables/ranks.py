@@ -1,5 +1,6 @@
 """The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
+
+_log = logging.getLogger(__name__)
 
 MAX_RUNS = 60
 MAX_ROWS = 32_768
@@ -133,7 +136,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
             spreads = _spreads(record, runs / run_id, ranks)
         except (UserError, *NOT_ARRAYS) as error:
             data.unread.append(run_id)
-            print(f"warning: {run_id}: {error}: left out of the table of ranks")
+            _log.warning("%s: %s: left out of the table of ranks", run_id, error)
             continue
         if spreads:
             repeat = int(data.summary["repeat"].iloc[row])

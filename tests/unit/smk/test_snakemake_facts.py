@@ -16,6 +16,8 @@ import pytest
 import snakemake.common
 from snakemake.executors import dryrun
 from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.settings.enums import Quietness
+from snakemake.settings.types import OutputSettings
 from snakemake_scheduler_plugin_firstfit import Scheduler, SchedulerSettings
 
 from scalesweep.smk import snakemake_facts as facts
@@ -50,6 +52,21 @@ def test_what_is_read_of_a_workflow_is_there(tmp_path: Path) -> None:
     (parsed,) = (line for line in done.stderr.splitlines() if line.startswith("parsed"))
     assert "c.yaml'] {'kk': 'v'}" in parsed and "'mine'" in parsed
     assert "started False local ['all', 'one'] ['all']" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verbose", "quiet", "asked"),
+    [
+        (False, None, "normal"),
+        (False, {Quietness.HOST, Quietness.REASON}, "normal"),  # profiles/default
+        (False, {Quietness.ALL}, "quiet"),
+        (False, {Quietness.RULES, Quietness.HOST}, "quiet"),
+        (True, {Quietness.HOST, Quietness.REASON}, "verbose"),
+    ],
+)
+def test_how_much_is_logged(verbose: bool, quiet: Any, asked: str) -> None:
+    settings = OutputSettings(verbose=verbose, quiet=quiet)
+    assert facts.verbosity(SimpleNamespace(output_settings=settings)) == asked
 
 
 def test_the_scheduler_adds_timers_without_the_patch() -> None:

@@ -159,7 +159,7 @@ def test_as_many_series_as_there_is_room_for(
 
 
 def test_a_damaged_run_is_left_out_with_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake = ranked(steady(5, 0.05))
     study = study_of(tmp_path, fake)
@@ -172,7 +172,9 @@ def test_a_damaged_run_is_left_out_with_a_line(
     data = ExperimentData(read_table(tmp_path / "summary.parquet"), study.entry)
     table = ranks.rank_table(data, [data.points()], tmp_path / "runs" / "here")
     assert table is not None and run_id not in set(table["run_id"])
-    assert f"warning: {run_id}: samples.npz was changed" in capsys.readouterr().out
+    (line,) = caplog.records
+    assert line.levelname == "WARNING"
+    assert line.getMessage().startswith(f"{run_id}: samples.npz was changed")
 
 
 def test_a_parameter_may_have_the_name_of_a_column(tmp_path: Path) -> None:
