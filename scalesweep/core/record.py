@@ -240,7 +240,7 @@ def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
     """Read the files of a record whole; raises BadRecord if one was changed or is gone.
 
     ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
-    was thrown away is missed by nobody. Raises OSError where a file cannot be read.
+    was deleted is not required. Raises OSError where a file cannot be read.
     """
     for name, digest in expected.items():
         try:

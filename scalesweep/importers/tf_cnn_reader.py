@@ -28,7 +28,7 @@ RULES = Rules(
     methods=METHOD,
     comparisons=(
         Comparison("data_layout", ("data_format",), "Layout of images and activations."),
-        Comparison("update_methods", METHOD, "How the devices share what they learn."),
+        Comparison("update_methods", METHOD, "How the devices share variables and gradients."),
     ),
 )
 # Totals of one job's ranks differ by less; more are of several jobs.
