@@ -59,7 +59,7 @@ class Network:
     """The networks of tf_cnn_benchmarks in TensorFlow 1's style: variables are made as they come.
 
     NHWC, float32; batch normalisation updates no moving averages here, as they cost next to nothing
-    beside the rest and none reads them.
+    besides the rest and none reads them.
     """
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ rounds, of seconds a step. Compared with the program's loop over a batch in memo
   bare       the same step without clocks, learning rate and sums: the rest is the cost of measuring
   plain      a tf.function written by hand, layers in the original's order, Keras's SGD
   fit        Keras's model.fit of that network
-  ordered    the program's loop over TFRecords, opened anew each turn, samples in the files' order
+  ordered    the program's loop over TFRecords, opened again each turn, samples in the files' order
   unordered  the same with samples as they are ready (`deterministic: false`)
 One process on a CPU, page cache warm.
 
@@ -58,7 +58,7 @@ def parameters(case: tuple, steps: int, **changes: Any) -> dict[str, Any]:
     names = ("sample_shape", "batch_size", "conv_layers", "filters", "kernel_size")
     values |= dict(zip(names, case, strict=True))
     values |= {"samples_per_rank": steps * values["batch_size"], "validation_samples_per_rank": 0}
-    # A rate of the warm-up, which is set anew at each step.
+    # A rate of the warm-up, which is set again at each step.
     values |= {"base_learning_rate": RATE, "samples_per_file": SAMPLES_PER_FILE}
     return values | {"warmup_epochs": 10**6} | changes
 

@@ -7,7 +7,7 @@ time of all processes; half of each loop comes before Snakemake, half after it, 
 drifts. The chain behind the runs (plan to report) is not part of it.
 
 Then the launcher's own start: from the start of its process until that of its program, which tells
-when it was; beside it an interpreter that does nothing. With the bytecode that the first launch
+when it was; next to it an interpreter that does nothing. With the bytecode that the first launch
 has left, and without any.
 
     python -m bench.execute [--json FILE] [--runs N] [--starts N]
@@ -29,7 +29,7 @@ from bench.lib.projects import Cost, campaign, environment, project, snakemake, 
 from scalesweep.compute.job_spec import read_order, write_order
 
 BOUND, START_BOUND_MS = 3.0, 100.0
-# Orders and run files of all runs, as the launcher would get and write them, in folders beside.
+# Orders and run files of all runs, as the launcher would get and write them, in separate folders.
 PREPARE = """
 import json, sys
 from pathlib import Path

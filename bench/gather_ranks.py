@@ -26,7 +26,7 @@ def memory(field: str) -> int:
 
 
 def forget_peak() -> None:
-    """Have VmHWM begin anew."""
+    """Reset VmHWM."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

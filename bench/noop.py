@@ -1,12 +1,12 @@
 """What Snakemake costs where little or nothing is to be done, against an empty Snakefile.
 
 Pairs in one run, in turn: a call in a project whose campaign of N made-up runs is all finished,
-and the same call beside an empty Snakefile that finds the same profiles and plugins. Wall seconds,
+and the same call with an empty Snakefile that finds the same profiles and plugins. Wall seconds,
 and CPU seconds, which a busy machine disturbs less; medians of the pairs' ratios or differences.
 
 (a) `snakemake -n` and `snakemake` with 10,000 and 100,000 finished runs. (b) Parsing alone
 (`--list-rules`), as `snakemake` does it and as each job of a cluster does. (c) Ten points more:
-until the first job's shell is there, against a whole call beside the empty Snakefile. Every run is
+until the first job's shell is there, against a whole call with the empty Snakefile. Every run is
 a point of its own: repeats of a point would cost less.
 
     python -m bench.noop [--json FILE] [--rounds N] [--runs N N]

@@ -1,4 +1,4 @@
-"""What sampling power costs: the program beside it, the sampler's own CPU time, and the launch.
+"""What sampling power costs: slowdown of the program, CPU time of the sampler, and the launch.
 
 (a) A CPU-bound program, one process on each core, with and without a sampler that reads a made
 sysfs tree of 14 counters ten times a second, in turn and in a new order each round: ratio of the
@@ -72,8 +72,8 @@ def program_seconds(loops: int) -> float:
     return float(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
 
-def beside(sysfs: Path, interval_s: float, loops: int) -> float:
-    """The same beside a sampler."""
+def sampled_loop(sysfs: Path, interval_s: float, loops: int) -> float:
+    """The same while a sampler runs."""
     with tempfile.TemporaryDirectory() as work, Sampling(order(sysfs, interval_s), Path(work)):
         return program_seconds(loops)
 
@@ -115,7 +115,7 @@ def main() -> None:
         for _ in range(given.rounds):
             for way in random.sample((True, False), 2):
                 if way:
-                    sampled.append(beside(made, given.interval, loops))
+                    sampled.append(sampled_loop(made, given.interval, loops))
                 else:
                     alone.append(program_seconds(loops))
         ratios = [with_it / without for with_it, without in zip(sampled, alone, strict=True)]
@@ -132,13 +132,13 @@ def main() -> None:
             "launch_ms_nothing": launch_ms(empty, 200),
             "launch_ms_sampler": launch_ms(made, 10),
         }
-    print(f"program beside a sampler every {given.interval:g} s / alone: {result['ratio']:.4f}")
+    print(f"program with a sampler every {given.interval:g} s / alone: {result['ratio']:.4f}")
     print(f"of the fastest of either: {result['ratio_of_the_fastest']:.4f}")
     print(f"sampler: {result['start_cpu_s']:.3f} CPU seconds to start, {per_sample:.5f} per sample")
     print(f"a launch takes {result['launch_ms_nothing']:.2f} ms longer where nothing can be read")
     print(f"and {result['launch_ms_sampler']:.0f} ms longer with a sampler")
     result["figures"] = [
-        figure("a program beside a sampler / alone", result["ratio"], "x"),
+        figure("a program with a sampler / alone", result["ratio"], "x"),
         figure("the same, of the fastest", result["ratio_of_the_fastest"], "x"),
         figure("a sampler's CPU per sample", 1000 * per_sample, "ms"),
         figure("a launch with nothing to read, more", result["launch_ms_nothing"], "ms"),

@@ -50,7 +50,7 @@ SCROLL = """async () => {
   return longest / 1e3
 }"""
 
-# Seconds from a click on a heading of a table until it is drawn anew; the table is there already.
+# Seconds from a click on a heading of a table until it is redrawn; the table is there already.
 SORT = """async name => {
   const node = document.querySelector(`[data-table="${name}"] table`)
   const drawn = new Promise(done => jQuery(node).DataTable().one('draw', done))

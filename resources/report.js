@@ -12,14 +12,14 @@
   }
 
   // Columns as scripts want them: by row, with texts.
-  const told = (value) => (value === null ? '–' : String(value))
+  const textOf = (value) => (value === null ? '–' : String(value))
   const resolve = (table) => {
     table.files = unpacked(table.files)
     for (const one of table.raw) one.values = unpacked(one.values)
     for (const shown of table.shown) {
       shown.texts = unpacked(shown.texts)
       if (shown.raw !== undefined) shown.values = table.raw[shown.raw].values
-      shown.texts ??= shown.values ? shown.values.map(told) : null
+      shown.texts ??= shown.values ? shown.values.map(textOf) : null
       shown.values ??= shown.texts
     }
     return table

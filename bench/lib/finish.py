@@ -34,7 +34,7 @@ def write(folder: str, files: dict[str, bytes]) -> None:
 
 
 def main() -> None:
-    """Write the runs of the campaign file that is named, then what stands behind them."""
+    """Write the runs of the campaign file that is named, then what depends on them."""
     campaign = load_campaign(Path(sys.argv[1]))
     runs = campaign.unique_runs()
     archive = io.BytesIO()

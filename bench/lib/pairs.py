@@ -1,6 +1,6 @@
 """What the benchmarks of this folder share: taking turns, ratios of pairs, and their JSON.
 
-The JSON of every script has, beside whatever it likes, a list ``figures`` of rows, which
+The JSON of every script has, besides data of its own, a list ``figures`` of rows, which
 bench/table.py prints as one table: ``{"name": str, "value": float, "unit": str,
 "bound": float|null, "better": "lower"|"higher"}``. A row without a bound is for information.
 """

@@ -84,7 +84,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         super().report_job_error(job_info, msg=msg, **kwargs)
 
     def handle_job_error(self, job: Any) -> None:
-        """Where another try would mend nothing, count this one as the last (rule's ``retries``)."""
+        """If another attempt would not help, count this one as the last (rule's ``retries``)."""
         super().handle_job_error(job)
         if job in self._worth_another:
             self._worth_another.discard(job)

@@ -1,6 +1,6 @@
 """What the numbers mean: label, unit, direction, scope and formula of every quantity.
 
-Summary, tables, figures and report all name quantities through this module. A quantity stands
+Summary, tables, figures and report all name quantities through this module. A quantity is
 in columns ``<metric>_<stat>_<phase>``, or ``<metric>_<phase>`` where it is one value.
 """
 

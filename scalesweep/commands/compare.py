@@ -21,6 +21,6 @@ def run(args: argparse.Namespace) -> None:
     base, new = read_sides(args.base, args.new, campaign)
     verdicts = Counter(compare(base, new, campaign.results))
     print(f"base: {base.place}, {len(base.runs)} runs; new: {new.place}, {len(new.runs)} runs")
-    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    print(f"main metric: {told or 'nothing to compare'}")
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    print(f"main metric: {counts or 'nothing to compare'}")
     print(f"comparison: {campaign.results / 'compare.html'}")

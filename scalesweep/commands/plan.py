@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _jobs(path: Path) -> list[dict[str, Any]]:
-    """What is known of the campaign's jobs; nothing where the table is damaged: it is made anew."""
+    """What is known of the campaign's jobs; nothing where the table is damaged: it is rebuilt."""
     try:
         return read_jobs(path)
     except UserError as error:

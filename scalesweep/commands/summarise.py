@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
         for run in experiment["runs"]
         if run["status"] == "done"
     )
-    # A copy under another name, because Snakemake deletes outputs before it makes them anew.
+    # A copy under another name, because Snakemake deletes outputs before it makes them again.
     kept = args.out.with_name(f".{args.out.name}.previous")
     broken: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]

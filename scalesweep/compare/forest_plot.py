@@ -18,8 +18,8 @@ from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, RC, WIDE, Drawing
 from scalesweep.figures.svg import tidy_svg
 
 MAX_DOTS = 40
-# A few repeats may have intervals of a hundredfold, which must not hide all others: beside the
-# ratios the axis shows so many times their spread, or so many times the usual half of an interval.
+# A few repeats may have intervals of a hundredfold, which must not hide all others. Around
+# the ratios the axis has room for _ROOM times their spread, or _USUAL times a typical half width.
 _ROOM, _USUAL = 2.5, 1.5
 _LABEL = 58
 _LOOKS = {IMPROVED: (BLUE, "^"), WORSE: (ORANGE, "v"), UNCLEAR: (FAINT, "o")}

@@ -142,7 +142,7 @@ class _Defaults:
 
     @property
     def assumptions(self) -> list[Assumption]:
-        """What the runs of one side lack; of what both lack at times nothing is to be told."""
+        """What the runs of one side lack, but not what runs of both sides lack."""
         found = [one for by_name in self._filled.values() for one in by_name.values()]
         roles = Counter((one.kind, one.name) for one in found)
         return [one for one in found if roles[one.kind, one.name] == 1]

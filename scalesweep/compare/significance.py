@@ -86,7 +86,7 @@ class GeometricMean:
 class Count:
     """Verdicts on one metric and phase of an experiment.
 
-    ``compared``: ratios that have an interval; ``by_chance``: how many of them would be told
+    ``compared``: ratios that have an interval; ``by_chance``: how many of them would be reported
     improved or worse if nothing had changed; ``kept``: verdicts of each kind that remain at 5 %
     after the correction; ``overall``: of the main metric, where two points or more have a ratio.
     """

@@ -33,7 +33,7 @@ _TOGETHER = frozenset({"barrier", "gather", "gather_json"})
 _LEADING = ("/harness/program.py", "/harness/frame.py")
 _BELOW = " < "  # between a line and the one that called it
 _OWN_FRAMES, _TOLD_FRAMES, _MAX_NAME = 4, 2, 60
-_MAX_GROUPS, _MAX_TOLD, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
+_MAX_GROUPS, _MAX_LISTED, _MAX_NUMBERS, _MAX_HOSTS = 20, 3, 60, 3
 
 # States of ranks, the less likely culprits first.
 WAITS, IN_TENSORFLOW, ELSEWHERE, NO_STACK, ABSENT = range(5)
@@ -90,10 +90,10 @@ class Group(NamedTuple):
 
     def __str__(self) -> str:
         """``rank 1 (host a; phase timed) is in ...``."""
-        return f"{self.who} {self.stands}"
+        return f"{self.who} {self.place}"
 
     @property
-    def stands(self) -> str:
+    def place(self) -> str:
         """``is in ...`` or ``waits in ...``, with the innermost lines only."""
         if self.level in _NO_STACKS:
             return self.where
@@ -185,7 +185,7 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     dumped = sum(1 for each in standings if each.frames)
     said = (
         f"no rank made progress during the last {still} s of its {limit}",
-        _told(groups, len(suspects)),
+        _summary(groups, len(suspects)),
         f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}",
     )
     return Verdict("HANG", "; ".join(said), listed)
@@ -279,16 +279,16 @@ def suspected(groups: Sequence[Group]) -> list[Group]:
     return order[:1] if not gone and len(order) > 1 and sizes[0] != sizes[1] else []
 
 
-def _told(groups: Sequence[Group], suspects: int) -> str:
+def _summary(groups: Sequence[Group], suspects: int) -> str:
     """Which ranks are where, in a line; the first ``suspects`` of the groups are suspected."""
     named = suspects or len(groups)
-    told = ", ".join(map(str, groups[:_MAX_TOLD][:named]))
-    if named > _MAX_TOLD:
-        told += f", others in {named - _MAX_TOLD} more places"
+    text = ", ".join(map(str, groups[:_MAX_LISTED][:named]))
+    if named > _MAX_LISTED:
+        text += f", others in {named - _MAX_LISTED} more places"
     if not suspects:
-        return told
+        return text
     first, *rest = groups[named:]
-    return f"{told}, while {first.counted} {first.stands}{' or elsewhere' if rest else ''}"
+    return f"{text}, while {first.counted} {first.place}{' or elsewhere' if rest else ''}"
 
 
 def _cut(text: str, length: int) -> str:

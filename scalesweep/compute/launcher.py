@@ -206,7 +206,7 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
 def _is_there(folder: Path) -> bool:
     """Whether another launcher has measured this run since it was planned (a job requeued).
 
-    A record that is to be made anew is removed when the order is written.
+    A record that is to be replaced is removed when the order is written.
     """
     try:
         return bool(read_record(folder / RECORD))

@@ -80,7 +80,7 @@ class Reading:
 
 
 class _Series:
-    """Matches of one metric and key, in the order in which one rank (or nobody knows who)
+    """Matches of one metric and key, in the order in which one rank (or an unknown one)
     printed them."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ def read_metrics(
 ) -> Reading:
     """Read the logs in ``work``, the folder of an attempt of a run with ``ranks`` ranks.
 
-    ``srun_labels``: the launcher was told to label lines as ``srun --label`` does. Raises
+    ``srun_labels``: the launcher's command labels lines as ``srun --label`` does. Raises
     Unreadable naming metric and pattern, LogsGone if stdout.log or stderr.log is not there, OSError
     if a file cannot be read.
     """

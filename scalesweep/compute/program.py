@@ -31,7 +31,7 @@ _SNAKEMAKE_SETS = frozenset(
 
 
 class RunFile(TypedDict):
-    """What the program is told of its run (run.json)."""
+    """What the program reads about its run (run.json)."""
 
     run_id: str
     benchmark: str

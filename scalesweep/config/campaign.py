@@ -321,8 +321,8 @@ def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> M
         if all(point[name] == value for name, value in wanted.items())
     ]
     if not points:
-        told = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        raise UserError(f"{where}: no point of {experiment.name} has {told}")
+        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        raise UserError(f"{where}: no point of {experiment.name} has {named}")
     if len(points) > 1:
         names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
         raise UserError(

@@ -12,7 +12,7 @@ from scalesweep.core.errors import UserError
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
 FOR_THE_SITE = ("python", "benchmark", "benchmarks")
 FOR_THE_LAUNCHER = ("run_file", "out")
-# {name} and {program:NAME}; ${name} is the shell's, {{name}} stands for {name}.
+# {name} and {program:NAME}; ${name} is the shell's, {{name}} means {name}.
 _PLACE = re.compile(
     r"\{\{(?P<plain>[A-Za-z_]\w*(?::[\w.-]+)?)\}\}"
     r"|(?<!\$)\{(?:program:(?P<program>[\w.-]+)|(?P<name>[A-Za-z_]\w*))\}"
@@ -124,7 +124,7 @@ def _check(word: str, parameters: Mapping[str, Any], nullable: Collection[str], 
             allowed = ", ".join([*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters])
             raise UserError(
                 f"{where}: {word!r}: {name!r} is not a parameter; allowed: {allowed}; "
-                f"{{{{{name}}}}} stands for {{{name}}} itself"
+                f"{{{{{name}}}}} means {{{name}}} itself"
             )
         if name in nullable:
             raise UserError(

@@ -183,7 +183,7 @@ def check_points(
 
     ``extras``: those of them that are not of the grid.
     """
-    starts = site.launch is not None  # else what stands there was imported
+    starts = site.launch is not None  # else its runs were imported
 
     def check(point: Mapping[str, Any]) -> None:
         if starts:

@@ -54,7 +54,7 @@ def control_repeats(others: int, every: int, shared: int) -> int:
 def _with_control(others: Sequence[str], control: Sequence[str]) -> list[str]:
     """The control's runs spread evenly among the others, the first and the last being control runs.
 
-    Which of its repeats stands where: any first few of them (those that an experiment shares) are
+    Which position each repeat has: any first few of them (those that an experiment shares) are
     spread over the whole campaign too.
     """
     if not control:

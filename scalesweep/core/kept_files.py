@@ -29,7 +29,7 @@ def code_digest(*distributions: str) -> str:
     """Digest of all that a result may owe to code.
 
     Of the sources of scalesweep, of its templates, and of the versions of ``distributions``
-    (installed packages). Made anew in every process, so that it cannot be out of date.
+    (installed packages). Computed in every process, so that it cannot be out of date.
     """
     digest = hashlib.blake2b(digest_size=16)
     files = [*sorted((REPO / "scalesweep").rglob("*.py")), *sorted(RESOURCES.glob("*.j2"))]

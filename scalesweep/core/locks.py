@@ -50,7 +50,7 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
         lock = (results / name).open("ab+", buffering=0)
     except OSError as error:
         raise UserError(f"{results}: cannot write to this folder: {error.strerror}") from None
-    told = False
+    reported = False
     while (other := _taken(lock)) is not None:
         if not wait:
             lock.close()
@@ -58,12 +58,12 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
                 f"{results}: {other} {_DOING[name]}; wait for it, or name another folder with "
                 "--config results=FOLDER"
             )
-        if not told:
+        if not reported:
             import logging  # milliseconds, which a launch is spared
 
             log = logging.getLogger(__name__)
             log.info("%s: %s %s; waiting for it", results, other, _DOING[name])
-            told = True
+            reported = True
         time.sleep(_POLL_S)
     with contextlib.suppress(OSError):  # a full disk: the lock holds, without a name on it
         lock.truncate(0)

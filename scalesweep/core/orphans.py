@@ -149,16 +149,16 @@ def _watch(reader: int, runs: Path, own: str) -> NoReturn:
 
 def _end_all(runs: Path, own: str, number: signal.Signals, patience: float) -> None:
     """Send every process that bears the mark ``own`` the signal once; wait until none is left."""
-    told: set[int] = set()
+    signalled: set[int] = set()
     deadline = time.monotonic() + patience
     attempt = own.rpartition("|")[2]
     while time.monotonic() < deadline:
         left = {p.pid for p in marked(runs) if p.attempt == attempt}
-        for pid in left - told:
+        for pid in left - signalled:
             _signal(pid, number)
         if not left:
             return
-        told |= left
+        signalled |= left
         time.sleep(_POLL_S)
 
 

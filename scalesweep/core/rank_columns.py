@@ -25,7 +25,7 @@ def column(values: Sequence[Any], count: int) -> Column:
     """
     if len(values) != count:
         return {"values": list(values), "at": None}
-    # Values of other types are told apart by their text: 1, 1.0 and true would be one key.
+    # Values of other types are distinguished by their text: 1, 1.0 and true would be one key.
     plain = set(map(type, values)) <= _HASHED
     keys: Sequence[Any] = values if plain else [repr(value) for value in values]
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
@@ -136,7 +136,7 @@ def _same_nodes(nodes: Column, resources: Mapping[str, Any]) -> bool:
 def _hardware(
     rows: Sequence[Mapping[str, Any]], resources: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Facts of the hosts, each told of by the first of its ranks that does; None without any."""
+    """Facts of the hosts, each from the first of its ranks that reports them; None without any."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         hardware = row.get("hardware")

@@ -73,7 +73,7 @@ class NewerRecord(UserError):
 
 
 def described(path: Path) -> dict[str, Any]:
-    """What a record says of a file beside it."""
+    """What a record says of a file next to it."""
     return {"bytes": path.stat().st_size, "blake2b": file_digest(path)}
 
 
@@ -81,13 +81,13 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
     """Complete ``record`` with its checksums and put it into ``folder``; returns its path.
 
     What it says of each rank may be in rows, as programs write it, or by column already.
-    ``samples`` (an .npz beside or outside the folder, on the same file system) is moved in
+    ``samples`` (an .npz inside or outside the folder, on the same file system) is moved in
     first; record.json follows last, by rename, so that a record that exists is whole.
     Raises BadRecord if a required key is missing or has the wrong type.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    told = None if samples is None else {"file": SAMPLES, **described(samples)}
-    complete = completed({**record, "samples": told}, folder.name)
+    described_samples = None if samples is None else {"file": SAMPLES, **described(samples)}
+    complete = completed({**record, "samples": described_samples}, folder.name)
     check_record(complete, folder.name)
     if samples is not None:
         samples.replace(folder / SAMPLES)
@@ -192,7 +192,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
-    """Raise BadRecord unless the samples beside a record are there and have their size."""
+    """Raise BadRecord unless the samples next to a record are there and have their size."""
     if record["samples"] is not None:
         samples, expected = folder / SAMPLES, record["samples"].get("bytes")
         size = samples.stat().st_size if samples.is_file() else None
@@ -223,10 +223,10 @@ def last_lines(path: Path) -> list[str]:
 
 
 def checksums(record: Mapping[str, Any]) -> dict[str, str]:
-    """File -> checksum of what lies beside a record and belongs to it; raises BadRecord."""
+    """File -> checksum of the files that belong to a record; raises BadRecord."""
     try:
-        told = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
-        found = {name: entry for name, entry in told.items() if entry is not None}
+        entries = {SAMPLES: record["samples"], POWER: (record.get("energy") or {}).get("table")}
+        found = {name: entry for name, entry in entries.items() if entry is not None}
         whole = all(isinstance(e["bytes"] + 0, int) for e in found.values())
         digests = {name: entry["blake2b"] for name, entry in found.items()}
     except (AttributeError, KeyError, TypeError):
@@ -237,10 +237,10 @@ def checksums(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
-    """Read the files beside a record whole; raises BadRecord if one was changed or is gone.
+    """Read the files of a record whole; raises BadRecord if one was changed or is gone.
 
     ``expected`` is what ``checksums`` returns. No number of a table rests on power.csv: one that
-    was thrown away is missed by nobody. Raises OSError where a file cannot be read.
+    was deleted is not required. Raises OSError where a file cannot be read.
     """
     for name, digest in expected.items():
         try:

@@ -215,7 +215,7 @@ def _panel(ax: Axes, title: str, bars: Sequence[Bar]) -> None:
 
 
 def _compared(study: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Row]:
-    """Rows of the table of comparisons, where one value stands against another at several points
+    """Rows of the table of comparisons, where one value is compared with another at several points
     of the rest; else none."""
     name = ", ".join(names)
     rows = [
@@ -322,8 +322,8 @@ def _sizes(
         f"Efficiency of each series at its largest {study.scale_words}, relative to its smallest. "
         "Lines: 95 % interval of the ratio, none where a side has one repeat.",
     )  # fmt: skip
-    told = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
-    return Drawing(f"size-{phase}", head, text, f"{head}: {'; '.join(told)}.", figure)
+    texts = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
+    return Drawing(f"size-{phase}", head, text, f"{head}: {'; '.join(texts)}.", figure)
 
 
 def _size_ticks(ax: Axes, sizes: Sequence[float]) -> None:

@@ -94,7 +94,7 @@ def _heatmap(
     states = _states(study, some, rest)
     phases = main.phases
     height = min(7.5, 1.3 + 0.42 * len(ys))
-    # Many columns leave no room for labels side by side: then the phases stand one on the other.
+    # Many columns leave no room for labels side by side: then the phases are stacked.
     stacked = len(xs) > MAX_BESIDE and len(phases) > 1
     shape = (len(phases), 1) if stacked else (1, len(phases))
     width = WIDE if len(phases) > 1 or len(xs) > MAX_BESIDE else min(WIDE, 2.2 + 0.62 * len(xs))

@@ -211,7 +211,7 @@ def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list
     return Drawing("parameter", head, text, _alt(main, head, rows), figure)
 
 
-def _beside(ax: Axes, x: float, y: float, text: str) -> None:
+def _label(ax: Axes, x: float, y: float, text: str) -> None:
     """Text just right of a point; a leading space would be lost in SVG."""
     ax.annotate(text, (x, y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
 
@@ -235,14 +235,14 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
     ]
     for ax, phase in zip(axes, phases, strict=True):
         colour = BLUE if phase == "init" else ORANGE
-        beside = partial(_beside, ax)
+        label = partial(_label, ax)
         top = 0.0
         for i, row in enumerate(shown):
             mean = main.value(row, "mean", phase)
             if mean is None:
                 state = study.states[study.key(row)]
                 word = "no value" if state.done else state.word
-                beside(0.0, i, word)
+                label(0.0, i, word)
                 continue
             span = bounds(main, row, phase)
             # From zero: the length of a bar is its value.
@@ -251,7 +251,7 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
             if span is not None:
                 ax.hlines(i, max(span[0], 0.0), span[1], color="black", linewidth=1.2)
                 end = max(mean, span[1])
-            beside(end, i, number(mean))
+            label(end, i, number(mean))
             top = max(top, end)
         ax.set_xlim(0, (top or 1.0) * 1.16)
         ax.set_yticks(range(len(shown)), labels)

@@ -25,7 +25,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2
 
-# Narrow figures keep their text readable on a phone; two stand side by side on a wide screen.
+# Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
 NARROW, WIDE = 4.8, 9.2
 
 RC: dict[str, Any] = {
@@ -34,7 +34,7 @@ RC: dict[str, Any] = {
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # nothing stands on top of axes: where it would be found to fit
+    "axes.titley": 1.0,  # fixed: no search for free space above the axes
     "axes.labelsize": 9,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -282,8 +282,8 @@ def mark_holes(ax: Axes, holes: dict[int, str]) -> None:
 def parameter_axis(ax: Axes, values: Sequence[Any], label: str) -> list[float]:
     """Label the x axis with parameter values; returns their positions.
 
-    Numbers stand at their value (logarithmically if they span more than a factor of 30), words
-    one beside the other.
+    Numbers are placed at their value (logarithmically if they span more than a factor of 30), words
+    next to each other.
     """
     ax.set_xlabel(label)
     numeric = len(values) > 1 and all(finite(value) for value in values)

@@ -31,11 +31,11 @@ def slow_ranks(study: ExperimentResults) -> list[Finding]:
             seen.setdefault((times.kind, one.rank, one.host), []).append((one, times))
     ranked = [sorted(found, key=_firmness) for found in seen.values()]
     ranked.sort(key=lambda found: _firmness(found[0]))
-    told = [_told(study, *found[0], len(found) - 1) for found in ranked[:MAX_SENTENCES]]
+    slow = [_slow(study, *found[0], len(found) - 1) for found in ranked[:MAX_SENTENCES]]
     if (more := len(ranked) - MAX_SENTENCES) > 0:
         text = f"{counted(more, 'more rank or host is', 'more ranks or hosts are')} slow."
-        told.append(Finding(study.name, RULE, NOTE, text, _evidence(study, None, {})))
-    return told or [_none(study, times) for times in every[:1] if times.ranks > 2]
+        slow.append(Finding(study.name, RULE, NOTE, text, _evidence(study, None, {})))
+    return slow or [_none(study, times) for times in every[:1] if times.ranks > 2]
 
 
 def _firmness(found: tuple[Straggler, Times]) -> tuple[bool, float]:
@@ -53,7 +53,7 @@ def _evidence(
     return found if times is None else found | {"figure": f"ranks-{times.kind}"}
 
 
-def _told(study: ExperimentResults, one: Straggler, times: Times, more: int) -> Finding:
+def _slow(study: ExperimentResults, one: Straggler, times: Times, more: int) -> Finding:
     """The sentence on a rank or host at a point; ``more`` points at which it is slow too."""
     what = WORDS[times.kind]
     ratio = f"{with_interval(one.ratio, one.low, one.high)} times as long as"
@@ -80,7 +80,7 @@ def _told(study: ExperimentResults, one: Straggler, times: Times, more: int) -> 
 
 
 def _none(study: ExperimentResults, times: Times) -> Finding:
-    """That nothing stands out, and how far the slowest rank is from the others."""
+    """That no rank is slow, and how far the slowest rank is from the others."""
     highest = float(times.middle("slow").max())
     rest = [name for name in study.leaders if name != study.scale]
     where = f" at {study.describe(times.row, rest)}" if rest else ""

@@ -1,5 +1,5 @@
 """Commands that precede their output in a log: echoes of ``bash -x``, or typed ones;
-and lines that nobody can have printed.
+and lines that no program can have printed.
 """
 
 import re
@@ -42,7 +42,7 @@ class Echo:
 
     @property
     def ranks_per_node(self) -> int | None:
-        """Processes on each node, if the launcher was told and every node has as many."""
+        """Processes on each node, if the launcher's words state it and all nodes have as many."""
         if (number := _number(self._launch_value(_PER_NODE))) is not None:
             return number
         slots = [host.partition(":")[2] or "1" for host in self._launch_value(_HOSTS).split(",")]
@@ -78,7 +78,7 @@ def read_echo(text: str, programs: Collection[str], line: int) -> Echo | None:
     if place == len(words):
         return None
     names = [PurePosixPath(word).name for word in words[:place]]
-    # A prompt may stand before the command.
+    # A prompt may precede the command.
     begin = next((i for i, name in enumerate(names) if _LAUNCHER.fullmatch(name)), place)
     started = place == 0 or any(_INTERPRETER.fullmatch(name) for name in names)
     end = next((i for i in range(place, len(words)) if _END.match(words[i])), len(words))

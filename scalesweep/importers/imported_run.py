@@ -48,7 +48,7 @@ class ImportedRun:
     ``point`` has the parameters that the source states. ``source_digest`` is of what the run was
     read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
     own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
-    without being a parameter (the GPU, a flag): unlike ones never become repeats of each other.
+    without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
     ``metrics``, ``phases``, ``phase_spans``, ``environment`` and ``notes`` are as in a record.
     """
 

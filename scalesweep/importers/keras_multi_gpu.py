@@ -170,9 +170,9 @@ def _point(job: _Job) -> tuple[dict[str, Any], dict[str, str]]:
         text = job.header[key]
         point[name] = int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else text
         for flag in flags:
-            told = job.echo.flags.get(flag) if job.echo else None
-            if told not in (None, text):
-                differences[name] = f"-{flag} {told}, the header says {text}"
+            passed = job.echo.flags.get(flag) if job.echo else None
+            if passed not in (None, text):
+                differences[name] = f"-{flag} {passed}, the header says {text}"
     return point, differences
 
 
@@ -180,8 +180,8 @@ def _rates(job: _Job, epochs: int) -> list[float]:
     """The median after every epoch; raises LogRefused unless all are there."""
     if job.broken is not None and (job.complete or job.broken <= job.last_line):
         raise LogRefused("a damaged line", job.broken)
-    if unlike := job.epochs - {epochs}:
-        raise LogRefused(f"{min(unlike)} epochs, the header says {epochs}", job.last_line)
+    if others := job.epochs - {epochs}:
+        raise LogRefused(f"{min(others)} epochs, the header says {epochs}", job.last_line)
     count = len(job.rates)
     if count < epochs:
         raise LogRefused(f"cut: Samples/sec of {count} epochs of {epochs}", job.last_line)

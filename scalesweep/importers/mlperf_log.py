@@ -246,12 +246,12 @@ def epochs_of(job: Job) -> list[Epoch]:
     for event in job.events:
         if (name := _EPOCH_KEYS.get(event.key)) is None:
             continue
-        told = _number(event)
-        if name == "start" and told is None:
+        stated = _number(event)
+        if name == "start" and stated is None:
             raise LogRefused(f"{event.key} without epoch_num", event.line)
-        if told is None and number is None:
+        if stated is None and number is None:
             continue  # an evaluation before the first epoch
-        here = number if told is None else told
+        here = number if stated is None else stated
         assert here is not None
         if name == "start":
             number = here

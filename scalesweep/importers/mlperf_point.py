@@ -65,10 +65,10 @@ class MlperfPoint:
 
     def _ranks(self, given: int | None) -> None:
         """Ranks as the log states them, else those that were ``given``."""
-        told, nodes = self._count("number_of_ranks", 0), self._count("number_of_nodes", 0)
+        stated, nodes = self._count("number_of_ranks", 0), self._count("number_of_nodes", 0)
         each = self._count("accelerators_per_node", 0)
-        if told:
-            ranks = told
+        if stated:
+            ranks = stated
         elif nodes and each:
             ranks = nodes * each
             self.assumed["ranks"] = "one for each accelerator"
@@ -142,15 +142,17 @@ class MlperfPoint:
         factors = self.job.value(key)
         if not isinstance(boundaries, list):
             # Steps, or another kind of decay: no parameter says so.
-            told = [boundaries, factors]
-            if told != [None, None]:
-                self.variant["learning rate decay"] = str(told)
+            decay = [boundaries, factors]
+            if decay != [None, None]:
+                self.variant["learning rate decay"] = str(decay)
             return
         self.values["decay_epochs"] = boundaries
         if is_number(factors):
             # The reference writes the largest only (utils/optimizers.py of cosmoflow-benchmark).
             if len(boundaries) > 1:
-                self.assumed["decay_factors"] = f"{factors:g} is told, each next taken for its half"
+                self.assumed["decay_factors"] = (
+                    f"the log states {factors:g}; each next one is assumed to be half of it"
+                )
             factors = [factors / 2**place for place in range(len(boundaries))]
         if not isinstance(factors, list) or len(factors) != len(boundaries):
             raise LogRefused(

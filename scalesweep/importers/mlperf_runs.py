@@ -124,12 +124,12 @@ def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]
     stops = job.find("run_stop")
     if not stops:
         return "unfinished: no run_stop", False
-    told = stops[0].metadata.get("status", stops[0].value)
-    if told is not None:
-        return str(told)[:40], str(told).lower() == "success"
+    status = stops[0].metadata.get("status", stops[0].value)
+    if status is not None:
+        return str(status)[:40], str(status).lower() == "success"
     error = epochs[-1].error if epochs else None
     reached = is_number(target) and error is not None and error <= target
-    return f"not told; the last eval_error {'meets' if reached else 'misses'} the target", reached
+    return f"not stated; the last eval_error {'meets' if reached else 'misses'} the target", reached
 
 
 def _said(event: Event) -> list[str]:

@@ -193,7 +193,7 @@ class _Machine:
         self.stack.append(found)
 
     def reduce(self) -> None:
-        """Replace a known name and its arguments by what they stand for."""
+        """Replace a known name and its arguments by the value that they construct."""
         function, arguments = self.take(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
             raise NotPlain("a call of something that is not a name")

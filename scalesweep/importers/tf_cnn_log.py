@@ -127,8 +127,8 @@ class Job:
     def takes(self, line: Line, key: str, value: str) -> bool:
         """Whether the first line of a header, ``key``, can be of this job.
 
-        Horovod's ranks all print the same header; without labels they are told from the next
-        job by their number, and because TensorFlow has not started anew.
+        Horovod's ranks all print the same header; without labels they are distinguished from the
+        next job by their number, and because TensorFlow has not started again.
         """
         if self.empty:
             return True

@@ -167,13 +167,13 @@ def _workers(
     if len(set(tasks)) > 1:
         return len(set(tasks)), len(tasks) // len(set(tasks))
     if int(tasks[0]):
-        raise UserError(f"of worker {tasks[0]}: the job's total stands in worker 0's log as well")
+        raise UserError(f"of worker {tasks[0]}: worker 0's log has the job's total too")
     hosts = (echo.flags.get("worker_hosts") if echo else None) or ""
-    told = len(hosts.split(",")) if hosts else 0
+    listed = len(hosts.split(",")) if hosts else 0
     counted = (total or 0) // (len(tasks) * batch) if batch else 0
-    if max(told, counted) < 2 and not told:
+    if max(listed, counted) < 2 and not listed:
         raise UserError("neither header nor command states the number of the job's workers")
-    return max(told, counted), len(tasks)
+    return max(listed, counted), len(tasks)
 
 
 def _optional(point: TfCnnPoint, header: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Runs of tf_cnn_benchmarks from its logs. What is not whole is refused with its line.
 
 Of a Horovod job every rank prints lines of progress of its own and the job's total, which is
-taken once: from rank 0 where labels tell the ranks, else the first that stands there.
+taken once: from rank 0 where labels tell the ranks, else the first in the log.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ RULES = Rules(
     methods=METHOD,
     comparisons=(
         Comparison("data_layout", ("data_format",), "Layout of images and activations."),
-        Comparison("update_methods", METHOD, "How the devices share what they learn."),
+        Comparison("update_methods", METHOD, "How the devices share variables and gradients."),
     ),
 )
 # Totals of one job's ranks differ by less; more are of several jobs.
@@ -78,8 +78,8 @@ def _run(job: Job, file: Path) -> ImportedRun:
     streams = _streams(job, ranks)
     total = _total(job, point, streams)
     try:
-        told = job.echo is not None and "num_epochs" not in job.echo.flags
-        complete(point, [step.step for step in streams[0]], told)
+        by_default = job.echo is not None and "num_epochs" not in job.echo.flags
+        complete(point, [step.step for step in streams[0]], by_default)
     except UserError as error:
         raise LogRefused(str(error), streams[0][-1].line) from None
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
@@ -125,7 +125,7 @@ def _header(job: Job) -> dict[str, str]:
 
 
 def _ranks(job: Job) -> int:
-    """How many ranks print lines of their own; raises LogRefused if that cannot be told."""
+    """How many ranks print lines of their own; raises LogRefused if the log does not show it."""
     expected = max(1, job.horovod_ranks)
     labelled = [rank for rank in job.processes if rank is not None]
     horovod = any(process.first("Variables") == "horovod" for process in job.processes.values())
@@ -211,12 +211,12 @@ def _total(job: Job, point: TfCnnPoint, streams: list[list[Step]]) -> Value:
     count = len(streams)
     lowest = min(job.processes, key=lambda rank: rank or 0)
     totals = job.processes[lowest].totals
-    unlike = {total.text for total in totals}
+    different = {total.text for total in totals}
     labelled = lowest is not None
-    if len(unlike) > 1 and (labelled or count == 1):
+    if len(different) > 1 and (labelled or count == 1):
         second = next(total for total in totals if total.text != totals[0].text)
         raise LogRefused(f"two totals, {totals[0].text} and {second.text}", second.line)
-    if not labelled and (len(totals) % count or (len(unlike) > 1 and len(totals) != count)):
+    if not labelled and (len(totals) % count or (len(different) > 1 and len(totals) != count)):
         raise LogRefused(f"{len(totals)} totals of {count} ranks", totals[-1].line)
     numbers = [float(total.text) for process in job.processes.values() for total in process.totals]
     if not all(number > 0 for number in numbers):
@@ -303,7 +303,7 @@ def _notes(
     totals = [value.text for process in job.processes.values() for value in process.totals]
     if len(totals) > 1:
         notes["totals"] = totals
-        notes["totals_meaning"] = "each is of the whole job and stands once for every rank"
+        notes["totals_meaning"] = "each is of the whole job and is printed once per rank"
     if len(streams) > 1:
         notes["ranks"] = "what every rank prints is the mean over ranks; arrays are [line, rank]"
     if point.differences:

@@ -96,7 +96,7 @@ class TensorFlowLog:
         )
 
     def gpus(self, used: int) -> list[dict[str, Any]]:
-        """The GPUs of every rank, at most ``used`` of each: a log shows those nobody uses too."""
+        """The GPUs of every rank, at most ``used`` of each: a log shows unused ones too."""
         ordered = sorted(self.devices.items(), key=lambda item: (item[0][0] or 0, item[0][1]))
         return [
             {"name": name, "pci.bus_id": bus, **self.properties.get(bus, {})}

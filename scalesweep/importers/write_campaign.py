@@ -62,8 +62,8 @@ def campaign_of(
 ) -> dict[str, Any]:
     """A campaign file's content that plans the imported points.
 
-    ``rules`` by benchmark. Runs of unlike ``variant`` never share an experiment. What no rule
-    takes stands in ``other_points``.
+    ``rules`` by benchmark. Runs of different ``variant`` never share an experiment. Points that
+    no rule takes go to ``other_points``.
     """
     kinds: dict[str, list[Written]] = {}
     for run in written:
@@ -190,7 +190,7 @@ def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iter
 def _bases(
     benchmark: Benchmark, point: Point, points: Sequence[Point], rules: Rules
 ) -> list[Point]:
-    """The point on one worker that stands for this one's base, where only one method has one.
+    """The point on one worker that serves as this one's base, where only one method has one.
 
     A method of the same first parameter is preferred.
     """

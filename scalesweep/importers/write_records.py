@@ -111,11 +111,11 @@ def _check_variant(run: ImportedRun, first: ImportedRun) -> None:
     names = sorted({*run.variant, *first.variant})
     unlike = [name for name in names if run.variant.get(name) != first.variant.get(name)]
     if GPU not in run.variant or GPU not in first.variant:
-        # Not every log tells of the machine; a flag that is not told was not given.
+        # Not every log names the machine; a flag that is not stated was not given.
         unlike = [name for name in unlike if name != GPU]
     if unlike:
         own, others = (
-            ", ".join(f"{name} {it.variant.get(name, 'not told')}" for name in unlike)
+            ", ".join(f"{name} {it.variant.get(name, 'not stated')}" for name in unlike)
             for it in (run, first)
         )
         raise UserError(
@@ -174,7 +174,7 @@ def _write(
         "notes": {
             "imported_from": str(run.file),
             SOURCE_DIGEST: run.source_digest,
-            "parameters": "what the source does not state stands at the benchmark's default",
+            "parameters": "what the source does not state has the benchmark's default",
             **run.notes,
         },
         "git": None,

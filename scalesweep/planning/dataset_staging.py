@@ -37,7 +37,7 @@ class Staging:
         return [] if folder is None else [f"{folder}/{self._markers[folder]}"]
 
     def command(self, folder: str, wanted: str, workers: int) -> str:
-        """Shell command that makes the files that the marker ``staged-<wanted>`` stands for.
+        """Shell command that makes the files that the marker ``staged-<wanted>`` represents.
 
         Raises UserError if no run reads them.
         """
@@ -53,7 +53,7 @@ class Staging:
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
 
     def drop_stale_markers(self) -> None:
-        """Remove markers of data sets that have lost files since, so that staging mends them."""
+        """Remove markers of data sets that have lost files since, so that staging repairs them."""
         for folder, (_, _, files) in self._needs.items():
             marker = Path(folder, self._markers[folder])
             if marker.exists() and not all(

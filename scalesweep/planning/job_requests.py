@@ -13,7 +13,7 @@ from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
-# What another try may mend, without or with more of what ran out; a wrong program stays wrong.
+# Causes for which another attempt may succeed, with or without larger limits.
 ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED"})
 
 
@@ -81,7 +81,7 @@ def may_mend(
     """Whether another job, asked for as ``request_for`` would, may end better than the last.
 
     ``attempt`` is the number of that one, from 1. A hang costs all nodes their whole limit, and
-    more time does not mend it. But many are chance (a race at the start, a network or file system
+    more time does not cure it. But many are chance (a race at the start, a network or file system
     that stalls): the same again, once.
     """
     if cause == "HANG":

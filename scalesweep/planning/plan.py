@@ -66,7 +66,7 @@ def build_plan(
 ) -> Plan:
     """The plan (docs/formats.md, plan.json).
 
-    ``states`` may have those of profiled runs that nobody asks for now (``kept_profiles``).
+    ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
     ``jobs``: the rows of jobs.csv.
     """
@@ -196,7 +196,7 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
 
 
 def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
-    """What each column of a point means; what runs scale over stands among the parameters."""
+    """What each column of a point means; what runs scale over is listed with the parameters."""
     found: dict[str, ParameterInfo] = {
         name: {"unit": p.unit, "doc": p.doc, "default": p.default, "workload": p.workload}
         for name, p in benchmark.parameters.items()

@@ -162,7 +162,7 @@ def _asked(slurm: Mapping[str, Any]) -> dict[str, Any]:
 def _without_logs(
     folder: Path, old: Mapping[str, Any] | None, extract: Extract, why: str
 ) -> str | None:
-    """Let a record stand whose logs cannot be read any more; a failure stays what it is."""
+    """Keep a record whose logs cannot be read any more; a failure stays what it is."""
     if old is None:
         failure = {**(read_failure(folder) or {}), "extract_digest": ""}
         write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")

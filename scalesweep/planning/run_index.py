@@ -1,4 +1,4 @@
-"""The index beside a site's runs: what their records said when they were last read.
+"""The index next to a site's runs: what their records said when they were last read.
 
 Only a cache, ``.index.json``: a first line that seals the second, and the entries by run.
 """
@@ -14,11 +14,11 @@ import orjson
 from scalesweep.core.files import write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 5  # of the index file; another one is read anew from the records
+INDEX_FORMAT = 5  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
-    """What is kept of a record: ``stamp``, times and sizes of it and the files beside it; what
+    """What is kept of a record: ``stamp``, times and sizes of it and the files next to it; what
     ``RunState`` says of ``wall_s`` and ``fixed_s`` (s), ``source`` and ``extract``;
     ``unsupported``, why there can be no result (None if there is one); ``unread``, the files that
     were never read whole, with their checksums."""

@@ -1,7 +1,7 @@
 """What is there: which runs of a campaign are done, failed, broken or still to do.
 
 One stat per planned run; a record is read and checked once, when it is new or was touched, and
-remembered in a small index beside the runs. Snakemake's parse step lives on this module, so it
+remembered in a small index next to the runs. Snakemake's parse step lives on this module, so it
 imports nothing heavy.
 """
 
@@ -38,7 +38,7 @@ DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 class RunState(NamedTuple):
     """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
     whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
-    the part of it that its phases name beside ``warmup`` and ``timed`` (None if they name no
+    the part of it that its phases name besides ``warmup`` and ``timed`` (None if they name no
     ``timed``), which does not grow with the work.
 
     ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
@@ -157,7 +157,7 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
     ``entry``: what the index has of it so far.
     """
     if entry is None or entry.stamp != stamp:
-        # Files that changed while the record did not: nobody has a reason to do that.
+        # Files that changed while the record did not: no program of ours does that.
         verify |= entry is not None and _record(entry.stamp) == _record(stamp)
         record = read_record(Path(folder, RECORD))
         unread = checksums(record)
@@ -184,14 +184,14 @@ def _finished(entry: Entry) -> RunState:
 
 
 def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
-    """Make the unsupported ones of these runs pending again; their records stay beside."""
+    """Make the unsupported runs among these pending again; their records are renamed."""
     for run_id, state in scan(runs_folder, run_ids).items():
         if state.status == UNSUPPORTED:
             (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
 
 
 def other_sites(runs_folder: Path) -> list[Path]:
-    """Folders of the runs of other sites beside those of this one, by name."""
+    """Folders of the runs of other sites next to those of this one, by name."""
     try:
         folders = sorted(runs_folder.parent.iterdir())
     except OSError:
@@ -269,7 +269,7 @@ def _quarantined(folder: Path, state: RunState) -> RunState:
 def set_aside(folder: Path, why: str) -> None:
     """Take away a record that cannot be trusted, with its files, and leave the reason.
 
-    All stay beside, under other names: nothing is lost, and the run is pending again.
+    All stay in the folder under other names: nothing is lost, and the run is pending again.
     """
     for name in (RECORD, SAMPLES, POWER):
         with contextlib.suppress(FileNotFoundError):
@@ -303,7 +303,7 @@ def _fixed(phases: Mapping[str, Any]) -> float | None:
 
 
 def _extract(notes: Mapping[str, Any]) -> str:
-    """Digest of the patterns that a record is to stand by."""
+    """Digest of the patterns that a record was made with."""
     extract = notes.get("extract")
     if not isinstance(extract, dict):
         return ""

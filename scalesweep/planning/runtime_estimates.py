@@ -30,12 +30,12 @@ _Number = TypeVar("_Number", int, float)
 class Estimates:
     """Expected wall times of a campaign's runs, from its finished, measured ones.
 
-    From the most alike there are:
+    From the most similar ones:
 
     1. the same point;
     2. the same benchmark, form of data, rank count and samples that a rank reads in the whole run;
     3. the same benchmark and form of data, scaled by the samples that a rank reads in the whole
-       run: what a run takes beside its timed part stays, the rest grows with them. Taken from the
+       run: what a run takes outside its timed part stays, the rest grows with them. Taken from the
        nearest rank count there, then from the nearest amount of work (both by ratio; of two that
        are equally near, the larger);
     4. the campaign's ``expected_minutes``.
@@ -90,7 +90,7 @@ class Estimates:
             return _median_s(self._points[traits.point]), SAME_POINT
         groups = [self._groups[key] for key in traits.groups if key in self._groups]
         for group in groups:
-            seconds = group.alike(traits.ranks, traits.work)
+            seconds = group.equal_runs(traits.ranks, traits.work)
             if seconds is not None:
                 return seconds, SAME_RANKS
         for group in groups if benchmark.work is not None else ():
@@ -168,7 +168,7 @@ def _median_s(states: Sequence[RunState]) -> float:
 
 
 class _Group:
-    """Finished runs that may stand for each other, by rank count and work."""
+    """Finished runs that may be used in place of each other, by rank count and work."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, float], list[RunState]] = {}
@@ -179,7 +179,7 @@ class _Group:
     def add(self, ranks: int, work: float, state: RunState) -> None:
         self._cells.setdefault((ranks, work), []).append(state)
 
-    def alike(self, ranks: int, work: float) -> float | None:
+    def equal_runs(self, ranks: int, work: float) -> float | None:
         """Seconds of the runs of just so many ranks and so much work."""
         cell = (ranks, work)
         if cell in self._cells and cell not in self._medians:
@@ -213,7 +213,7 @@ class _Group:
 
 
 def _parts(states: Sequence[RunState]) -> tuple[float, float]:
-    """Median seconds beside the work and of the work, over the runs that tell them apart."""
+    """Median seconds outside the work and of the work, over the runs that record both."""
     known = [(s.wall_s or 0.0, s.fixed_s) for s in states if s.fixed_s is not None]
     fixed = [min(fixed_s, wall_s) for wall_s, fixed_s in known]
     growing = [wall_s - part for (wall_s, _), part in zip(known, fixed, strict=True)]

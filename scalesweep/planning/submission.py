@@ -34,7 +34,7 @@ class Submission:
     staging: list[commands.LiveJob] = field(default_factory=list)
     # Node-hours that retries may still ask for; None without a budget.
     budget_left: float | None = None
-    # Why nobody knows what is in the queue: then nothing may be submitted.
+    # Why the queue cannot be read: then nothing may be submitted.
     blind: str = ""
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
@@ -75,8 +75,8 @@ class Submission:
         """
         last: dict[str, int] = {}
         for job_id, run_id in job_ids(LOGS, self._runs, run_ids).items():
-            told = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
-            if run_id not in self.live and job_id > max(told, last.get(run_id, 0)):
+            known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
+            if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
                 last[run_id] = job_id
         jobs = _ended(list(last.values()))
         for run_id, job_id in last.items():
@@ -136,12 +136,12 @@ class Submission:
         longest = max(shape.minutes for shape in shapes)
         constraints = {shape.constraint for shape in shapes}
         commands.check_names(of_slurm(site).partition, constraints, longest, where)
-        # Limits may differ from point to point: the longest of like requests stands for all.
-        alike: dict[Shape, Shape] = {}
+        # Limits may differ from point to point: the longest of equal requests is checked.
+        longest_of: dict[Shape, Shape] = {}
         for shape in (*shapes, staging_shape(site)):
             key = replace(shape, minutes=0)
-            alike[key] = max(shape, alike.get(key, shape), key=lambda one: one.minutes)
-        for shape in alike.values():
+            longest_of[key] = max(shape, longest_of.get(key, shape), key=lambda one: one.minutes)
+        for shape in longest_of.values():
             words = shape.sbatch_words()
             if why := commands.refusal(words):
                 raise UserError(

@@ -2,7 +2,7 @@
 
 A page is one file that works without a network. Its scripts are those of the packages that are
 installed, taken as they are: Vega-Lite from vl-convert-python, DataTables from itables. Browsers
-run a script only if its digest stands in the page's policy, so that nothing that comes in with a
+run a script only if its digest is in the page's policy, so that nothing that comes in with a
 name or a log is ever run.
 """
 

@@ -38,7 +38,7 @@ _TO_ESCAPE = re.compile(
 def latex_text(text: str) -> str:
     r"""Any text as LaTeX's text mode shows it, on one line.
 
-    What ``\\`` or a rule in front would take for an argument (``[``, ``*``) stands in braces;
+    What ``\\`` or a rule in front would take for an argument (``[``, ``*``) is put in braces;
     characters that have no picture (control, direction) become spaces.
     """
     shown = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)

@@ -43,7 +43,7 @@ OF_SUMMARY = ("run_id", "source", FACTS)
 TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
-# Rows that stand in the page itself, for print and for browsers without scripts.
+# Rows that the page itself contains, for print and for browsers without scripts.
 MAX_ROWS = 1000
 MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
@@ -312,7 +312,7 @@ def _failures(
 ) -> dict[str, Any]:
     """Failed points with cause, logs of their runs and last lines, while the budget lasts.
 
-    Repeats of a point that failed alike stand together, with the last lines of the first.
+    Repeats of a point that failed in the same way form one row, with the last lines of the first.
     """
     failed = [run for run in study.entry["runs"] if run["status"] == "failed"]
     shown = failed[: max(budget["failures"], 0)]

@@ -131,7 +131,7 @@ def _runs_of(
     study: ExperimentResults, rows: Sequence[Row], runs: Mapping[str, int]
 ) -> list[list[int]]:
     """Places of the runs of every row's point; of a point with several sources those of its own
-    cannot be told before they have run, so all stand at each."""
+    are unknown before they have run, so each row has all."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for run in study.entry["runs"]:
         found.setdefault(study.key(run["point"], study.axes), []).append(runs[run["run_id"]])

@@ -33,7 +33,7 @@ class Column:
 class Table:
     """Headings in two levels and rows, of which a page or a paper has the first ``limit``.
 
-    ``lead`` are the headings that stand alone (the first ``parameters`` of them parameters);
+    ``lead`` are the headings without a group (the first ``parameters`` of them parameters);
     ``groups`` are (heading, columns) of the values; an empty heading is none. ``sources`` are the
     table's rows, of which ``cells`` makes what is shown.
     """
@@ -129,8 +129,8 @@ def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, l
         names = ["total_throughput", "local_throughput" if scaling else "total_time"]
         shown = [study.measures[name] for name in names if name in study.measures]
     else:
-        alike = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
-        shown = alike[:MAX_MEASURES]
+        same_phases = [m for m in study.measures.values() if set(m.phases) & set(main.phases)]
+        shown = same_phases[:MAX_MEASURES]
     groups: list[tuple[str, list[Column]]] = []
     for phase in main.phases:
         columns = [

@@ -163,7 +163,7 @@ def phase_table(study: ExperimentResults, limit: int) -> Table | None:
 def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
     """What is to be said of how energy was measured in an experiment's runs, or why it was not.
 
-    Records without any word on it are told of where runs train: elsewhere nobody expects it.
+    Records without this information are listed where runs train: elsewhere no reader expects it.
     """
     done = [run["run_id"] for run in study.entry["runs"] if run["status"] == "done"]
     runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]

@@ -50,7 +50,7 @@ def settle(
         "asked": dict(asked),
         "nodes": job.node_list,
     }
-    # A file that is written anew would have the report made anew.
+    # A rewritten file would trigger the report again.
     if new != old:
         run_folder.mkdir(parents=True, exist_ok=True)
         write_atomic(run_folder / FAILURE, json.dumps(new, indent=1) + "\n")

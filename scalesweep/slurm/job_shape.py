@@ -81,7 +81,7 @@ class Shape:
             "mpi": "srun" if self.tasks > 1 else "",
             "cpus_per_task": self.cpus_per_task,
             "runtime": self.minutes,
-            # Comes last and so stands: after NODE_FAIL the plugin would keep every later job off
+            # The last one takes effect: after NODE_FAIL the plugin would keep every later job off
             # all nodes of the failed one, the sound ones too.
             "slurm_extra": shlex.join([*self._further_words(), f"--exclude={self.exclude}"]),
         }

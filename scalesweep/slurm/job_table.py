@@ -104,10 +104,10 @@ def collect(run_ids: Sequence[str], runs: Path, logs: Path, out: Path) -> Collec
     """Bring the table ``out`` up to date with the jobs of these runs; returns its rows.
 
     The accounting is asked only for jobs that were not over when it was last asked. Rows of
-    other runs stay in a copy beside the table, for the next campaign that plans them. Nothing
+    other runs stay in a copy next to the table, for the next campaign that plans them. Nothing
     fails without an accounting: known rows stay, and a note says why there are no more.
     """
-    # A copy under another name, because Snakemake deletes outputs before it makes them anew.
+    # A copy under another name, because Snakemake deletes outputs before it makes them again.
     kept = out.with_name(f".{out.name}.previous")
     known = _previous(out, COLUMNS) | _previous(kept, COLUMNS | _ASKED_AT)
     planned = job_ids(logs, str(runs), run_ids)
@@ -193,7 +193,7 @@ def _told(folder: Path, job: Job) -> tuple[float | None, str]:
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
-            # Where the launcher was killed, nobody knows when its program began and ended.
+            # Where the launcher was killed, it is unknown when its program began and ended.
             times = ("started", "ended") if BY_SLURM not in failure else ()
             program = [failure.get(key) for key in times]
             return _between(*program) if program else None, str(failure["cause"])

@@ -19,8 +19,8 @@ _TERMINAL = 3
 def run_main(main: Callable[[], None]) -> NoReturn:
     """Call ``main`` and exit: 0, or 1 with ``error: ...`` for a mistake of the user.
 
-    A full disk, a missing file or a lacking permission is also told in one line. A script of a
-    rule ends with its Snakemake: nothing is written beside the next one.
+    A full disk, a missing file or a lacking permission is reported in one line too. A script of a
+    rule ends with its Snakemake: it never writes at the same time as the next one.
     """
     in_rule = SNAKEMAKE in os.environ
     if in_rule:

@@ -73,7 +73,7 @@ class SnakemakeContext:
         return stale_runs(self.runs, self.states)
 
     def reread(self) -> list[str]:
-        """Marker that stands for logs that were read again."""
+        """Marker of logs that were read again."""
         if not self.stale:
             return []
         stamps = [[i, self.states[i].stamp, patterns.digest] for i, patterns in self.stale.items()]
@@ -92,7 +92,7 @@ class SnakemakeContext:
         return sorted({live[run_id].session for run_id in self.awaited if run_id in live})
 
     def adopted(self) -> list[str]:
-        """Marker that stands for the end of the jobs of earlier Snakemake calls."""
+        """Marker of the end of the jobs of earlier Snakemake calls."""
         if not self.sessions:
             return []
         return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.sessions, 6)}"]
@@ -138,7 +138,7 @@ class SnakemakeContext:
     def stamp_new_state(self) -> None:
         """Leave a stamp if no plan was made of the state on disk (a run imported, deleted or
         failed, a campaign edited), or what was made of it is damaged: it makes Snakemake build
-        everything behind it anew.
+        everything behind it again.
 
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.

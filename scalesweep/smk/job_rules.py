@@ -44,7 +44,7 @@ class JobRules:
 
     @property
     def runs_pattern(self) -> str:
-        """Pattern of the wildcard that stands for the runs' folder.
+        """Pattern of the wildcard that holds the runs' folder.
 
         A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
         """
@@ -138,7 +138,7 @@ class JobRules:
         self._ordered.add((run_id, attempt))
 
     def _place(self, run_id: str) -> RunPlace:
-        """Where a run stands in the order of the campaign, for its record."""
+        """The position of a run in the order of the campaign, for its record."""
         positions = self._positions
         seed = self.context.campaign.seed
         return {"seed": seed, "position": positions[run_id], "of": len(positions)}
@@ -163,7 +163,7 @@ class JobRules:
         self._staging.drop_stale_markers()
 
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
-        """Shell command that makes the files that the marker ``staged-<wanted>`` stands for."""
+        """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""
         most = self.context.campaign.site.stage_workers
         workers = most if self.context.submission else min(threads, most)
         return self._staging.command(folder, wanted, workers)

@@ -16,7 +16,7 @@ SHOWN_FAILURES = 10
 
 
 class Progress(threading.Thread):
-    """Watches the runs' folders (so it works for local and cluster jobs alike) and prints a
+    """Watches the runs' folders (so it works for local and for cluster jobs) and prints a
     line whenever a run has finished. Ends with the process, or by ``finish``."""
 
     def __init__(self, runs_folder: Path, pending: Sequence[str]) -> None:

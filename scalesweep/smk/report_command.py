@@ -10,7 +10,7 @@ def report_command(
 ) -> list[str]:
     """Command that builds a campaign's report from what exists and runs nothing.
 
-    It may be called from a hook, and beside a Snakemake that makes runs.
+    It may be called from a hook, and while another Snakemake makes runs.
     """
     words = [sys.executable, "-m", "snakemake", "--snakefile", snakefile]
     words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]

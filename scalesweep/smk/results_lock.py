@@ -75,7 +75,7 @@ class Claims:
     def _await_leftovers(self) -> None:
         """Wait for the end of what a Snakemake that was killed has left at work on this machine."""
         deadline = time.monotonic() + LEFTOVERS_S
-        told = False
+        reported = False
         while True:
             end_orphans(self._runs)
             left = marked(self._runs)
@@ -88,7 +88,7 @@ class Claims:
                     f"{self._runs}: {who}, started by an earlier snakemake; measurements never "
                     f"overlap: wait for it to finish, or run `kill {launcher}`"
                 )
-            if not told:
+            if not reported:
                 _log.info("%s, started by an earlier snakemake; waiting for its end", who)
-                told = True
+                reported = True
             time.sleep(_POLL_S)

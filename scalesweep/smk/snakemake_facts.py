@@ -106,7 +106,7 @@ def _is_read(version: str) -> bool:
 
 
 def look_again() -> Callable[[Any, float], None]:
-    """What stands in for ``JobScheduler._schedule_reevalutation``: the same, by one timer."""
+    """Replacement of ``JobScheduler._schedule_reevalutation``: the same, by one timer."""
     timers: list[threading.Timer] = []
 
     def look(scheduler: Any, delay: float) -> None:

@@ -106,7 +106,7 @@ def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeC
     try:
         submission.find_live()
     except UserError as error:
-        submission.blind = str(error)  # told once jobs are to be submitted; a plan can do without
+        submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow
     if submission.settle_past(workflow.pending):
         states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))

@@ -28,7 +28,7 @@ def _numbers(path: Path) -> dict[tuple[str, int, str], list[float]]:
         for (file, line, name), (_, calls, own, total, _) in stats.items()
     }
     if not all(0 <= number < _MOST for numbers in found.values() for number in numbers):
-        raise ValueError("numbers that nobody has measured")
+        raise ValueError("numbers out of the range of measurements")
     return found
 
 

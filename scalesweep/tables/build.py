@@ -1,7 +1,7 @@
 """Tables: per experiment the runs, the points over their repeats, scaling and heat maps.
 
 Made from the summary and plan.json; docs/formats.md gives the columns. Measured, imported
-and simulated runs of one point stand in rows of their own and are never averaged together.
+and simulated runs of one point have rows of their own and are never averaged together.
 """
 
 import math
@@ -90,7 +90,7 @@ def make_tables(
 
 
 def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
-    """Every planned run; ``warnings`` from its summary, ``outlier`` if it stands apart."""
+    """Every planned run; ``warnings`` from its summary, ``outlier`` if it is one."""
     runs = data.experiment["runs"]
     rows = [data.row_of.get(run["run_id"]) for run in runs]
     table: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _host_sets(data: ExperimentData) -> list[str | None]:
     run_ids = data.summary["run_id"].tolist()
     texts = zip(run_ids, data.texts(FACTS), strict=True)
     facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
-    names = {run_id: sorted(told.hosts) for run_id, told in facts.items() if told.hosts}
+    names = {run_id: sorted(run.hosts) for run_id, run in facts.items() if run.hosts}
     words = {
         run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
         else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
@@ -206,7 +206,7 @@ def _series(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     found: dict[tuple[Any, ...], list[int]] = {}
     for position, point in enumerate(points):
         key = canonical_json([point.values[name] for name in names])
-        # Ranks that share epochs, or that stop at a target, measure unlike samples at equal work.
+        # Ranks that share epochs or stop at a target measure different samples at equal work.
         size = (point.samples if point.work is None else point.work) if by_work else None
         found.setdefault((key, point.source, size), []).append(position)
     scales = [point.values.get(data.scale, 0) for point in points]

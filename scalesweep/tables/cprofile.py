@@ -63,7 +63,7 @@ def functions_table(
         if frame is None:
             unread.append(run["run_id"])
         else:
-            # A parameter that is called as one of the columns is told by the run's id alone.
+            # A parameter named like one of the columns is identified by the run's id alone.
             names = [name for name in experiment["axes"] if name not in frame]
             point = {name: run["point"][name] for name in names}
             for position, (name, value) in enumerate({"run_id": run["run_id"], **point}.items()):

@@ -28,7 +28,7 @@ def curves_of(
 ) -> dict[str, str | None]:
     """The columns ``CURVES`` of a record's row.
 
-    ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may stand for all
+    ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
     ranks. ``folder`` holds power.csv, if there is one. Raises UserError where an array is not
     [epoch, rank], arrays differ in their epochs, or the record's numbers are none.
     """
@@ -75,8 +75,8 @@ def _epochs(
             if any(value is not None for value in means):
                 found[name] = means
     if len(epochs) > 1:
-        told = ", ".join(f"{name} {count}" for count, name in epochs.items())
-        raise UserError(f"arrays hold different numbers of epochs: {told}")
+        lengths = ", ".join(f"{name} {count}" for count, name in epochs.items())
+        raise UserError(f"arrays hold different numbers of epochs: {lengths}")
     if "epoch_ends" in found and (used := _energy_so_far(record, found["epoch_ends"], folder)):
         found["energy"] = used
     return json.dumps(found) if found else None
@@ -107,7 +107,7 @@ def _energy_so_far(
     begin = next((float(start) for name, start, _ in spans if name == "training"), None)
     known = [end for end in ends if end is not None]
     path = None if folder is None else folder / POWER
-    # Without joules by phase the hosts' clocks could not be told from each other.
+    # Without joules by phase the hosts' clocks could not be related to each other.
     if begin is None or path is None or not known or not energy.get("phases"):
         return None
     # Between two samples power is taken to be constant: epochs must not be shorter on average.

@@ -1,4 +1,4 @@
-"""The machines behind the runs: a line per kind of host, and runs whose ranks were on unlike ones.
+"""The machines behind the runs: a line per kind of host, and runs on more than one kind.
 
 A GPU with a 5 % lower memory clock, a pair of GPUs that do not share a PCIe switch or one node on
 another frequency governor slow a whole synchronous run down to the slowest rank.
@@ -50,8 +50,8 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
     node = environment.get("node")
     if isinstance(node, dict) and node.get("cpu_model"):
         gpus = [{"name": gpu.get("name")} for gpu in node.get("gpus") or []]
-        told = {**node, "cpus": node.get("cores"), "gpus": gpus}
-        facts = _told((name, fact(told.get(key))) for name, key, fact in _FACTS)
+        named = {**node, "cpus": node.get("cores"), "gpus": gpus}
+        facts = _texts((name, fact(named.get(key))) for name, key, fact in _FACTS)
         return ((facts, (str(node.get("host")),)),)
     return ()
 
@@ -60,7 +60,7 @@ def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     """Hosts by their facts, from columns over them."""
     shared, differ = _words(json.dumps(columns))
     if not differ:
-        return ((_told(shared.items()), hosts),) if hosts else ()
+        return ((_texts(shared.items()), hosts),) if hosts else ()
     by_host = [by_rank(column, len(hosts)) or [""] * len(hosts) for column in differ.values()]
     kinds: dict[tuple[str, ...], list[str]] = {}
     for host, *words in zip(hosts, *by_host, strict=True):
@@ -68,20 +68,20 @@ def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
     found = []
     for several, names in kinds.items():
         facts = shared | dict(zip(differ, several, strict=True))
-        found.append((_told((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
+        found.append((_texts((name, facts[name]) for name, *_ in _FACTS), tuple(names)))
     return tuple(found)
 
 
 @lru_cache(maxsize=64)  # thousands of runs have had the same hosts
 def _words(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Facts that are told in the same words of all hosts, and columns of those that are not."""
+    """Facts with the same text on all hosts, and columns of the others."""
     columns = json.loads(columns_text)
     shared: dict[str, str] = {}
     differ: dict[str, dict[str, Any]] = {}
     for name, key, fact in _FACTS:
         column = columns.get(key) or {}
         words = [fact(value) for value in values_of(column)]
-        # Values that differ may be told in the same words.
+        # Different values may have the same text.
         if len(set(words)) <= 1:
             shared[name] = words[0] if words else ""
         else:
@@ -89,7 +89,7 @@ def _words(columns_text: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]
     return shared, differ
 
 
-def _told(facts: Iterable[tuple[str, str]]) -> Facts:
+def _texts(facts: Iterable[tuple[str, str]]) -> Facts:
     """Facts without those that are not known."""
     return tuple((name, words) for name, words in facts if words)
 
@@ -156,7 +156,7 @@ def machines(runs: Iterable[Hardware]) -> list[Machine]:
 
 
 def mismatches(runs: Mapping[str, Hardware]) -> list[Mismatch]:
-    """Facts in which the ranks of one run had unlike hardware, with the runs; ``runs`` by id."""
+    """Facts in which the ranks of one run had different hardware, with the runs; ``runs`` by id."""
     found: dict[tuple[str, str], Mismatch] = {}
     for run_id, kinds in runs.items():
         for fact in dict.fromkeys(name for facts, _ in kinds for name, _ in facts):

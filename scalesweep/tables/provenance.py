@@ -1,4 +1,4 @@
-"""Where results come from: the environments of runs, grouped, and where they are unlike."""
+"""Where results come from: the environments of runs, grouped, and where they differ."""
 
 import json
 import re
@@ -162,9 +162,9 @@ def facts_text(record: Mapping[str, Any]) -> str:
     """``run_facts`` of a record as JSON text; ``read_facts`` is its inverse."""
     facts = run_facts(record)
     content = {name: getattr(facts, name) for name in RunFacts.__dataclass_fields__}
-    # Usually all hosts are alike, and then named once.
+    # Usually all hosts are equal, and then named once.
     content["hardware"] = [
-        (told, None if hosts == facts.hosts else hosts) for told, hosts in facts.hardware
+        (kind, None if hosts == facts.hosts else hosts) for kind, hosts in facts.hardware
     ]
     content["energy"] = None if facts.energy is None else vars(facts.energy)
     return _ENCODER.encode(content)
@@ -183,8 +183,8 @@ def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFac
         content["environment"] = _pairs(content["environment"])
         content["affinities"] = tuple(content["affinities"])
         content["hardware"] = tuple(
-            (_pairs(told), hosts if some is None else _shared(some, names))
-            for told, some in content["hardware"]
+            (_pairs(kind), hosts if some is None else _shared(some, names))
+            for kind, some in content["hardware"]
         )
         if content["energy"] is not None:
             energy = content["energy"]
@@ -198,8 +198,8 @@ def _shared(texts: Sequence[str], known: dict[str, str]) -> tuple[str, ...]:
     return tuple([known.setdefault(text, text) for text in texts])
 
 
-def _pairs(told: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple([(name, value) for name, value in told])
+def _pairs(facts: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, value) for name, value in facts])
 
 
 def group(facts: Iterable[RunFacts]) -> list[Environment]:

@@ -199,8 +199,8 @@ def _of_hosts(found: Sequence[_Ranks], kind: str, notable: bool) -> list[dict[st
     """
     names = ("host_slow", "host_low", "host_high", "host_chance")
     first = found[0].hosts
-    alike = len(set(first)) == len(first) and all(run.hosts == first for run in found)
-    if alike or any(len(set(run.hosts)) < 2 for run in found):
+    same_hosts = len(set(first)) == len(first) and all(run.hosts == first for run in found)
+    if same_hosts or any(len(set(run.hosts)) < 2 for run in found):
         size = [run.spreads[kind].slow.size for run in found]
         return [{name: np.full(n, np.nan) for name in names} for n in size]
     order: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Summaries: one row per finished run, and what each of its quantities means.
 
 A row is identity, parameters and quantities (docs/formats.md, summary.parquet). Quantities
-stand in columns ``<metric>_<stat>_<phase>``:
+have the columns ``<metric>_<stat>_<phase>``:
 
 * times per epoch and rank give the metrics of ``QUANTITIES`` for the phases ``init`` (epoch 0)
   and ``later`` (epochs > 0), with stat ``mean`` and ``std``;

@@ -71,16 +71,16 @@ if SWEEP.options.get("pending") != "ignore":
 
     onsuccess:
         PROGRESS.finish()
-        if told := SWEEP.set_aside():
+        if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
-                print(f"warning: {told}", file=sys.stderr)
+                print(f"warning: {damaged}", file=sys.stderr)
             else:
-                sys.exit(f"error: {told}")
+                sys.exit(f"error: {damaged}")
 
     onerror:
         if SWEEP.submission:
-            # Causes of the runs whose jobs ended without a word of their launcher.
+            # Causes of the runs whose jobs ended before their launcher could write one.
             SWEEP.submission.settle_past(SWEEP.pending)
         PREFLIGHT.claims.release_report()
         if PROGRESS.finish() or SWEEP.set_aside():
@@ -93,5 +93,5 @@ if SWEEP.options.get("pending") != "ignore":
                 " && echo report of what succeeded: {RESULTS:q}/report.html"
                 " || echo no report, see {RESULTS:q}/logs/report-now.log"
             )
-        if told := SWEEP.set_aside():
-            print(f"error: {told}", file=sys.stderr)
+        if damaged := SWEEP.set_aside():
+            print(f"error: {damaged}", file=sys.stderr)

@@ -16,7 +16,7 @@ rule run:
     priority: lambda wildcards: JOBS.priority(wildcards.run_id)
     # The most there may be; after a failure the executor of profiles/slurm decides by its cause.
     retries: JOBS.retries
-    # Threads stand for the share of the machine that a run has to itself: with
+    # Threads are the share of the machine that a run has to itself: with
     # concurrent_runs: 1 every core, so that nothing else runs during a measurement.
     threads: JOBS.threads_per_run(workflow.cores)
     resources:

@@ -16,7 +16,7 @@ _CPU = ("rapl", "pm_counters", "hwmon")
 def counted(domains: Sequence[Domain], joules: Mapping[str, float]) -> tuple[set[str], list[str]]:
     """Names of the domains that count, and what is to be said of the choice.
 
-    ``joules``: what each domain measured. A meter of the whole node stands alone. Without one:
+    ``joules``: what each domain measured. A meter of the whole node is used alone. Without one:
     packages and DRAM (or psys, which holds both), and each GPU once. Cores and uncore are inside
     their package; sensors whose place is not known never count.
     """

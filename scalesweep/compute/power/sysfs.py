@@ -71,7 +71,7 @@ def find_rapl(root: str) -> Found:
     folder = f"{root}/class/powercap"
     zones: dict[str, str] = {}
     for top in _names(folder):
-        # A subzone has a link of its own beside its parent, and lies in its parent's folder.
+        # A subzone has a link of its own next to its parent, and lies in its parent's folder.
         if re.fullmatch(r"intel-rapl(:\d+)+", top):
             zones.setdefault(top, f"{folder}/{top}")
             for sub in _names(f"{folder}/{top}"):

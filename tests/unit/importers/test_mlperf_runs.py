@@ -256,7 +256,7 @@ def test_a_run_that_does_not_tell_how_it_ended(read: Read, last: float, reached:
     lines = swap(training([0.3, last]), ', "status": "success"', "")
     run = one(read, lines)
     assert ("time_to_target" in run.metrics) == reached
-    assert run.notes["status"].startswith("not told")
+    assert run.notes["status"].startswith("not stated")
 
 
 def test_success_that_no_error_bears_out(read: Read) -> None:

@@ -67,7 +67,7 @@ def test_unlike_machines_are_no_repeats(read: Read, tmp_path: Path) -> None:
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert [entry.variant for entry in written] == [{"GPU": "Tesla M60"}, {}]
     assert "but GPU Tesla P100-PCIE-16GB instead of GPU Tesla M60; import it" in refusals[0].reason
-    assert "--xla True instead of --xla not told" in refusals[1].reason
+    assert "--xla True instead of --xla not stated" in refusals[1].reason
 
 
 def test_values_that_no_parameter_takes(read: Read, tmp_path: Path) -> None:

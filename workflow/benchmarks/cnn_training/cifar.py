@@ -21,7 +21,7 @@ NAMES = ("data_batch_{}", "data_batch_{}.bin")
 
 
 class _Array:
-    """What stands in a pickle for an array: the bytes and shape it gives, unchecked."""
+    """What a pickle holds for an array: the bytes and shape it gives, unchecked."""
 
     __slots__ = ("state",)
 
@@ -30,7 +30,7 @@ class _Array:
 
 
 class _Type:
-    """What stands in a pickle for an array's type: its code, as ``u1``."""
+    """What a pickle holds for an array's type: its code, as ``u1``."""
 
     __slots__ = ("code",)
 

@@ -60,7 +60,7 @@ def has_servers(params: dict[str, Any]) -> bool:
 
 
 def has_cluster(params: dict[str, Any]) -> bool:
-    """Tell whether TensorFlow itself connects the ranks, beside Horovod."""
+    """Tell whether TensorFlow itself connects the ranks, in addition to Horovod."""
     collective = params["variable_update"] == "collective_all_reduce"
     return has_servers(params) or (collective and params["ranks"] > 1)
 

@@ -147,7 +147,7 @@ def _batches(data: Dataset, share: Share, order: bool) -> Dataset:
 
 
 def synthetic_pipeline(share: Share) -> Dataset:
-    """Return steps of images that tf.data makes anew each time, from no file.
+    """Return steps of images that tf.data generates in each step, without files.
 
     Random uint8 images are moved (cifar10), mirrored, scaled and laid out.
     """

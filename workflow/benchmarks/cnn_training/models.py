@@ -137,7 +137,7 @@ class Maker:
         return int(x.shape[self.data_format.index("C")])
 
     def conv(self, x: Any, filters: int, size: int, stride: int = 1, **more: Any) -> Any:
-        """Convolve; `more` is Keras's, but that padding is ``same`` unless told otherwise."""
+        """Convolve; `more` is Keras's, but that padding is ``same`` by default."""
         more = {"padding": "same"} | more
         return layers.Conv2D(filters, size, stride, data_format=self._keras_format, **more)(x)
 

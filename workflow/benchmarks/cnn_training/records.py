@@ -33,7 +33,7 @@ JPEG_QUALITY = 95
 PATTERN, FIELD, DETAIL, NOISE = 25.0, 24.0, 20.0, 14
 
 _FRAME = 8 + 4 + 4  # TFRecord: length, its checksum, checksum of the payload
-_EXAMPLE = 90  # bytes of an Example beside the image, at most
+_EXAMPLE = 90  # bytes of an Example besides the image, at most
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def make_drain(options: Options) -> Drain:
     """Return a function that reads files (a string tensor) once, from opening to the last sample.
 
     It is traced here, without reading anything. Each call builds the pipeline, its iterator and its
-    threads anew and has destroyed them when it returns: a call can only ever do its own work.
+    threads and has destroyed them when it returns: a call can only ever do its own work.
     """
     signature = [tf.TensorSpec([None], tf.string)]
 

@@ -2,7 +2,7 @@
 
 Runs on compute nodes with the site's own Python, NumPy, TensorFlow and Horovod, so nothing else is
 imported here. Only `ranks` imports TensorFlow and Horovod; a program imports it after it has
-checked its parameters, so that a wrong parameter is told in milliseconds.
+checked its parameters, so that a wrong parameter is reported in milliseconds.
 """
 
 import os

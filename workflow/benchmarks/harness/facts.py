@@ -31,7 +31,7 @@ def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool = Fal
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
-    host. Thread counts of 0 are TensorFlow's choice. The host's hardware is told by one rank of
+    host. Thread counts of 0 are TensorFlow's choice. The host's hardware is reported by one rank of
     it, since asking takes most of a second where there are GPUs.
     """
     return {

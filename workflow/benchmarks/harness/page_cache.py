@@ -32,7 +32,7 @@ def resident_bytes(path: str) -> tuple[int, int]:
         if size == 0:
             return 0, 0
         if status.st_uid != os.geteuid() and not os.access(path, os.W_OK):
-            raise PermissionError(f"residency of {path} is told to its owner only")
+            raise PermissionError(f"only the owner of {path} may read its residency")
         address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
         if address == _MAP_FAILED:
             raise OSError(ctypes.get_errno(), f"mmap of {path}")

@@ -34,7 +34,7 @@ class Phases:
     """Seconds by phase; a phase entered twice adds up.
 
     `spans` are the phases in their order with begin and end in Unix seconds, by which what is
-    measured beside the program (power) is told apart.
+    measured outside the program (power) can be assigned to phases.
     """
 
     def __init__(self) -> None:

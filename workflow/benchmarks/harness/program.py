@@ -25,7 +25,7 @@ class ProgramError(Exception):
     """Ends the program with one line on standard error and `code` as its exit code."""
 
     def __init__(self, code: int, message: str) -> None:
-        """Keep the exit code beside the message; line breaks in the message become spaces."""
+        """Keep the exit code with the message; line breaks in the message become spaces."""
         super().__init__(" ".join(message.split()))
         self.code = code
 

@@ -14,7 +14,7 @@ from harness.phases import Phases
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write` with a temporary file beside `path`, then rename it: no half file is seen."""
+    """Call `write` with a temporary file next to `path`, then rename it."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Where this rank stands, for whoever has to tell a hang from a run that is only slow.
+"""The progress of this rank, by which a hang is distinguished from a run that is only slow.
 
 From its start to its end a rank has a file ``stacks-*.txt`` in the run's folder. Its first line
 (JSON) says who it is and when it last got further: a thread looks now and then and writes it down.
@@ -130,7 +130,7 @@ class _Watch:
             raise
 
     def write_head(self) -> None:
-        """Write the first line anew, in its place."""
+        """Overwrite the first line in place."""
         with self._lock:
             head = {
                 "rank": self.rank,
@@ -167,7 +167,7 @@ class _Watch:
         return time.monotonic() - self._origin
 
     def _look(self) -> None:
-        """Until the end, write the head anew whenever the rank has got further."""
+        """Until the end, rewrite the head whenever the rank has made progress."""
         period = max(SHORTEST_LOOK_S, self._limit_s / LOOKS)
         seen, read, looked_s = _now.further, bytes_read(), self._now_s()
         while True:

@@ -6,10 +6,10 @@ to test, each a label and 60,483 values. Here a value is drawn as
     x[f] = scale[f] * exp(SPREAD * z + shift)
 
 with z normal, scales of features from 0.1 to 1,000, and a shift of ``+-SHIFT / 2`` in the features
-that carry the signal. These stand in blocks, of which half are higher in class 1 and half in class
+that carry the signal. These form blocks, of which half are higher in class 1 and half in class
 0, so that no mean over all features tells the classes apart. One feature tells little, all together
 tell everything. SHIFT and SIGNAL are set so that the first epochs at the original's width and rate
-are much like its own (shares of training samples told right: 0.56, 0.64, 0.74, 0.84 with 16 filters
+are much like its own (training accuracy 0.56, 0.64, 0.74, 0.84 with 16 filters
 a layer; the public log of the original has 0.56, 0.71, 0.82, 0.86).
 
 All is looked up in tables of integers, in units of 0.00001, so that no rounding of a processor or

@@ -1,8 +1,8 @@
 """Reading a table into float32 ``[rows, 1 + features]``, the label first, in one of several ways.
 
 Loading dominated the published study of NT3. ``pandas`` is the original's call: it types each of
-60,484 columns anew for every internal chunk of 256 kB, which is less than one row. ``pandas_whole``
-has ``low_memory=False``; with that and chunks of rows (``pandas_chunked``) the authors mended it
+60,484 columns again for every internal chunk of 256 kB, less than one row. ``pandas_whole`` has
+``low_memory=False``; ``pandas_chunked`` adds chunks of rows, by which the authors reduced this cost
 later. pandas and pyarrow are imported by the readers that need them and by no other.
 """
 
