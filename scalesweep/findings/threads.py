@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import Floats, log_ratio_error, t_quantile
+from scalesweep.analysis.stats import log_ratio_error, t_quantile
+from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row

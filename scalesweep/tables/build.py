@@ -28,11 +28,12 @@ from scalesweep.analysis.stats import (
     ratio_interval,
 )
 from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
-from scalesweep.tables.points import ExperimentData, Floats, Measure, Point
+from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.training import training_tables

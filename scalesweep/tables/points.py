@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
+from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import PlanExperiment
 
-Floats = NDArray[np.float64]
 # Metric and phase.
 Measure = tuple[str, str]
 
@@ -25,7 +24,7 @@ class Point:
 
     values: Mapping[str, Any]  # varying parameters
     source: str | None
-    rows: NDArray[np.intp]  # rows of the summary
+    rows: Places  # rows of the summary
     planned: int
     samples: int | None  # of an epoch, as measured
     work: int | None = None  # as planned; None where the benchmark declares none
@@ -70,7 +69,7 @@ class ExperimentData:
                 found[run["run_id"]] = index[run["run_id"]]
         return found
 
-    def _measures(self, rows: NDArray[np.intp]) -> list[Measure]:
+    def _measures(self, rows: Places) -> list[Measure]:
         """The metrics these runs have, by phase.
 
         Those of the epochs come all or none: a column that stays empty says that the number is

@@ -12,8 +12,6 @@ import pandas as pd
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
-    Floats,
-    Places,
     Spread,
     by_host,
     chances,
@@ -21,6 +19,7 @@ from scalesweep.analysis.rank_stats import (
     spread_of,
 )
 from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values
+from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest
 from scalesweep.core.rank_columns import by_rank, machine_column

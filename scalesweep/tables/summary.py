@@ -29,6 +29,7 @@ from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
 from scalesweep.analysis.stats import epoch_stats, steady_state
 from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.parallel import shared_map
@@ -100,7 +101,7 @@ def _summarise(
     return Row(identity, point, epochs, plain, meanings, curves)
 
 
-def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
+def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     """``array`` as float64 after checking that it is [epoch, rank], finite and positive."""
     ranks = point["ranks"]
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
@@ -117,9 +118,9 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[
 
 
 def _epoch_quantities(
-    times: Mapping[str, NDArray[np.float64]], samples: int | None, size: int | None
+    times: Mapping[str, Floats], samples: int | None, size: int | None
 ) -> dict[str, float]:
-    values: dict[str, NDArray[np.float64]] = {}
+    values: dict[str, Floats] = {}
     if (local := times.get("local_times")) is not None:
         values["local_time"] = local
         if samples is not None:
@@ -143,9 +144,7 @@ def _epoch_quantities(
     return result
 
 
-def _warmup_warning(
-    times: Mapping[str, NDArray[np.float64]], samples: Mapping[str, NDArray[Any]]
-) -> str | None:
+def _warmup_warning(times: Mapping[str, Floats], samples: Mapping[str, NDArray[Any]]) -> str | None:
     """What the steady-state test says against keeping exactly the first epoch apart, or against
     the declared warm-up of a benchmark that times steps."""
     array = times.get("global_times", times.get("local_times"))

@@ -16,7 +16,8 @@ import pandas as pd
 from scalesweep.analysis.metrics import ENERGY_SO_FAR, EPOCH_CURVES, Quantity, column, units_of
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.tables.points import ExperimentData, Floats, Point
+from scalesweep.analysis.types import Floats
+from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power import power_table
 
 # Of the columns of `accuracy`, in this order.
