@@ -96,6 +96,15 @@ def is_whole(content: bytes, needed: bool = False) -> bool:
     return unseal(content) is not None or (_SEAL not in content and not needed)
 
 
+def stamp_of(path: str) -> str | None:
+    """Time and size of a file, as ``mtime in ns:bytes``; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a Path per file would double a scan's time)
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns}:{status.st_size}"
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is none."""
     try:
