@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,17 @@ def stamp_of(path: str) -> str | None:
     except OSError:
         return None
     return f"{status.st_mtime_ns}:{status.st_size}"
+
+
+def natural_order(path: Path) -> list[list[tuple[int, str]]]:
+    """Sort key of paths by their numbers: run2 before run10."""
+    return [
+        [
+            (int(word) if "0" <= word[0] <= "9" else -1, word)
+            for word in re.findall(r"[0-9]{1,18}|[^0-9]+", part)
+        ]
+        for part in path.parts
+    ]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
