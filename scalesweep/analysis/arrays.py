@@ -7,6 +7,7 @@ that was seen before is not parsed again, and a member is inflated at once.
 import io
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,7 @@ _ENCRYPTED = 1
 class Arrays(Mapping[str, NDArray[Any]]):
     """Arrays by name, read when they are asked for.
 
-    Raises what numpy.load raises for a file that holds none (``table_io.NOT_ARRAYS``), for
+    Raises what numpy.load raises for a file that holds none (``core.npy.NOT_ARRAYS``), for
     objects too, and zipfile.BadZipFile for a member whose checksum differs.
     """
 
@@ -85,7 +86,10 @@ class Arrays(Mapping[str, NDArray[Any]]):
 
 def _read(content: bytes) -> NDArray[Any]:
     read: Callable[..., NDArray[Any]] = np.lib.format.read_array
-    return read(io.BytesIO(content), allow_pickle=False)
+    try:
+        return read(io.BytesIO(content), allow_pickle=False)
+    except tokenize.TokenError as error:  # a header that is cut
+        raise ValueError(str(error)) from None
 
 
 @lru_cache(maxsize=1024)
@@ -93,6 +97,9 @@ def _header(content: bytes) -> tuple[np.dtype[Any] | None, tuple[int, ...]]:
     """Type and shape of an array of plain numbers in C order; no type where it is another."""
     file = io.BytesIO(content)
     np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-    shape, fortran, kind = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    try:
+        shape, fortran, kind = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    except tokenize.TokenError as error:
+        raise ValueError(str(error)) from None
     plain = kind.kind in "fiub" and not fortran and all(size >= 0 for size in shape)
     return (kind if plain else None), shape

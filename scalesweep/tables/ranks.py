@@ -18,10 +18,11 @@ from scalesweep.analysis.rank_stats import (
     own_times,
     spread_of,
 )
-from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values
+from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest
+from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
 from scalesweep.planning.record_reader import read_record

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
 from scalesweep.analysis.stats import epoch_stats, steady_state
-from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values, write_parquet
+from scalesweep.analysis.table_io import typed_values, write_parquet
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
+from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
