@@ -23,6 +23,7 @@ from bench.lib.pairs import within
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "bench"
 from scalesweep.core.host import host_facts
+from scalesweep.planning.plan_text import aligned
 
 SCRIPTS = (
     *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
@@ -62,15 +63,7 @@ def text_of(rows: list[dict[str, Any]]) -> str:
         bound = "" if row["bound"] is None else f"{sign} {row['bound']:.4g}"
         value = f"{row['value']:.4g}" if abs(row["value"]) < 1000 else f"{row['value']:,.0f}"
         cells.append((row["name"], value, row["unit"], bound, WORDS[row["within"]], row["script"]))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    numbers = (1, 3)
-    lines = [
-        "  ".join(
-            cell.rjust(width) if place in numbers else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
+    lines = aligned(cells, left={0, 2, 4, 5})
     lines.insert(1, "-" * max(map(len, lines)))
     bounded = [row for row in rows if row["within"] is not None]
     missed = sum(not row["within"] for row in bounded)

@@ -1,5 +1,7 @@
 """The plan as text: what is done, what will run, and what that costs."""
 
+from collections.abc import Container, Sequence
+
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
 from scalesweep.planning.plan import budget_left, hours
@@ -38,7 +40,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
-        *_aligned(rows, left={0, 1, 2}),
+        *aligned(rows, left={0, 1, 2}),
         *_profiled(plan),
         *_total(plan),
         *_jobs(plan["jobs"]),
@@ -55,16 +57,13 @@ def _order(plan: Plan) -> str:
     return f"order: {text}" + (f"; the control point {control} times" if control else "")
 
 
-def _aligned(rows: list[list[str]], left: set[int]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     """Rows as lines; the columns in ``left`` are words, the others numbers read from the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    from tabulate import tabulate  # this module is loaded while the Snakefile is parsed
+
+    sides = ["left" if place in left else "right" for place in range(len(rows[0]))]
+    text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True)
+    return str(text).splitlines()
 
 
 def _profiled(plan: Plan) -> list[str]:
@@ -123,7 +122,7 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
             ]
             for shape in shapes
         ]  # fmt: skip
-        lines += ["", *_aligned(rows, left={2, 6}), ""]
+        lines += ["", *aligned(rows, left={2, 6}), ""]
         lines.append(
             f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
