@@ -72,7 +72,7 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
         moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
         watts = frame["watts"].to_numpy(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadRecord(f"{path.name} holds not times and watts ({error})") from None
+        raise BadRecord(f"{path.name} its times or watts are not numbers ({error})") from None
     groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain

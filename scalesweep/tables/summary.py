@@ -177,7 +177,7 @@ def _plain_metrics(
         if name in QUANTITIES:
             known = QUANTITIES[name]
             if (known.unit, known.better, known.scope) != tuple(meaning.values()):
-                raise UserError(f"metric '{name}' has another meaning than scalesweep's own")
+                raise UserError(f"metric '{name}' is reserved by scalesweep with another meaning")
         number = math.nan if value is None else float(value)
         values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
         meanings[name] = meaning
@@ -312,7 +312,7 @@ def _meanings(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
         for name, meaning in row.meanings.items():
             other = first.setdefault((benchmark, name), run_id)
             if known.setdefault(name, meaning) != meaning:
-                raise UserError(f"{run_id}: metric '{name}' means something else than in {other}")
+                raise UserError(f"{run_id}: metric '{name}' has another definition than in {other}")
     return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
 
 
