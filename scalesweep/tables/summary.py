@@ -265,7 +265,7 @@ def _read_run(path: Path) -> Row:
         content = (path.parent / SAMPLES).read_bytes()
         if content_digest(content) != expected:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
-        return _summarise(record, Arrays(content), path.parent)
+        return _summarise(record, Arrays(content, verified=True), path.parent)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NOT_ARRAYS as error:
