@@ -8,6 +8,7 @@ plain archive is read without an object for each of its fields.
 import io
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,12 @@ _ENTRY = struct.Struct("<4s4x2H4x3L3H8xL")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP64 = 0xFFFFFFFF
 
+# What NumPy and zipfile raise for files that are not of arrays.
+NOT_ARRAYS = (
+    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
 
 class _Member(NamedTuple):
     """What zipfile.ZipInfo says of a member, under the same names."""
@@ -46,7 +53,7 @@ class _Member(NamedTuple):
 class Arrays(Mapping[str, NDArray[Any]]):
     """Arrays by name, read when they are asked for.
 
-    Raises what numpy.load raises for a file that holds none (``table_io.NOT_ARRAYS``), for
+    Raises what numpy.load raises for a file that holds none (``NOT_ARRAYS``), for
     objects too, and zipfile.BadZipFile for a member whose checksum differs. ``verified``: the
     content has the digest that it was written with, and the members' checksums are not computed.
     """
