@@ -171,17 +171,14 @@ def facts_text(record: Mapping[str, Any], machines: Sequence[str] | None = None)
     hardware = tuple(
         (told, None if hosts == facts.hosts else hosts) for told, hosts in facts.hardware
     )
-    told = ("source", "started", "ended", "wall_s", "attempt")
-    texts = {
-        "environment": _shared_text(facts.environment),
-        "hosts": _names_text(facts.hosts),
-        "affinities": _shared_text(facts.affinities),
-        **{name: _ENCODER.encode(getattr(facts, name)) for name in told},
-        "hardware": _shared_text(hardware),
-        "energy": _ENCODER.encode(None if facts.energy is None else vars(facts.energy)),
-    }
-    parts = [f'"{name}":{text}' for name, text in texts.items()]
-    return f"{{{','.join(parts)}}}"
+    names = ("source", "started", "ended", "wall_s", "attempt")
+    plain = _ENCODER.encode({name: getattr(facts, name) for name in names})
+    energy = _ENCODER.encode(None if facts.energy is None else vars(facts.energy))
+    return (
+        f'{{"environment":{_shared_text(facts.environment)},"hosts":{_names_text(facts.hosts)},'
+        f'"affinities":{_shared_text(facts.affinities)},{plain[1:-1]},'
+        f'"hardware":{_shared_text(hardware)},"energy":{energy}}}'
+    )
 
 
 @lru_cache(maxsize=64)  # thousands of runs had the same environment; all of it is text or None

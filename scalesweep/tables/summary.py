@@ -32,7 +32,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
@@ -46,6 +46,7 @@ MANY = 100  # records that are worth several processes
 BATCH = 50  # records that are read one after the other and worked out together
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
+_TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -94,7 +95,7 @@ def _summarise(
         plain, meanings = _plain_metrics(record.get("metrics") or {})
         curves = curves_of(record, samples, folder, machines)
         for name in point:
-            if name in IDENTITY or name in EPOCH_COLUMNS or name in plain or name.startswith("_"):
+            if name in _TAKEN or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
     except KeyError as error:
         raise UserError(f"{run_id}: the record lacks {error}") from None
@@ -268,23 +269,24 @@ def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OS
 
 def _read_run(path: Path) -> _Read:
     """Record and samples of the run at ``path``; one read per file."""
-    run_id = path.parent.name
+    folder = path.parent
+    run_id = folder.name
     try:
         record = parse_record(path.read_bytes(), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
-    expected = checksums(record).get(SAMPLES)
+    kept = record["samples"]
     try:
-        if expected is None:
-            return _summarise(record, {}, path.parent)
-        content = (path.parent / SAMPLES).read_bytes()
-        if content_digest(content) != expected:
+        if kept is None:
+            return _summarise(record, {}, folder)
+        content = (folder / SAMPLES).read_bytes()
+        if content_digest(content) != kept["blake2b"]:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
-        return _summarise(record, Arrays(content, verified=True), path.parent)
+        return _summarise(record, Arrays(content, verified=True), folder)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NOT_ARRAYS as error:
-        what = "the record" if expected is None else SAMPLES
+        what = "the record" if kept is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
 
 
