@@ -3,9 +3,6 @@
 import json
 import math
 import re
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,13 +106,6 @@ def _write_csv(frame: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         frame.to_csv(temporary, index=False)
-
-
-# What NumPy and zipfile raise for files that are not of arrays.
-NOT_ARRAYS = (
-    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
 
 
 def typed_values(values: Sequence[Any], empty: type = str) -> Any:

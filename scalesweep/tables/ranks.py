@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.arrays import NOT_ARRAYS, Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
     Floats,
@@ -20,7 +20,7 @@ from scalesweep.analysis.rank_stats import (
     own_times,
     spread_of,
 )
-from scalesweep.analysis.table_io import NOT_ARRAYS, typed_values
+from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest
 from scalesweep.core.rank_columns import by_rank, machine_column
@@ -151,7 +151,7 @@ def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, S
     content = (folder / SAMPLES).read_bytes()
     if content_digest(content) != expected:
         raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    found = own_times(Arrays(content), ranks)
+    found = own_times(Arrays(content, verified=True), ranks)
     return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
 
 
