@@ -272,14 +272,14 @@ def _read_run(path: Path) -> _Read:
     folder = path.parent
     run_id = folder.name
     try:
-        record = parse_record(path.read_bytes(), run_id)
+        record = parse_record(_content(path), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
     kept = record["samples"]
     try:
         if kept is None:
             return _summarise(record, {}, folder)
-        content = (folder / SAMPLES).read_bytes()
+        content = _content(folder / SAMPLES)
         if content_digest(content) != kept["blake2b"]:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
         return _summarise(record, Arrays(content, verified=True), folder)
@@ -288,6 +288,12 @@ def _read_run(path: Path) -> _Read:
     except NOT_ARRAYS as error:
         what = "the record" if kept is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
+
+
+def _content(path: Path) -> bytes:
+    """As ``path.read_bytes()``, without a buffer that small files are read through in vain."""
+    with path.open("rb", buffering=0) as file:
+        return file.readall()
 
 
 def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFrame":
