@@ -31,12 +31,6 @@ _ENTRY = struct.Struct("<4s4x2H4x3L3H8xL")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP64 = 0xFFFFFFFF
 
-# What NumPy and zipfile raise for files that are not of arrays.
-NOT_ARRAYS = (
-    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
-
 
 class _Member(NamedTuple):
     """What zipfile.ZipInfo says of a member, under the same names."""
@@ -53,7 +47,7 @@ class _Member(NamedTuple):
 class Arrays(Mapping[str, NDArray[Any]]):
     """Arrays by name, read when they are asked for.
 
-    Raises what numpy.load raises for a file that holds none (``NOT_ARRAYS``), for
+    Raises what numpy.load raises for a file that holds none (``core.npy.NOT_ARRAYS``), for
     objects too, and zipfile.BadZipFile for a member whose checksum differs. ``verified``: the
     content has the digest that it was written with, and the members' checksums are not computed.
     """
@@ -149,7 +143,10 @@ def _directory(content: bytes) -> list[_Member] | None:
 
 def _read(content: bytes) -> NDArray[Any]:
     read: Callable[..., NDArray[Any]] = np.lib.format.read_array
-    return read(io.BytesIO(content), allow_pickle=False)
+    try:
+        return read(io.BytesIO(content), allow_pickle=False)
+    except tokenize.TokenError as error:  # a header that is cut
+        raise ValueError(str(error)) from None
 
 
 @lru_cache(maxsize=1024)
@@ -157,6 +154,9 @@ def _header(content: bytes) -> tuple[np.dtype[Any] | None, tuple[int, ...]]:
     """Type and shape of an array of plain numbers in C order; no type where it is another."""
     file = io.BytesIO(content)
     np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-    shape, fortran, kind = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    try:
+        shape, fortran, kind = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    except tokenize.TokenError as error:
+        raise ValueError(str(error)) from None
     plain = kind.kind in "fiub" and not fortran and all(size >= 0 for size in shape)
     return (kind if plain else None), shape

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scalesweep.analysis.stats import SEED, t_quantile
+from scalesweep.analysis.types import Floats, Places
 
 # Fewer runs leave too few degrees of freedom for an interval that says anything.
 LEAST_RUNS = 5
@@ -25,8 +26,6 @@ SMALLEST = 1e-3
 JUMP_LEVEL = 0.01
 PERMUTATIONS = 2000
 MOST_VALUES = 1_000_000  # of random orders in memory at once
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _line(start: Floats, values: Floats, names: NDArray[Any]) -> tuple[Trend, Fl
     return Trend(change, change - half, change + half, scatter, span, start.size, found), rest
 
 
-def _centred(values: Floats, group: NDArray[np.intp]) -> Floats:
+def _centred(values: Floats, group: Places) -> Floats:
     """Values less the mean of their group."""
     return np.asarray(values - (np.bincount(group, values) / np.bincount(group))[group])
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
+from scalesweep.core.formatting import PHASES
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -72,7 +74,6 @@ _ALL = (
 QUANTITIES: dict[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
 EPOCH_METRICS = tuple(name for name, quantity in QUANTITIES.items() if not quantity.derived)
 EPOCH_PHASES = ("init", "later")
-PHASES = ("init", "later", "run")
 STATS = ("mean", "median", "std", "low", "high", "cv")
 
 _CURVES = (

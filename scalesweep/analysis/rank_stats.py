@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.stats import SEED, t_quantile
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+from scalesweep.analysis.types import Floats, Places
 
 # Whose time it is. WORK: of the rank alone. INPUT: waiting for batches. STEP and EPOCH: as the
 # program timed them, which may hold waiting for other ranks.

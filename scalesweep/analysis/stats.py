@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 
 CONFIDENCE = 0.95
@@ -30,8 +31,6 @@ MAD_TO_STD = 1.4826
 MEAN_AD_TO_STD = 1.253314
 OUTLIER_SCORE = 3.5
 OUTLIER_FROM = 5
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import Quantity, column, quantities_of
 from scalesweep.analysis.table_io import read_table
+from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
@@ -33,8 +33,6 @@ _log = logging.getLogger(__name__)
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
 _NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, Quantity
 from scalesweep.analysis.stats import (
@@ -22,6 +21,7 @@ from scalesweep.analysis.stats import (
     ratio_interval,
     t_quantile,
 )
+from scalesweep.analysis.types import Floats
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import Pair, SidePoint, by_experiment
 
@@ -30,8 +30,6 @@ ONLY_BASE, ONLY_NEW = "only base", "only new"
 VERDICTS = (IMPROVED, WORSE, UNCLEAR, ONLY_BASE, ONLY_NEW)
 # Means of equal values may differ in the last digits, by the order of summing.
 _ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from scalesweep.compute import hang_report
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.native_format import NativeParts
-from scalesweep.compute.power.outcome import metrics_of
+from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
 from scalesweep.compute.program_output import Refused, read_native, unsupported
@@ -150,7 +150,7 @@ def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict
         raise Refused(f"profile {spec['profile']}: the run wrote no profile")
     if attempt.job is not None:
         native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
-    energy = metrics_of(base.get("energy"), base["wall_s"]) if done else {}
+    energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
     native["metrics"] = {**energy, **native["metrics"]}
     publish(work, folder)
     samples = work / (EXTRACTED if "extract" in spec else SAMPLES)

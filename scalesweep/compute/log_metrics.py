@@ -14,7 +14,7 @@ from scalesweep.compute.log_lines import read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of
+from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
 from scalesweep.core.npy import Array
 
@@ -172,11 +172,7 @@ def _files(source: str, work: Path) -> list[Path]:
             raise LogsGone(f"{work.name}/{path.name} is gone")
         return [path]
     names = [path for path in work.glob(source) if path.is_file()]
-    return sorted(names, key=lambda path: _natural(str(path)))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name)]
+    return sorted(names, key=natural_order)
 
 
 def _search(

@@ -6,22 +6,16 @@ Standard library only, for the launcher.
 import json
 import math
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, Work
 from scalesweep.core.host import host_facts
-from scalesweep.core.npy import npy_floats
+from scalesweep.core.npy import NOT_ARRAYS, npy_floats
 from scalesweep.core.record import SAMPLES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
-# What zipfile and a header that is none make of a damaged file.
-_NOT_ARRAYS = (
-    *(ValueError, LookupError, OSError, EOFError, RuntimeError, MemoryError),
-    *(SyntaxError, TypeError, zipfile.BadZipFile, zlib.error),
-)
 
 
 class Refused(Exception):
@@ -107,5 +101,5 @@ def check_finite(samples: Path) -> None:
                 kind, values = npy_floats(content)
                 if kind == "<f8" and not all(map(math.isfinite, values)):
                     raise Refused(f"{SAMPLES}: {name.removesuffix('.npy')} holds NaN or infinity")
-    except _NOT_ARRAYS as error:
+    except NOT_ARRAYS as error:
         raise Refused(f"{SAMPLES} cannot be read: {error}") from None

@@ -12,7 +12,7 @@ from typing import Any
 from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_command
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
-from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.config.yaml_loader import check_schema, load_yaml, short
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
@@ -67,18 +67,18 @@ class Parameter:
         """
         result = self._typed(value)
         if result is _WRONG or (self.enum is not None and result not in self.enum):
-            raise UserError(f"{where}: {self.name} = {_shown(value)} is not {self.allowed}")
+            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}")
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
                 raise UserError(
-                    f"{where}: {self.name} = {_shown(value)}: a value must not contain {place[0]}"
+                    f"{where}: {self.name} = {short(value)}: a value must not contain {place[0]}"
                 )
             if isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             low = self.minimum is not None and number < self.minimum
             if low or (self.maximum is not None and number > self.maximum):
-                raise UserError(f"{where}: {self.name} = {_shown(value)} is not {self.allowed}")
+                raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}")
         return result
 
     def _typed(self, value: Any) -> Any:
@@ -115,11 +115,6 @@ def _as_type(value: Any, kind: str) -> Any:
     if kind == "number" and isinstance(value, int):
         return float(value)
     return value if isinstance(value, _TYPES[kind]) else _WRONG
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True)

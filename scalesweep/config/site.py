@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.power.domains import SOURCES
+from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import LAUNCHERS, SITES
@@ -172,7 +172,7 @@ def _power(content: Mapping[str, Any]) -> PowerSampling | None:
         return None
     return PowerSampling(
         interval_s=float(section.get("interval_s", 1)),
-        sources=tuple(section.get("sources", SOURCES)),
+        sources=tuple(section.get("sources", POWER_SOURCES)),
         sysfs=section.get("sysfs", "/sys"),
     )
 

@@ -151,11 +151,12 @@ def _explain(error: Any) -> str:  # noqa: PLR0911 (one return per kind of error)
         hint = error.schema.get("description")
         kinds = error.validator_value if error.validator == "type" else None
         wanted = hint or (" or ".join(kinds) if isinstance(kinds, list) else kinds)
-        return f"{_short(error.instance)} is not {wanted or 'allowed here'}"
+        return f"{short(error.instance)} is not {wanted or 'allowed here'}"
     return str(error.message)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value for a message: its ``repr``, cut at 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

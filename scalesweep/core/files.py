@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,26 @@ def is_whole(content: bytes, needed: bool = False) -> bool:
     """Whether the content of a file is as ``sealed`` made it; unless ``needed``, it may also have
     no checksum at all."""
     return unseal(content) is not None or (_SEAL not in content and not needed)
+
+
+def stamp_of(path: str) -> str | None:
+    """Time and size of a file, as ``mtime in ns:bytes``; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a Path per file would double a scan's time)
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns}:{status.st_size}"
+
+
+def natural_order(path: Path) -> list[list[tuple[int, str]]]:
+    """Sort key of paths by their numbers: run2 before run10."""
+    return [
+        [
+            (int(word) if "0" <= word[0] <= "9" else -1, word)
+            for word in re.findall(r"[0-9]{1,18}|[^0-9]+", part)
+        ]
+        for part in path.parts
+    ]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

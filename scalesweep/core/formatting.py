@@ -117,11 +117,11 @@ def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     return 1.0, unit
 
 
-def seconds_text(seconds: Any) -> str:
-    """A duration for people: 0.42 s, 45 s, 3 min 20 s, 2 h 05 min."""
+def duration(seconds: Any, missing: str = "–") -> str:
+    """A duration for people: 0.42 s, 45 s, 3 min 20 s, 2 h 05 min; ``missing`` for none."""
     if not finite(seconds):
-        return "–"
-    if seconds < 60:
+        return missing
+    if seconds < 59.5:
         return f"{number(seconds, 2)} s"
     whole = round(seconds)
     if whole < 3600:
@@ -146,15 +146,3 @@ def listed(items: list[str], limit: int = 4) -> str:
         return "".join(items)
     last = f"{comma.rstrip() if comma == '; ' else ''} and {items[-1]}"
     return comma.join(items[:-1]) + last
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds for people: 45 s, 3m 20s, 2h 05m; ``unknown`` for None."""
-    if seconds is None:
-        return "unknown"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"

@@ -63,9 +63,9 @@ class KeptFiles:
     def _read(self) -> dict[str, Any]:
         try:
             content = (self._folder / INDEX).read_bytes()
-            index = json.loads(content)
-            if not is_whole(content) or "digest" not in index:
+            if not is_whole(content, needed=True):
                 return {}
+            index = json.loads(content)
             known = index["format"] == _FORMAT and index["made_by"] == self._made_by
             return dict(index["parts"]) if known else {}
         except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -7,6 +7,7 @@ import array
 import ast
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -14,6 +15,11 @@ from typing import NamedTuple
 
 from scalesweep.core.files import replacing
 
+# What files that are not of arrays raise: ``npy_floats``, zipfile, and NumPy.
+NOT_ARRAYS = (
+    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 # The same content gives the same file, whenever it is written.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -49,14 +55,20 @@ def _npy(content: Array) -> bytes:
 
 
 def npy_floats(content: bytes) -> tuple[str, "array.array[float]"]:
-    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy."""
-    if content[:6] != b"\x93NUMPY":
+    """Type and values of a .npy file (format: numpy.lib.format), read without NumPy.
+
+    Raises an error of ``NOT_ARRAYS`` for what is none.
+    """
+    if content[:6] != b"\x93NUMPY" or len(content) < 8:
         raise ValueError("not a .npy member")
     width = 2 if content[6] == 1 else 4
     length = int.from_bytes(content[8 : 8 + width], "little")
     start = 8 + width
-    header = ast.literal_eval(content[start : start + length].decode("latin1"))
+    try:
+        kind = ast.literal_eval(content[start : start + length].decode("latin1"))["descr"]
+    except (LookupError, TypeError):
+        raise ValueError("not the header of a .npy member") from None
     values = array.array("d")
-    if header["descr"] == "<f8":
+    if kind == "<f8":
         values.frombytes(content[start + length :])
-    return header["descr"], values
+    return kind, values

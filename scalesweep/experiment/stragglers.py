@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.rank_stats import NOTABLE, Floats
+from scalesweep.analysis.rank_stats import NOTABLE
 from scalesweep.analysis.stats import OUTLIER_FROM, mean_interval, outliers
 from scalesweep.analysis.table_io import without_attrs
+from scalesweep.analysis.types import Floats
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.ranks import rank_column
 

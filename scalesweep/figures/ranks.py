@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK, Floats
+from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK
+from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import counted, listed, number, shorten
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers

@@ -8,7 +8,16 @@ from scalesweep.core.formatting import PHASES, counted, finite, listed, with_int
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    evidence_of,
+    marked,
+    point_key,
+    repeats_of,
+)
 
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")
@@ -105,7 +114,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
     measure = final_measure(study)
     if measure is None:
         return []
-    repeats = _repeats(study, measure.metric, "run")
+    repeats = repeats_of(study, measure.metric, "run")
     found: list[Finding] = []
     for series in study.series:
         rows = [row for row in series.rows if learns(study, row) and _of(study, repeats, row)]
@@ -150,19 +159,8 @@ def _lower(label: str) -> str:
     return label[:1].lower() + label[1:]
 
 
-def _repeats(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
-    """Values of a metric over the finished runs of every point, by point and source."""
-    name = column(metric, "mean", phase)
-    found: dict[Key, list[float]] = {}
-    for row in study.rows("runs"):
-        if finite(row.get(name)):
-            key = (*study.key(row, study.axes), row["source"])
-            found.setdefault(key, []).append(float(row[name]))
-    return found
-
-
 def _of(study: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row) -> list[float]:
-    return repeats.get((*study.key(row, study.axes), row["source"]), [])
+    return repeats.get(point_key(study, row), [])
 
 
 def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval] | None:
@@ -180,7 +178,7 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
     found: list[Finding] = []
     rest = [name for name in study.axes if name != "input"]
     for phase in ("init", "later"):
-        repeats = _repeats(study, "total_time", phase)
+        repeats = repeats_of(study, "total_time", phase)
         for row in study.points:
             if row.get("input") in DUMMY or not _of(study, repeats, row):
                 continue

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
@@ -52,6 +53,21 @@ def evidence_of(
         "key": {n: row.get(n) for n in study.axes} | {"source": row.get("source")},
         "numbers": {name: row.get(name) for name in columns},
     }
+
+
+def point_key(study: ExperimentResults, row: Row) -> Key:
+    """Point and source of a row."""
+    return (*study.key(row, study.axes), row["source"])
+
+
+def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
+    """Values of a metric over the finished runs of every point, by ``point_key``."""
+    name = column(metric, "mean", phase)
+    found: dict[Key, list[float]] = {}
+    for row in study.rows("runs", ["source", name, *study.axes]):
+        if finite(row.get(name)):
+            found.setdefault(point_key(study, row), []).append(float(row[name]))
+    return found
 
 
 def columns_of(measure: Measure, phase: str) -> list[str]:

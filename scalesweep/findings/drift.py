@@ -3,7 +3,7 @@
 import math
 
 from scalesweep.analysis.drift import LEAST_RUNS, Trend, clearer_jump, trend
-from scalesweep.core.formatting import PHASES, counted, percent, seconds_text
+from scalesweep.core.formatting import PHASES, counted, duration, percent
 from scalesweep.experiment.results import ExperimentResults, Key, Measure
 from scalesweep.experiment.timeline import Timeline, moment, timeline
 from scalesweep.findings.base import NOTE, OPEN, WARNING, Finding
@@ -36,7 +36,7 @@ def _of_control(study: ExperimentResults, main: Measure, line: Timeline) -> list
         )
         return [_finding(study, OPEN, text, {"runs": runs})]
     label = _label(main)
-    over = f"over {seconds_text(steady.span_s)}"
+    over = f"over {duration(steady.span_s)}"
     span = f"{over} ({counted(runs, 'run')})"
     sudden = clearer_jump(line.logs, steady, line.sessions)
     if sudden is not None:
@@ -82,7 +82,7 @@ def _of_repeats(study: ExperimentResults, main: Measure, line: Timeline) -> list
         return []
     text = (
         f"Runs drift: relative to the mean of its point, {_label(main)} of a run "
-        f"{_changed(found, main)} over {seconds_text(found.span_s)} ({counted(found.runs, 'run')} "
+        f"{_changed(found, main)} over {duration(found.span_s)} ({counted(found.runs, 'run')} "
         f"at {counted(len(groups), 'point')}). With interleaved repeats this widens all "
         "intervals; if points ran one after the other, it looks like a difference between them."
     )

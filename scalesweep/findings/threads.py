@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import Floats, log_ratio_error, t_quantile
+from scalesweep.analysis.stats import log_ratio_error, t_quantile
+from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
@@ -19,6 +19,8 @@ from scalesweep.findings.base import (
     columns_of,
     evidence_of,
     marked,
+    point_key,
+    repeats_of,
 )
 
 RULE = "threads"
@@ -45,10 +47,14 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     if main is None or not names:
         return []
     rest = [name for name in study.leaders if name not in names]
-    repeats = _repeats(study, main, main.steady_phase)
+    repeats = {
+        key: np.array(positive)
+        for key, values in repeats_of(study, main.metric, main.steady_phase).items()
+        if (positive := [value for value in values if value > 0])
+    }
     groups: dict[Key, list[Row]] = {}
     for row in study.points:
-        if repeats.get(_key(study, row)) is not None and learns(study, row):
+        if repeats.get(point_key(study, row)) is not None and learns(study, row):
             groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
     found = [
         _told(study, main, rows, names, rest, repeats) for rows in groups.values() if len(rows) > 1
@@ -61,20 +67,6 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     return found
 
 
-def _key(study: ExperimentResults, row: Row) -> Key:
-    return (*study.key(row, study.axes), row["source"])
-
-
-def _repeats(study: ExperimentResults, main: Measure, phase: str) -> dict[Key, Floats]:
-    """Values of the main metric over the finished runs of every point."""
-    name = column(main.metric, "mean", phase)
-    found: dict[Key, list[float]] = {}
-    for row in study.rows("runs", ["source", name, *study.axes]):
-        if finite(row.get(name)) and row[name] > 0:
-            found.setdefault(_key(study, row), []).append(float(row[name]))
-    return {key: np.array(values) for key, values in found.items()}
-
-
 def _told(
     study: ExperimentResults,
     main: Measure,
@@ -85,7 +77,7 @@ def _told(
 ) -> Finding:
     """The best of points that differ in their threads only."""
     phase = main.steady_phase
-    values = [repeats[_key(study, row)] for row in rows]
+    values = [repeats[point_key(study, row)] for row in rows]
     order = sorted(range(len(rows)), key=lambda i: float(values[i].mean()), reverse=main.higher)
     usual = _default(study, rows, names)
     best = order[0]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal
@@ -55,8 +55,8 @@ class CosmoflowRun:
     folder: Path
     point: dict[str, Any]
     samples_per_epoch: int
-    local_times: NDArray[np.float64]
-    global_times: NDArray[np.float64]
+    local_times: Floats
+    global_times: Floats
 
     def imported(self) -> ImportedRun:
         """The run for ``records.import_runs``; reads the history's date and digest."""
@@ -201,9 +201,7 @@ def _check_folder_name(folder: Path, point: Mapping[str, Any]) -> None:
                 )
 
 
-def _history(
-    content: bytes, file: Path, epochs: int, ranks: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _history(content: bytes, file: Path, epochs: int, ranks: int) -> tuple[Floats, Floats]:
     """Local and global times [epoch, rank] in seconds."""
     try:
         text = content.decode("utf-8-sig")

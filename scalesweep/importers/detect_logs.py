@@ -9,6 +9,7 @@ from pathlib import Path
 from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import natural_order
 from scalesweep.importers import keras_csv, keras_multi_gpu, mlperf_log, mlperf_runs, tf_cnn_reader
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.tf_cnn_log import has_srun_labels
@@ -79,18 +80,7 @@ def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
     for root, folders, files in os.walk(path, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(root, name) for name in files if not name.startswith(".")]
-    return sorted(found, key=_natural)
-
-
-def _natural(path: Path) -> list[list[tuple[int, str]]]:
-    """Numbers in names in their order: run2 before run10."""
-    return [
-        [
-            (int(word), "") if word.isdigit() else (-1, word)
-            for word in re.findall(r"[0-9]{1,18}|[^0-9]+", part)
-        ]
-        for part in path.parts
-    ]
+    return sorted(found, key=natural_order)
 
 
 def _read(file: Path, kinds: _Kinds) -> tuple[list[ImportedRun], list[Refusal]] | None:

@@ -6,9 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 
 # Entry of ``variant``: the kind of GPU.
@@ -59,7 +57,7 @@ class ImportedRun:
     started: datetime
     ended: datetime
     notes: Mapping[str, Any]
-    samples: Mapping[str, NDArray[np.float64]]
+    samples: Mapping[str, Floats]
     line: int | None = None
     samples_per_epoch: int | None = None
     variant: Mapping[str, str] = field(default_factory=dict)

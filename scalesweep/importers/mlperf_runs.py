@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal
@@ -142,7 +142,7 @@ def _date(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-def _samples(epochs: Sequence[Epoch]) -> dict[str, NDArray[np.float64]]:
+def _samples(epochs: Sequence[Epoch]) -> dict[str, Floats]:
     """Arrays [epoch, 1] of the whole job; NaN where an epoch was not evaluated."""
     if not epochs:
         return {}

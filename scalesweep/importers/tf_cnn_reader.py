@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
@@ -241,10 +241,10 @@ def _check_rate(point: TfCnnPoint, total: float, streams: list[list[Step]], line
         )
 
 
-def _samples(streams: list[list[Step]]) -> dict[str, NDArray[np.float64]]:
+def _samples(streams: list[list[Step]]) -> dict[str, Floats]:
     """Lines of progress as arrays [line, rank]; ``steps`` is [line]."""
 
-    def array(name: str) -> NDArray[np.float64]:
+    def array(name: str) -> Floats:
         values = [[getattr(step, name) for step in stream] for stream in streams]
         return np.array(values, np.float64).T
 

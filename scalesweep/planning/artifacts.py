@@ -5,11 +5,10 @@ would stay so, and the next figure would be drawn from it.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import stamp_of, write_atomic
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
 # All but the report, which is the last and of which nothing is made.
@@ -18,7 +17,7 @@ _MADE = ("plan.json", "summary.parquet", "jobs.csv", "tables", "figures")
 
 def note_made(results: Path) -> None:
     """Remember what lies in the results folder, which has just been made."""
-    found = {str(path.relative_to(results)): _stamp(str(path)) for path in _files(results)}
+    found = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
     write_atomic(results / MADE, json.dumps(found), durable=False)
 
 
@@ -41,7 +40,7 @@ def was_changed(results: Path) -> bool:
         return True
     whole = {name for name in _MADE if (results / name).exists()}
     return any(
-        _stamp(f"{results}/{name}") != stamp
+        stamp_of(f"{results}/{name}") != stamp
         for name, stamp in stamps.items()
         if name.partition("/")[0] in whole
     )
@@ -53,11 +52,3 @@ def _files(results: Path) -> Iterator[Path]:
         found = path.rglob("*") if path.is_dir() else [path]
         # Snakemake keeps a time in hidden files of its own.
         yield from (file for file in found if file.is_file() and not file.name.startswith("."))
-
-
-def _stamp(path: str) -> str | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 (done while parsing)
-    except OSError:
-        return None
-    return f"{status.st_mtime_ns}:{status.st_size}"

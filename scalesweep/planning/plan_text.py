@@ -1,6 +1,6 @@
 """The plan as text: what is done, what will run, and what that costs."""
 
-from scalesweep.core.formatting import duration
+from scalesweep.core.formatting import counted, duration
 from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.run_state import DONE, FAILED, NEW, UNSUPPORTED
@@ -25,7 +25,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
                 str(experiment["points"]), str(len(statuses)),
                 *(str(statuses.count(status)) for status in (NEW, DONE, FAILED)),
                 str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
-                duration(experiment["estimate"]["wall_s"]),
+                duration(experiment["estimate"]["wall_s"], missing="unknown"),
                 "unknown" if core_hours is None else f"{core_hours:.3g}",
             ]
         )  # fmt: skip
@@ -74,7 +74,7 @@ def _profiled(plan: Plan) -> list[str]:
         for run in experiment["profiles"]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
-        f"profiled with {kind}: {len(runs)} run{'' if len(runs) == 1 else 's'} more, "
+        f"profiled with {kind}: {counted(len(runs), 'run')} more, "
         + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
         for kind, runs in states.items()
     ]
@@ -116,22 +116,23 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         rows = [head.split(",")]
         rows += [
             [
-                str(shape["jobs"]), duration(shape["expected_s"]), shape["basis"] or "-",
-                duration(shape["minutes"] * 60), hours(shape["node_hours_expected"]),
-                hours(shape["node_hours_limit"]), f"sbatch {shape['sbatch']}",
+                str(shape["jobs"]), duration(shape["expected_s"], missing="unknown"),
+                shape["basis"] or "-", duration(shape["minutes"] * 60),
+                hours(shape["node_hours_expected"]), hours(shape["node_hours_limit"]),
+                f"sbatch {shape['sbatch']}",
             ]
             for shape in shapes
         ]  # fmt: skip
         lines += ["", *_aligned(rows, left={2, 6}), ""]
         lines.append(
-            f"{_counted(sum(shape['jobs'] for shape in shapes))}: "
+            f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
             f"{hours(jobs['node_hours_limit'])} at most"
         )
     if jobs["overhead_s"] is not None:
         lines.append(
             f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
-            f"{_counted(jobs['overhead_jobs'])}"
+            f"{counted(jobs['overhead_jobs'], 'job')}"
         )
     spent, left = f"{hours(jobs['spent_node_hours'])} node-hours spent", budget_left(jobs)
     if left is not None:
@@ -139,10 +140,6 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         spent += f" of a budget of {hours(jobs['budget_node_hours'])}: {over}"
         spent += " if every job used its full time limit" if shapes else ""
     return [*lines, spent] if shapes else ["", *lines, spent]
-
-
-def _counted(count: int) -> str:
-    return f"{count} job{'' if count == 1 else 's'}"
 
 
 def _to_run(run: PlanRun) -> bool:

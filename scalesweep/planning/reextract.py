@@ -15,7 +15,7 @@ from typing import Any
 from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.job_spec import Patterns
 from scalesweep.compute.log_metrics import LogsGone
-from scalesweep.compute.power.outcome import metrics_of
+from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.config.campaign import Experiment, Run
 from scalesweep.config.log_patterns import Extract
 from scalesweep.core.errors import UserError
@@ -93,7 +93,7 @@ def reread(folder: Path, extract: Extract) -> str | None:
         parts["notes"]["extract"] |= _trace(past, extract)
         _set_aside(folder, work, past)
         record = {**kept["record"], **parts}
-        measured = metrics_of(record.get("energy"), record["wall_s"])
+        measured = energy_metrics(record.get("energy"), record["wall_s"])
         record["metrics"] = {**measured, **record["metrics"]}
         if (work / POWER).exists():
             publish(work, folder)

@@ -1,20 +1,18 @@
 """The index next to a site's runs: what their records said when they were last read.
 
-Only a cache, ``.index.json``: a first line that seals the second, and the entries by run.
+Only a cache, ``.index.json``: its format, the entries by run, and the seal of both.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import is_whole, seal, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 5  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 6  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
@@ -48,24 +46,21 @@ class RunIndex:
         # Where it cannot be kept (a read-only copy, a number beyond 64 bits), records are read
         # again.
         try:
-            content = orjson.dumps(self.entries, default=list)
-            write_atomic(self._path, f"{seal(content).decode()}\n{content.decode()}", False)
+            index = {"format": INDEX_FORMAT, "runs": self.entries}
+            # JSON without its last brace, which the seal puts behind itself.
+            content = orjson.dumps(index, default=list)[:-1]
+            write_atomic(self._path, seal(content), durable=False)
         except (OSError, orjson.JSONEncodeError):
             return
 
 
 def _load(path: Path) -> dict[str, Entry]:
     try:
-        first, _, content = path.read_bytes().partition(b"\n")
-        runs = orjson.loads(content) if first == seal(content) else None
-        entries = {run_id: Entry._make(kept) for run_id, kept in runs.items()} if runs else {}
-    except (OSError, ValueError, AttributeError, TypeError):
+        content = path.read_bytes()
+        index = orjson.loads(content) if is_whole(content, needed=True) else {}
+        runs = index["runs"] if index.get("format") == INDEX_FORMAT else {}
+        entries = {run_id: Entry._make(kept) for run_id, kept in runs.items()}
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return {}
     whole = all(isinstance(entry.stamp, str) for entry in entries.values())
     return entries if whole else {}
-
-
-def seal(content: bytes) -> bytes:
-    """First line of the index: a flipped bit in what follows must not pass for a result."""
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    return json.dumps({"format": INDEX_FORMAT, "blake2b": digest}).encode()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import (
     FAILURE,
@@ -199,25 +199,17 @@ def other_sites(runs_folder: Path) -> list[Path]:
     return [path for path in folders if path.is_dir() and path.name != runs_folder.name]
 
 
-def _stamp(path: str) -> str | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 (a Path per file would double a scan's time)
-    except OSError:
-        return None
-    return f"{status.st_mtime_ns}:{status.st_size}"
-
-
 def files_stamp(folder: str, power: bool = False) -> str | None:
     """Times and sizes of a run's record and samples, with ``power`` of its power.csv too.
 
     None if there is no record.
     """
     try:
-        record = os.stat(f"{folder}/{RECORD}")  # noqa: PTH116 (likewise)
+        record = os.stat(f"{folder}/{RECORD}")  # noqa: PTH116 (a Path per file would double a scan's time)
     except OSError:
         return None
-    stamps = f"{record.st_mtime_ns}:{record.st_size}/{_stamp(f'{folder}/{SAMPLES}')}"
-    return f"{stamps}/{_stamp(f'{folder}/{POWER}')}" if power else stamps
+    stamps = f"{record.st_mtime_ns}:{record.st_size}/{stamp_of(f'{folder}/{SAMPLES}')}"
+    return f"{stamps}/{stamp_of(f'{folder}/{POWER}')}" if power else stamps
 
 
 def _has_power(stamp: str) -> bool:
@@ -232,7 +224,7 @@ def _record(stamp: str) -> str:
 
 def _unfinished(folder: str) -> RunState:
     path = f"{folder}/{FAILURE}"
-    stamp = _stamp(path)
+    stamp = stamp_of(path)
     if stamp is None:
         return RunState(NEW)
     try:

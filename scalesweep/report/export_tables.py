@@ -16,7 +16,7 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import remove_stale, without_attrs, write_tables
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of
+from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
@@ -53,7 +53,7 @@ class _Part:
             [
                 self.plan,
                 {site: frame_digest(frame) for site, frame in frames.items()},
-                [_stamp(path) for path in self._files()],
+                [[str(path), stamp_of(str(path))] for path in self._files()],
             ]
         )
 
@@ -71,14 +71,6 @@ class _Part:
                     yield from profile_files(folder)
                 except (UserError, OSError):
                     continue
-
-
-def _stamp(path: Path) -> list[str | int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return [str(path)]
-    return [str(path), status.st_mtime_ns, status.st_size]
 
 
 def frame_digest(frame: pd.DataFrame) -> str:

@@ -24,7 +24,7 @@ from markupsafe import Markup
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import counted, listed, number, seconds_text, text_of
+from scalesweep.core.formatting import counted, duration, listed, number, text_of
 from scalesweep.core.paths import RESOURCES
 
 VENDOR = RESOURCES / "vendor"  # made from packages, not committed
@@ -135,7 +135,7 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
     environment.filters |= {
         "counted": counted,
         "listed": lambda items, limit=8: listed([str(item) for item in items], limit),
-        "seconds": seconds_text,
+        "seconds": duration,
         "value": text_of,
         "figure_number": number,
         "embedded": embedded,

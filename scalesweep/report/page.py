@@ -14,7 +14,7 @@ from scalesweep.analysis import stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, counted, listed, number, seconds_text, text_of
+from scalesweep.core.formatting import PHASES, counted, duration, listed, number, text_of
 from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
@@ -355,7 +355,7 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
         {
             "ranks": str(one.get("ranks") or f"{one.get('count')} without numbers")[:MAX_LINE],
             "phase": text_of(one.get("phase")),
-            "still": seconds_text(one.get("still_s")),
+            "still": duration(one.get("still_s")),
             "where": str(one.get("where"))[: 2 * MAX_LINE],
         }
         for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from scalesweep.analysis.metrics import column, split_column
-from scalesweep.core.formatting import PHASES, finite, number, plain, seconds_text, text_of
+from scalesweep.core.formatting import PHASES, duration, finite, number, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
@@ -190,7 +190,7 @@ def runs_data(
         show("Source", "source", filter=True)
     times = [str(row["started"] or "–").replace("T", " ")[:16] for row in rows]
     show("Started, UTC", "started", texts=times)
-    show("Time", "wall_s", number=True, texts=[seconds_text(row["wall_s"]) for row in rows])
+    show("Time", "wall_s", number=True, texts=[duration(row["wall_s"]) for row in rows])
     for measure in [study.main] if study.main else []:
         for phase in measure.phases:
             cells = [number(measure.value(row, "mean", phase), 4) for row in rows]

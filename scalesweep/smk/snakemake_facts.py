@@ -4,11 +4,13 @@ All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can h
 Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
 """
 
-import sys
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+_log = logging.getLogger(__name__)
 
 # The Snakefile asks for 9.10 (scheduler plugins). The patches below were read against versions
 # before this one; from it on they are to be looked at again, and are left out until then.
@@ -93,10 +95,7 @@ def _is_known(owner: type, member: str, otherwise: str) -> bool:
 
     known = hasattr(owner, member) and _is_read(__version__)
     if not known:
-        print(
-            f"warning: this workflow does not know Snakemake {__version__}, which {otherwise}",
-            file=sys.stderr,
-        )
+        _log.warning("this workflow does not know Snakemake %s, which %s", __version__, otherwise)
     return known
 
 

@@ -28,11 +28,12 @@ from scalesweep.analysis.stats import (
     ratio_interval,
 )
 from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
-from scalesweep.tables.points import ExperimentData, Floats, Measure, Point
+from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.training import training_tables
@@ -65,7 +66,9 @@ def make_tables(
         statistics = _statistics(data, points)
         tables = {
             "runs": _runs(data, points),
-            "points": pd.DataFrame({**_identity(data.axes, points), **statistics}),
+            "points": pd.DataFrame(
+                {**identity_columns(data.axes, points, samples=True), **statistics}
+            ),
         }
         if data.scale in data.axes:
             tables["scaling"] = _scaling(data, points, tables["points"])
@@ -147,16 +150,6 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
                 reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
                 found.setdefault(outlier.name, []).append(reason)
     return {run_id: "; ".join(reasons) for run_id, reasons in found.items()}
-
-
-def _identity(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
-    return columns | {
-        "samples": typed_values([point.samples for point in points], int),
-        "source": typed_values([point.source for point in points]),
-        "repeats": np.array([point.rows.size for point in points], np.int64),
-        "planned": np.array([point.planned for point in points], np.int64),
-    }
 
 
 def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
@@ -287,7 +280,7 @@ def _threads(
     """Heat maps in long form: one row per point, metric and phase."""
     measures = data.measures
     repeated = [point for point in points for _ in measures]
-    table = _identity(data.axes, repeated)
+    table = identity_columns(data.axes, repeated, samples=True)
     for place, name in enumerate(("metric", "phase")):
         table[name] = typed_values([measure[place] for measure in measures] * len(points))
     quantities = [data.quantities[metric] for metric, _ in measures]

@@ -15,7 +15,6 @@ from scalesweep.tables.points import ExperimentData, Point
 METRIC = "time_to_target"
 # Runs that MLPerf HPC asks of CosmoFlow (MLPerf HPC training rules, "Benchmark Results").
 STANDARD_RUNS = 10
-_TARGET = "target_"
 _LABELS = {"best": "Fastest run", "worst": "Slowest run", "score": "Score"}
 
 
@@ -65,8 +64,7 @@ def _row(data: ExperimentData, point: Point, failed: int) -> tuple[float, ...]:
 
 def _has_target(data: ExperimentData, point: Point) -> bool:
     """Whether the point says what is to be reached, if its benchmark has such a parameter."""
-    parameters = {**data.experiment["fixed"], **point.values}
-    targets = [value for name, value in parameters.items() if name.startswith(_TARGET)]
+    targets = data.targets(point)
     return not targets or any(value is not None for value in targets)
 
 

@@ -1,20 +1,20 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import PlanExperiment
 
-Floats = NDArray[np.float64]
 # Metric and phase.
 Measure = tuple[str, str]
 
@@ -25,10 +25,25 @@ class Point:
 
     values: Mapping[str, Any]  # varying parameters
     source: str | None
-    rows: NDArray[np.intp]  # rows of the summary
+    rows: Places  # rows of the summary
     planned: int
     samples: int | None  # of an epoch, as measured
     work: int | None = None  # as planned; None where the benchmark declares none
+
+
+def identity_columns(
+    axes: Sequence[str], points: Sequence[Point], samples: bool = False
+) -> dict[str, Any]:
+    """The columns that say which point a row is of: its parameters, with ``samples`` those of an
+    epoch, its source, and how many runs it has and was to have."""
+    columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
+    if samples:
+        columns["samples"] = typed_values([point.samples for point in points], int)
+    return columns | {
+        "source": typed_values([point.source for point in points]),
+        "repeats": np.array([point.rows.size for point in points], np.int64),
+        "planned": np.array([point.planned for point in points], np.int64),
+    }
 
 
 class ExperimentData:
@@ -70,7 +85,12 @@ class ExperimentData:
                 found[run["run_id"]] = index[run["run_id"]]
         return found
 
-    def _measures(self, rows: NDArray[np.intp]) -> list[Measure]:
+    def targets(self, point: Point) -> list[Any]:
+        """Values of the point's parameters ``target_*``, None where nothing is to be reached."""
+        parameters = {**self.experiment["fixed"], **point.values}
+        return [value for name, value in parameters.items() if name.startswith("target_")]
+
+    def _measures(self, rows: Places) -> list[Measure]:
         """The metrics these runs have, by phase.
 
         Those of the epochs come all or none: a column that stays empty says that the number is

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.power_series import Channel, Floats, mean_power, read_power
+from scalesweep.tables.power_series import Channel, mean_power, read_power
 
 _log = logging.getLogger(__name__)
 

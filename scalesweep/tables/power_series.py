@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import BadRecord
 
 COLUMNS = ("time", "host", "domain", "watts")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import NOT_ARRAYS, Arrays
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
-    Floats,
-    Places,
     Spread,
     by_host,
     chances,
@@ -21,8 +19,10 @@ from scalesweep.analysis.rank_stats import (
     spread_of,
 )
 from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import content_digest
+from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
 from scalesweep.planning.record_reader import read_record

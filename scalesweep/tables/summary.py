@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.arrays import NOT_ARRAYS, Arrays
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.stats import steady_state
+from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
+from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord
@@ -141,7 +143,7 @@ def _row_or_error(run: _Read) -> Row | UserError:
     return run.row
 
 
-def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> NDArray[np.float64]:
+def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     """``array`` as float64 after checking that it is [epoch, rank], finite and positive."""
     ranks = point["ranks"]
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:

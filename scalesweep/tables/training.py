@@ -16,7 +16,8 @@ import pandas as pd
 from scalesweep.analysis.metrics import ENERGY_SO_FAR, EPOCH_CURVES, Quantity, column, units_of
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.tables.points import ExperimentData, Floats, Point
+from scalesweep.analysis.types import Floats
+from scalesweep.tables.points import ExperimentData, Point, identity_columns
 from scalesweep.tables.power import power_table
 
 # Of the columns of `accuracy`, in this order.
@@ -136,33 +137,17 @@ def _epochs(
     return frame
 
 
-def _identity(data: ExperimentData, points: Sequence[Point]) -> dict[str, Any]:
-    columns = {name: typed_values([point.values[name] for point in points]) for name in data.axes}
-    return columns | {
-        "source": typed_values([point.source for point in points]),
-        "repeats": np.array([point.rows.size for point in points], np.int64),
-        "planned": np.array([point.planned for point in points], np.int64),
-    }
-
-
-def has_target(parameters: Mapping[str, Any]) -> bool:
-    """Whether a point sets an accuracy or error at which training stops."""
-    return any(
-        name.startswith("target_") and value is not None for name, value in parameters.items()
-    )
-
-
 def _accuracy(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     """A row per point: time, rate, loss, accuracy, energy, with intervals over the repeats.
 
     ``reached`` counts the runs that met their target, of which alone ``time_to_target`` tells;
     ``energy_runs`` those of which energy is known.
     """
-    table = _identity(data, points)
+    table = identity_columns(data.axes, points)
     table["samples"] = typed_values([point.samples for point in points], int)
     there = {metric for metric, phase in data.measures if phase == "run"}
-    fixed = data.experiment["fixed"]
-    targets = [has_target({**fixed, **point.values}) for point in points]
+    # Of each point, whether it sets an accuracy or error at which training stops.
+    targets = [any(value is not None for value in data.targets(point)) for point in points]
     if any(targets) or "time_to_target" in there:
         counts = [data.repeats(point, ("time_to_target", "run")).size for point in points]
         reached = [
@@ -202,7 +187,7 @@ def _phases(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame | Non
     rows = list(_phase_rows(points, names, seconds, energy))
     if not rows:
         return None
-    table = _identity(data, [point for point, _ in rows])
+    table = identity_columns(data.axes, [point for point, _ in rows])
     for key in rows[0][1]:
         values = [values[key] for _, values in rows]
         table[key] = typed_values(values) if key == "phase" else np.array(values)

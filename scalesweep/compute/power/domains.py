@@ -16,7 +16,7 @@ STOP = "power.stop"  # a file next to the samples, at which their samplers end
 SLACK, SLACK_S = 0.01, 0.02
 # A sensor without a value for more intervals than this was not watched.
 WATCHED = 3.0
-SOURCES = ("rapl", "nvml", "pm_counters", "hwmon", "ipmi")
+POWER_SOURCES = ("rapl", "nvml", "pm_counters", "hwmon", "ipmi")
 
 
 class Domain(NamedTuple):

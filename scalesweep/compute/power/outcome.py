@@ -27,7 +27,7 @@ def nothing(why: str, interval_s: float | None, hosts: Sequence[str] = ()) -> di
     }
 
 
-def metrics_of(energy: Mapping[str, Any] | None, wall_s: float | None) -> dict[str, Any]:
+def energy_metrics(energy: Mapping[str, Any] | None, wall_s: float | None) -> dict[str, Any]:
     """Plain metrics of a record's ``energy``; none where it has no joules."""
     if not energy or energy["joules"] is None:
         return {}

@@ -28,7 +28,7 @@ from typing import Any, TextIO
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from scalesweep.compute.power.domains import SOURCES, STOP, Meter, Reading, host_name
+from scalesweep.compute.power.domains import POWER_SOURCES, STOP, Meter, Reading, host_name
 from scalesweep.compute.power.sources import find, why_nothing
 from scalesweep.core.files import write_atomic
 
@@ -164,7 +164,7 @@ def _words() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Sample power and energy of this host.")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=1.0, help="seconds; default: 1")
-    parser.add_argument("--sources", default=",".join(SOURCES), help="default: %(default)s")
+    parser.add_argument("--sources", default=",".join(POWER_SOURCES), help="default: %(default)s")
     parser.add_argument("--sysfs", default="/sys")
     parser.add_argument("--host", default=host_name(), help="default: %(default)s")
     return parser.parse_args()

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Collection
 
 from scalesweep.compute.power import gpu, ipmi
-from scalesweep.compute.power.domains import SOURCES, Found, Meter
+from scalesweep.compute.power.domains import POWER_SOURCES, Found, Meter
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 
 _IN_SYSFS = {"rapl": find_rapl, "pm_counters": find_pm_counters, "hwmon": find_hwmon}
@@ -38,7 +38,7 @@ def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> 
     """One line on why nothing can be measured."""
     if not refused:
         kinds = {"rapl": "RAPL", "nvml": "NVML", "ipmi": "IPMI"}
-        names = [kinds.get(name, name) for name in SOURCES if name in wanted]
+        names = [kinds.get(name, name) for name in POWER_SOURCES if name in wanted]
         listed = f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else "".join(names)
         return f"no {listed} counter on host {host}"
     (path, why), *more = refused.items()

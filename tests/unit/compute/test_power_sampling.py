@@ -16,7 +16,7 @@ import pytest
 
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
-from scalesweep.compute.power.domains import SOURCES
+from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.log_patterns import Extract, load_extract
 from scalesweep.config.site import PowerSampling, load_site
 from scalesweep.config.yaml_loader import check_schema
@@ -252,7 +252,7 @@ def test_a_foreign_program_keeps_its_energy_when_its_logs_are_read_again(
 def test_the_site_decides(toy: Path) -> None:
     site = toy / "sites" / "toy.yaml"
     plain = site.read_text()
-    assert load_site("toy").power == PowerSampling(1.0, SOURCES, "/sys")
+    assert load_site("toy").power == PowerSampling(1.0, POWER_SOURCES, "/sys")
     site.write_text(f"{plain}power: off\n")
     assert load_site("toy").power is None
     site.write_text(f"{plain}power: {{interval_s: 0.5, sources: [rapl], sysfs: /made}}\n")

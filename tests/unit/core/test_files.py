@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.core.files import is_whole, replacing, seal, sealed, unseal, write_atomic
+from scalesweep.core.files import (
+    is_whole,
+    natural_order,
+    replacing,
+    seal,
+    sealed,
+    unseal,
+    write_atomic,
+)
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -53,3 +61,11 @@ def test_sealed_json_is_json(tmp_path: Path) -> None:
         assert is_whole(text.encode(), needed=True)
         assert not is_whole(text.replace("1.5", "1.6").encode())
     assert is_whole(b'{"a": 1}') and not is_whole(b'{"a": 1}', needed=True)
+
+
+def test_numbers_in_names_are_in_order() -> None:
+    names = ["run2/b", "run02/c", "run10/a", "run²/a", "a", "run1/x12", "run1/x3", f"n{'9' * 200}"]
+    found = [str(path) for path in sorted(map(Path, names), key=natural_order)]
+    assert found == [
+        "a", f"n{'9' * 200}", "run1/x3", "run1/x12", "run02/c", "run2/b", "run10/a", "run²/a",
+    ]  # fmt: skip

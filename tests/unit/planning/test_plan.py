@@ -63,7 +63,7 @@ def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) ->
     campaign = campaign_of("repeats: 4\nexpected_minutes: 3")
     plan = build_plan(campaign, states_of(campaign))
     assert plan["experiments"][0]["estimate"]["wall_s"] == 4 * 180
-    assert "remaining time: about 12m 00s" in plan_text(plan)
+    assert "remaining time: about 12 min 00 s" in plan_text(plan)
 
 
 def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campaign]) -> None:
@@ -80,8 +80,12 @@ def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campai
 
 
 def test_durations() -> None:
-    told = [duration(s) for s in (0, 59.4, 60, 200, 3600, 7500, None)]
-    assert told == ["0 s", "59 s", "1m 00s", "3m 20s", "1h 00m", "2h 05m", "unknown"]
+    told = [duration(s) for s in (0, 0.42, 59.4, 59.7, 60, 200, 3600, 7500, None)]
+    assert told == [
+        "0 s", "0.42 s", "59 s", "1 min 00 s", "1 min 00 s", "3 min 20 s", "1 h 00 min",
+        "2 h 05 min", "–",
+    ]  # fmt: skip
+    assert duration(None, missing="unknown") == "unknown"
 
 
 HEAD = "campaign: test\nsite: toy\nbudget_node_hours: 2\n"
@@ -133,10 +137,13 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     lines = plan_text(plan).splitlines()
     rows = [line for line in lines if "sbatch" in line]
     assert rows[0].split() == [
-        *("2", "1m", "30s", "same", "point", "6m", "00s", "0.0525", "0.2", "sbatch"),
+        *("2", "1", "min", "30", "s", "same", "point", "6", "min", "00", "s"),
+        *("0.0525", "0.2", "sbatch"),
         *shape_of(1).sbatch_words(),
     ]
-    assert rows[1].split()[:9] == ["2", "1m", "00s", "same", "point", "6m", "00s", "0.143", "0.8"]
+    assert rows[1].split()[:13] == [
+        *("2", "1", "min", "00", "s", "same", "point", "6", "min", "00", "s", "0.143", "0.8")
+    ]
     assert rows[0].index("sbatch") == rows[1].index("sbatch")
     assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
     assert "each job held its nodes 4.5 s beyond the program, median of 2 jobs" in lines

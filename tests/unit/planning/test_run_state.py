@@ -9,9 +9,9 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
+from scalesweep.core.files import content_digest, sealed
 from scalesweep.core.record import BadRecord, checksums, read_record, verify_files, write_record
-from scalesweep.planning.run_index import INDEX, RunIndex
-from scalesweep.planning.run_index import seal as _seal
+from scalesweep.planning.run_index import INDEX, INDEX_FORMAT, RunIndex
 from scalesweep.planning.run_state import forget_unsupported, look, scan
 
 RUN = "toy-r1-0123456789ab"
@@ -163,14 +163,22 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     write(runs)
     stamp = scan(runs, [RUN])[RUN].stamp
     content = (runs / ".index.json").read_bytes()
-    seal, _, body = content.partition(b"\n")
-    assert json.loads(body) == {RUN: [stamp, 1.0, "measured", None, None, "", ANY]}
-    other = body.replace(b"1.0", b"9.0")
+    body = json.loads(content)
+    del body["digest"]
+    assert body.keys() == {"format", "runs"} and body["format"] == INDEX_FORMAT
+    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY]}
+    other = {**body, "runs": {RUN: [stamp, 9.0, *body["runs"][RUN][2:]]}}
+    unsealed = json.dumps(body).encode()
     entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]
     entries += [{RUN: "1234567"}, {RUN: [1, 2, 3, 4, 5, 6, 7]}]
-    damaged = [b"", b"{", b"[" * 100_000, body, seal, content[:-1], seal + b"\n" + other]
-    damaged += [_seal(text) + b"\n" + text for text in (json.dumps(e).encode() for e in entries)]
-    damaged += [seal.replace(b'"format": 5', b'"format": 4') + b"\n" + body]
+    damaged = [b"", b"{", b"[" * 100_000, unsealed, content[:-1], content.replace(b"1.0", b"9.0")]
+    damaged += [sealed({**body, "runs": runs}).encode() for runs in entries]
+    damaged += [sealed({**other, "format": INDEX_FORMAT - 1}).encode()]
+    damaged += [sealed({"runs": body["runs"]}).encode(), sealed({"format": INDEX_FORMAT}).encode()]
+    # Of the format before, whose first line sealed the second.
+    old = json.dumps(other["runs"]).encode()
+    first = {"format": 5, "blake2b": content_digest(old)}
+    damaged += [json.dumps(first).encode() + b"\n" + old]
     for index in damaged:
         (runs / ".index.json").write_bytes(index)
         state = scan(runs, [RUN])[RUN]

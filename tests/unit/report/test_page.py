@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 
-from scalesweep.core.formatting import listed, number, percent, seconds_text, with_interval
+from scalesweep.core.formatting import duration, listed, number, percent, with_interval
 from scalesweep.core.rank_columns import by_column
 from scalesweep.report import page as page_module
 from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
@@ -267,6 +267,6 @@ def test_numbers_for_people() -> None:
     assert number(123456.7) == "123,457" and number(float("nan")) == "–"
     assert percent(0.782, 0.779, 0.786) == "78.20 [77.90, 78.60] %"
     assert percent(0.5) == "50.0 %"
-    assert seconds_text(0.5) == "0.50 s" and seconds_text(7265) == "2 h 01 min"
+    assert duration(0.5) == "0.50 s" and duration(7265) == "2 h 01 min"
     assert listed(["a", "b", "c", "d", "e"], 3) == "a, b and 3 more"
     assert listed(["a, b", "c"]) == "a, b; and c"

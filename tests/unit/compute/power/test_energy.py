@@ -10,7 +10,7 @@ import pytest
 from scalesweep.compute.power.counting import counted
 from scalesweep.compute.power.domains import Domain
 from scalesweep.compute.power.energy import energy_of, power_rows, read_host
-from scalesweep.compute.power.outcome import metrics_of, nothing
+from scalesweep.compute.power.outcome import energy_metrics, nothing
 from scalesweep.compute.power.series import series_of
 from tests.fakes.sysfs import RANGE
 
@@ -177,7 +177,7 @@ def test_a_program(tmp_path: Path) -> None:
     package = energy["domains"]["n1"]["rapl:package-0"]
     assert package == {"joules": pytest.approx(600), "counted": True, "seconds": pytest.approx(10)}
     assert energy["sources"] == ["nvml", "rapl"] and energy["phases"] == {}
-    metrics = metrics_of(energy, 12.0)
+    metrics = energy_metrics(energy, 12.0)
     assert metrics["energy_delay_product"]["value"] == pytest.approx(12 * TOTAL)
     assert metrics["energy"]["unit"] == "J" and "energy_per_sample" not in metrics
 
@@ -205,7 +205,7 @@ def test_phases(tmp_path: Path) -> None:
     assert energy["joules_per_sample"] == pytest.approx(
         (energy["phases"]["training"] + energy["phases"]["validation"]) / 1000
     )
-    metrics = metrics_of(energy, 10.0)
+    metrics = energy_metrics(energy, 10.0)
     assert metrics["energy_per_sample"]["value"] == energy["joules_per_sample"]
 
 
@@ -218,7 +218,7 @@ def test_a_phase_in_a_gap_is_missing_and_so_is_the_total(tmp_path: Path) -> None
     )
     assert energy["joules"] is None and energy["peak_watts"] is None
     assert energy["missing"] == "nvml:gpu0 of n1 is known for 6.0 of 10.0 s (No such device)"
-    assert set(energy["phases"]) == {"a"} and metrics_of(energy, 10.0) == {}
+    assert set(energy["phases"]) == {"a"} and energy_metrics(energy, 10.0) == {}
     # What is known stays told.
     assert energy["domains"]["n1"]["nvml:gpu0"]["seconds"] == pytest.approx(6)
 
@@ -298,5 +298,5 @@ def test_rows_of_power(tmp_path: Path) -> None:
 
 
 def test_nothing_measured_gives_no_metrics() -> None:
-    assert metrics_of(nothing("switched off", None), 10.0) == {}
-    assert metrics_of(None, 10.0) == {}
+    assert energy_metrics(nothing("switched off", None), 10.0) == {}
+    assert energy_metrics(None, 10.0) == {}

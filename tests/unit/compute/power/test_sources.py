@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.power import gpu, ipmi
-from scalesweep.compute.power.domains import SOURCES, Domain, Found, Meter
+from scalesweep.compute.power.domains import POWER_SOURCES, Domain, Found, Meter
 from scalesweep.compute.power.sources import find, in_sysfs, nothing_here
 from scalesweep.compute.power.sysfs import find_hwmon, find_pm_counters, find_rapl
 from tests.fakes.sysfs import RANGE, deny, write, zone
@@ -86,7 +86,7 @@ def test_permission_denied_is_a_reason(tmp_path: Path, monkeypatch: pytest.Monke
         return real(name, *rest)
 
     monkeypatch.setattr(os, "open", closed)
-    assert in_sysfs(str(tmp_path), SOURCES).refused == {str(path): "Permission denied"}
+    assert in_sysfs(str(tmp_path), POWER_SOURCES).refused == {str(path): "Permission denied"}
 
 
 def test_pm_counters(tmp_path: Path) -> None:
@@ -154,11 +154,11 @@ def test_hwmon(tmp_path: Path) -> None:
 def test_nothing_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "possible", lambda: False)
     monkeypatch.setattr(ipmi, "possible", lambda: False)
-    told = nothing_here(str(tmp_path), SOURCES, "n1")
+    told = nothing_here(str(tmp_path), POWER_SOURCES, "n1")
     assert told == "no RAPL, NVML, pm_counters, hwmon or IPMI counter on host n1"
     assert nothing_here(str(tmp_path), ["rapl"], "n1") == "no RAPL counter on host n1"
     zone(tmp_path, "intel-rapl:0", "package-0")
-    assert nothing_here(str(tmp_path), SOURCES, "n1") is None
+    assert nothing_here(str(tmp_path), POWER_SOURCES, "n1") is None
     assert nothing_here(str(tmp_path), ["hwmon"], "n1") == "no hwmon counter on host n1"
 
 

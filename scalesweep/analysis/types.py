@@ -1,0 +1,7 @@
+"""Types of arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
