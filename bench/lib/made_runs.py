@@ -132,7 +132,7 @@ def write_run(folder: Path, point: dict[str, Any], repeat: int) -> None:
     local, total = times_of(folder.name, point)
     archive = io.BytesIO()
     spans = {"span_input": local, "span_wait": total - local}
-    np.savez_compressed(archive, local_times=local, global_times=total, **spans)
+    np.savez(archive, local_times=local, global_times=total, **spans)
     samples = archive.getvalue()
     record = _record(folder.name, point, repeat, float(total.sum(axis=0)[0]))
     record["samples"] = {

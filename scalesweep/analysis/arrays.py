@@ -1,7 +1,8 @@
 """Arrays of an .npz file that is in memory: what numpy.load gives, for 10,000 files of a few kB.
 
 numpy.load parses the header of every array as Python and inflates it in pieces; here a header
-that was seen before is not parsed again, and a member is inflated at once.
+that was seen before is not parsed again, a member is inflated at once, and the directory of a
+plain archive is read without an object for each of its fields.
 """
 
 import io
@@ -11,8 +12,8 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +22,49 @@ _SUFFIX = ".npy"
 _LOCAL = struct.Struct("<4s22xHH")  # of a member: signature, lengths of its name and extra field
 _MAGIC = b"\x93NUMPY\x01\x00"
 _ENCRYPTED = 1
+# The end of an archive: signature, disks, entries (here, all), size and start of its directory,
+# length of the comment behind.
+_END = struct.Struct("<4s4H2LH")
+# Of the directory: signature, versions, flags, method, time and date, checksum, compressed size,
+# size, lengths of name, extra field and comment, disk and attributes, start of the member.
+_ENTRY = struct.Struct("<4s4x2H4x3L3H8xL")
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP64 = 0xFFFFFFFF
+
+
+class _Member(NamedTuple):
+    """What zipfile.ZipInfo says of a member, under the same names."""
+
+    filename: str
+    flag_bits: int
+    compress_type: int
+    CRC: int
+    compress_size: int
+    file_size: int
+    header_offset: int
 
 
 class Arrays(Mapping[str, NDArray[Any]]):
     """Arrays by name, read when they are asked for.
 
     Raises what numpy.load raises for a file that holds none (``core.npy.NOT_ARRAYS``), for
-    objects too, and zipfile.BadZipFile for a member whose checksum differs.
+    objects too, and zipfile.BadZipFile for a member whose checksum differs. ``verified``: the
+    content has the digest that it was written with, and the members' checksums are not computed.
     """
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, verified: bool = False) -> None:
         self._content = content
-        self._archive = zipfile.ZipFile(io.BytesIO(content))
+        self._verified = verified
+        members = _directory(content) or self._archive.infolist()
         self._members = {
             member.filename.removesuffix(_SUFFIX): member
-            for member in self._archive.infolist()
+            for member in members
             if member.filename.endswith(_SUFFIX)
         }
+
+    @cached_property
+    def _archive(self) -> zipfile.ZipFile:
+        return zipfile.ZipFile(io.BytesIO(self._content))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The array of this name; read-only."""
@@ -62,26 +89,56 @@ class Arrays(Mapping[str, NDArray[Any]]):
         """How many there are."""
         return len(self._members)
 
-    def _read(self, member: zipfile.ZipInfo) -> bytes:
+    def _read(self, member: _Member | zipfile.ZipInfo) -> bytes:
         start = member.header_offset
-        methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         head = self._content[start : start + _LOCAL.size]
         if (
             member.flag_bits & _ENCRYPTED
-            or member.compress_type not in methods
+            or member.compress_type not in _METHODS
             or len(head) < _LOCAL.size
         ):
-            return self._archive.read(member)
+            return self._archive.read(member.filename)
         signature, name, extra = _LOCAL.unpack(head)
         begin = start + _LOCAL.size + name + extra
+        # A copy: in the archive arrays are not aligned, and NumPy would add them up in other parts.
         content = self._content[begin : begin + member.compress_size]
         if member.compress_type == zipfile.ZIP_DEFLATED:
             # No more than the directory says: zeros inflate to a thousand times their size.
             content = zlib.decompressobj(-15).decompress(content, max(1, member.file_size))
         whole = signature == b"PK\x03\x04" and len(content) == member.file_size
-        if not whole or zlib.crc32(content) != member.CRC:
+        if not whole or not (self._verified or zlib.crc32(content) == member.CRC):
             raise zipfile.BadZipFile(f"{member.filename} is not whole")
         return content
+
+
+def _directory(content: bytes) -> list[_Member] | None:
+    """Members of an archive as NumPy writes it; None for any other, which zipfile is to read.
+
+    Such an archive begins with its first member and ends with its directory, has no comments,
+    and names in ASCII; its members are not encrypted and smaller than 4 GiB.
+    """
+    end = len(content) - _END.size
+    if end < 0:
+        return None
+    signature, disk, first, here, count, size, at, comment = _END.unpack_from(content, end)
+    if signature != b"PK\x05\x06" or disk or first or here != count or comment or at + size != end:
+        return None
+    members = []
+    for _ in range(count):
+        if at + _ENTRY.size > end:
+            return None
+        entry = _ENTRY.unpack_from(content, at)
+        signature, flags, method, crc, packed, whole, length, extra, comment, start = entry
+        at += _ENTRY.size + length
+        name = content[at - length : at]
+        if (
+            (signature != b"PK\x01\x02" or flags or method not in _METHODS or extra or comment)
+            or (_ZIP64 in (packed, whole, start) or at > end)
+            or (not name.isascii() or b"\0" in name)
+        ):
+            return None
+        members.append(_Member(name.decode(), flags, method, crc, packed, whole, start))
+    return members if at == end else None
 
 
 def _read(content: bytes) -> NDArray[Any]:

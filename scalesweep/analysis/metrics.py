@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 from scalesweep.core.formatting import PHASES
 
@@ -143,7 +144,7 @@ def plain_quantity(name: str, described: Mapping[str, str]) -> Quantity:
     )
 
 
-def quantities_of(summary: pd.DataFrame, benchmark: str) -> dict[str, Quantity]:
+def quantities_of(summary: "pd.DataFrame", benchmark: str) -> dict[str, Quantity]:
     """Every quantity a run of ``benchmark`` may have: those of the epochs, then its plain ones."""
     plain = summary.attrs.get("metrics", {}).get(benchmark, {})
     epochs = {name: QUANTITIES[name] for name in EPOCH_METRICS}

@@ -321,21 +321,47 @@ def steady_state(
     array: NDArray[Any] = _finite(series)
     if array.ndim == 2:
         array = _medians(array)
-    n = array.size
+    (state,) = _steady_states(array[None], declared, tolerance, width)
+    return state
+
+
+def steady_states(series: ArrayLike, declared: int) -> list[SteadyState]:
+    """``steady_state`` of each ``series[i]`` of an array ``[i, step, rank]``."""
+    return _steady_states(_medians(_finite(series)), declared, 0.05, 5.0)
+
+
+def _steady_states(
+    rows: Floats, declared: int, tolerance: float, width: float
+) -> list[SteadyState]:
+    """``steady_state`` of every row of ``rows[row, step]``."""
+    n = rows.shape[1]
     if declared < 0:
         raise ValueError("declared must not be negative")
     if declared >= n:
         raise UserError(f"a warm-up of {declared} leaves nothing of {n} values")
     if n < 4:
-        return SteadyState(declared, None, False, True, "")
-    tail = array[n - max(3, n // 2) :]
-    centre = float(_medians(tail))
-    band = max(width * MAD_TO_STD * float(_medians(np.abs(tail - centre))), tolerance * abs(centre))
+        return [SteadyState(declared, None, False, True, "")] * len(rows)
+    tails = rows[:, n - max(3, n // 2) :]
+    centres = _medians(tails)
+    spreads = width * MAD_TO_STD * _medians(np.abs(tails - centres[:, None]))
+    bands = np.maximum(spreads, tolerance * np.abs(centres))
+    found = zip(rows, centres.tolist(), bands.tolist(), strict=True)
+    return [_steady_from(row, declared, tolerance, *around) for row, *around in found]
+
+
+def _steady_from(
+    array: Floats, declared: int, tolerance: float, centre: float, band: float
+) -> SteadyState:
+    """State of a series that is steady within ``band`` around ``centre``."""
+    values = array.tolist()
+    n = len(values)
     detected = n
-    for index in range(n):
-        here, ahead = array[index], sorted(array[index : index + 5].tolist())
+    for index, here in enumerate(values):
+        if abs(here - centre) > band:
+            continue
+        ahead = sorted(values[index : index + 5])
         middle = (ahead[len(ahead) // 2] + ahead[(len(ahead) - 1) // 2]) / 2
-        if abs(here - centre) <= band and abs(middle - centre) <= band:
+        if abs(middle - centre) <= band:
             detected = index
             break
     drifting = detected == n or _drifts(array[detected:], tolerance)

@@ -46,7 +46,8 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
 
     ``fields`` maps columns to text kept as metadata of that column in the file's schema.
     """
-    table = pa.Table.from_pandas(without_attrs(frame), preserve_index=False)
+    # One thread: columns of text are converted under the interpreter's lock.
+    table = pa.Table.from_pandas(without_attrs(frame), preserve_index=False, nthreads=1)
     schema = pa.schema(
         [field.with_metadata(dict(fields.get(field.name, {}))) for field in table.schema]
     )

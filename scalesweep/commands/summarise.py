@@ -1,6 +1,7 @@
 """Summarise the finished runs of a plan: one row each, as Parquet."""
 
 import argparse
+import gc
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
@@ -21,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read the plan and the records of its finished runs; write the summary."""
+    # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
+    gc.disable()
     finished = dict.fromkeys(
         run["run_id"]
         for experiment in read_plan(args.plan)["experiments"]

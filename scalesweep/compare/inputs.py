@@ -114,7 +114,7 @@ class Side:
         return {}
 
     def facts(self, rows: Iterable[int]) -> list[RunFacts]:
-        """Where and with what these runs ran; runs that tell nothing are left out."""
+        """Where and with what these runs ran; runs that recorded nothing are left out."""
         if FACTS not in self.summary:
             return []
         wanted = sorted(set(rows))

@@ -218,7 +218,7 @@ def _p(value: float) -> str:
 
 
 def names_of_points(joined: Joined) -> dict[str, list[str]]:
-    """By experiment the parameters that tell its points apart, on either side."""
+    """By experiment the parameters that distinguish its points, on either side."""
     pairs = [*joined.both, *joined.one, *joined.versions]
     return {name: varying(group) for name, group in by_experiment(pairs)}
 

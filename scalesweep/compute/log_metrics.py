@@ -204,7 +204,7 @@ def _search(
                     place = f"{name}, behind line {line.number}"
     except TookTooLong:
         raise Unreadable(
-            f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: not done after "
+            f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: unfinished after "
             f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
         ) from None
 

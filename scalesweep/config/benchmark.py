@@ -308,7 +308,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
     workers = _workers(content["workers"], path, expression) if "workers" in content else None
     if workers and workers.name in parameters:
-        raise UserError(f"{path}: workers.name: {workers.name!r} is a parameter too")
+        raise UserError(f"{path}: workers.name: {workers.name!r} is also a parameter")
     return Benchmark(
         name=name,
         version=content["version"],

@@ -142,7 +142,7 @@ class KeptFiles:
 
 
 def _same_as_json(value: Any) -> bool:
-    """Whether a value comes back from JSON as it is, to the types of its numbers; NaN too."""
+    """Whether a value comes back from JSON unchanged, to the types of its numbers; NaN too."""
     try:
         return repr(json.loads(json.dumps(value))) == repr(value)
     except (TypeError, ValueError):

@@ -142,7 +142,10 @@ def check_record(record: Any, run_id: str, has_digest: HasDigest = _has_digest) 
     for key, types in REQUIRED.items():
         if key not in record:
             raise BadRecord(f"{run_id}: the record lacks '{key}'")
-        if not isinstance(record[key], types) or isinstance(record[key], bool):
+        value = record[key]
+        if type(value) in types:  # as all are that were parsed
+            continue
+        if not isinstance(value, types) or isinstance(value, bool):
             raise BadRecord(f"{run_id}: the record's '{key}' has the wrong type")
     profile = record.get("profile", {"kind": NONE})
     if not isinstance(profile, dict) or profile.get("kind") not in (NONE, *KINDS):

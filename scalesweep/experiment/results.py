@@ -221,7 +221,7 @@ class ExperimentResults:
 
     @cached_property
     def series_names(self) -> list[str]:
-        """Parameters that tell one scaling series from another."""
+        """Parameters that distinguish the scaling series."""
         return series_parameters(self.entry) if self.scale in self.axes else []
 
     @cached_property

@@ -102,7 +102,7 @@ def _mean(ax: Axes, study: ExperimentResults, main: Measure, phase: str) -> list
 
 
 def _drift(ax: Axes, main: Measure, line: Timeline) -> list[Any]:
-    """The drift that the findings tell of, as a line; legend entries."""
+    """The drift that the findings report, as a line; legend entries."""
     steady = trend(line.times, line.logs)
     sudden = None if steady is None else clearer_jump(line.logs, steady, line.sessions)
     if sudden is not None:

@@ -54,7 +54,7 @@ def read_source(
             refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
         except TookTooLong:
-            refusals.append(Refusal(file, "takes too long to read: not a log as programs leave it"))
+            refusals.append(Refusal(file, "takes too long to read: not the log of a program"))
             continue
         if found is None:
             others.append(file)

@@ -230,9 +230,7 @@ def _split(found: Iterable[Event | tuple[int, str]]) -> list[Job]:
             last.began = entry.ms if last.began is None else min(last.began, entry.ms)
         last.ended = last.ended or (entry.key == "run_stop" and last.began is not None)
     if pending and not jobs:
-        raise LogRefused(
-            f"a damaged line, and none that is whole: {pending[0][1]!a}", pending[0][0]
-        )
+        raise LogRefused(f"a damaged line and no intact one: {pending[0][1]!a}", pending[0][0])
     return jobs
 
 
@@ -310,7 +308,7 @@ def _whole(found: Mapping[int, Epoch], job: Job) -> list[Epoch]:
         evaluation = [time for time in (epoch.eval_start, epoch.eval_stop) if time is not None]
         if sorted(times) != times or sorted(evaluation) != evaluation:
             raise LogRefused(
-                f"epoch {epoch.number}: what it ends with is earlier than what it begins with",
+                f"epoch {epoch.number}: its end is earlier than its start",
                 epoch.line,
             )
         previous = epoch.start

@@ -123,7 +123,7 @@ class MlperfPoint:
             return
         if not is_number(peak) or not 0 <= peak < math.inf:
             line = self.job.find("opt_base_learning_rate")[0].line
-            raise LogRefused(f"opt_base_learning_rate {str(peak)[:40]!a} is no rate", line)
+            raise LogRefused(f"opt_base_learning_rate {str(peak)[:40]!a} is not a rate", line)
         reference = batch / factor if is_number(factor) and factor > 0 else math.nan
         if reference >= 1 and reference == int(reference):
             # Rounded, so that 0.006 / 6 is 0.001 at every batch size.

@@ -81,7 +81,7 @@ def _submission(job: Job) -> dict[str, Any]:
 def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
     name = submission.get("submission_benchmark")
     if name is None:
-        raise LogRefused("no submission_benchmark says of what this is", job.first_line)
+        raise LogRefused("no submission_benchmark line names the benchmark", job.first_line)
     if str(name).lower() != NAME:
         raise LogRefused(
             f"of MLPerf's benchmark {str(name)[:40]!a}; {NAME} alone is imported", job.first_line

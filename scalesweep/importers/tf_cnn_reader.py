@@ -48,7 +48,7 @@ def read_jobs(lines: Iterable[Line], file: Path) -> tuple[list[ImportedRun], lis
             if echoed and job.echo is None and job.has_header:
                 raise LogRefused(
                     "no command before it, as other runs of this log have: what its header does "
-                    "not tell is unknown",
+                    "not state is unknown",
                     job.first_line,
                 )
             runs.append(_run(job, file))

@@ -44,7 +44,7 @@ def _ends(rows: Sequence[Row]) -> str:
     completed = sum(row["state"] == "COMPLETED" for row in over)
     said = [f"{completed:,} completed", *(f"{n:,} {cause}" for cause, n in failed.most_common())]
     if len(over) < len(rows):
-        said.append(f"{len(rows) - len(over):,} not over yet")
+        said.append(f"{len(rows) - len(over):,} not finished yet")
     return listed(said, 12)
 
 

@@ -65,7 +65,7 @@ class Usage:
 
 @dataclass
 class Collected:
-    """Rows of the planned runs' jobs, and what is to be said of those that are missing."""
+    """Rows of the planned runs' jobs, and notes on those that are missing."""
 
     rows: list[Row]
     notes: list[str] = field(default_factory=list)

@@ -79,7 +79,7 @@ def prepare(
 
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:
-    """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take as it is."""
+    """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take unchanged."""
     named: dict[str, Path | str] = {
         "--configfile": campaign.file,
         f"{campaign.file}: results": campaign.results,

@@ -7,7 +7,7 @@ phase; ``_facts``: where and with what it ran. Missing (None) where a record has
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +24,24 @@ CURVES = ("_epochs", "_phases", "_energy", FACTS)
 
 
 def curves_of(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None
+    record: Mapping[str, Any],
+    samples: Mapping[str, NDArray[Any]],
+    folder: Path | None,
+    machines: Sequence[str] | None = None,
 ) -> dict[str, str | None]:
     """The columns ``CURVES`` of a record's row.
 
     ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
-    ranks. ``folder`` holds power.csv, if there is one. Raises UserError where an array is not
-    [epoch, rank], arrays differ in their epochs, or the record's numbers are none.
+    ranks. ``folder`` holds power.csv, if there is one; ``machines`` as for ``run_facts``. Raises
+    UserError where an array is not [epoch, rank], arrays differ in their epochs, or the record's
+    numbers are none.
     """
     energy = record.get("energy") or {}
     return {
         "_epochs": _epochs(record, samples, folder),
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
-        FACTS: facts_text(record),
+        FACTS: facts_text(record, machines),
     }
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
@@ -52,6 +51,8 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
 
     Raises BadRecord if the file is not such a table, or not the one that the record tells of.
     """
+    import pandas as pd  # a third of a second, which runs without power are spared
+
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -70,7 +71,7 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
         moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
         watts = frame["watts"].to_numpy(np.float64)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadRecord(f"{path.name} holds not times and watts ({error})") from None
+        raise BadRecord(f"{path.name} its times or watts are not numbers ({error})") from None
     groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
     order = np.lexsort((moments, groups))
     order = order[groups[order] >= 0]  # a row without a name is of no domain

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
 from scalesweep.tables.hardware import Hardware, hosts_of
@@ -65,23 +67,27 @@ class Environment:
     sources: dict[str, None] = field(default_factory=dict)
 
 
-def run_facts(record: Mapping[str, Any]) -> RunFacts:
-    """Facts of one record; whatever it lacks is left out."""
+def run_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> RunFacts:
+    """Facts of one record; whatever it lacks is left out.
+
+    ``machines``: the ``machine_names`` of its resources, where they are known already.
+    """
     environment = _mapping(record.get("environment"))
-    resources = _mapping(record.get("resources"))
+    if machines is None:
+        machines = machine_names(_mapping(record.get("resources")))
+    hosts = tuple(machines)
     affinities = values_of(_mapping(environment.get("ranks")).get("affinity"))
-    machines = tuple(machine_names(resources))
     wall = record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
-        machines,
+        hosts,
         tuple(dict.fromkeys(str(mask) for mask in affinities if mask is not None)),
         str(record.get("source")),
         str(record.get("started") or ""),
         str(record.get("ended") or ""),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
-        hosts_of(environment, machines),
+        hosts_of(environment, hosts),
         _energy(record.get("energy")),
     )
 
@@ -158,16 +164,38 @@ def _environment(
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
-def facts_text(record: Mapping[str, Any]) -> str:
-    """``run_facts`` of a record as JSON text; ``read_facts`` is its inverse."""
-    facts = run_facts(record)
-    content = {name: getattr(facts, name) for name in RunFacts.__dataclass_fields__}
+def facts_text(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> str:
+    """``run_facts`` as JSON text; ``read_facts`` is its inverse."""
+    facts = run_facts(record, machines)
     # Usually all hosts are equal, and then named once.
-    content["hardware"] = [
+    hardware = tuple(
         (kind, None if hosts == facts.hosts else hosts) for kind, hosts in facts.hardware
-    ]
-    content["energy"] = None if facts.energy is None else vars(facts.energy)
-    return _ENCODER.encode(content)
+    )
+    names = ("source", "started", "ended", "wall_s", "attempt")
+    plain = _ENCODER.encode({name: getattr(facts, name) for name in names})
+    energy = _ENCODER.encode(None if facts.energy is None else vars(facts.energy))
+    return (
+        f'{{"environment":{_shared_text(facts.environment)},"hosts":{_names_text(facts.hosts)},'
+        f'"affinities":{_shared_text(facts.affinities)},{plain[1:-1]},'
+        f'"hardware":{_shared_text(hardware)},"energy":{energy}}}'
+    )
+
+
+@lru_cache(maxsize=64)  # thousands of runs had the same environment; all of it is text or None
+def _shared_text(value: tuple[Any, ...]) -> str:
+    return _ENCODER.encode(value)
+
+
+def _names_text(names: tuple[str, ...]) -> str:
+    """JSON text of the names of up to thousands of hosts, which orjson writes much faster.
+
+    It is the same text where all of it is printable ASCII: what else is there JSON may escape.
+    """
+    try:
+        text = orjson.dumps(names).decode()
+    except TypeError:  # of half a pair of surrogates
+        return _ENCODER.encode(names)
+    return text if text.isascii() and "\x7f" not in text else _ENCODER.encode(names)
 
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:

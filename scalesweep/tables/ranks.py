@@ -151,7 +151,7 @@ def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, S
     content = (folder / SAMPLES).read_bytes()
     if content_digest(content) != expected:
         raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    found = own_times(Arrays(content), ranks)
+    found = own_times(Arrays(content, verified=True), ranks)
     return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
 
 

@@ -18,39 +18,37 @@ with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from scalesweep.analysis.arrays import Arrays
-from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
-from scalesweep.analysis.stats import epoch_stats, steady_state
-from scalesweep.analysis.table_io import typed_values, write_parquet
+from scalesweep.analysis.metrics import QUANTITIES, column
+from scalesweep.analysis.stats import steady_state
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
-from scalesweep.tables.summary_cache import (
-    EPOCH_COLUMNS,
-    IDENTITY,
-    KEY,
-    SUMMARY_VERSION,
-    KeptSummary,
-    Row,
-)
+from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
+from scalesweep.tables.summary_cache import IDENTITY, KEY, SUMMARY_VERSION, KeptSummary, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MANY = 100  # records that are worth several processes
+BATCH = 50  # records that are read one after the other and worked out together
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
+_TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -63,20 +61,30 @@ def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
     Raises UserError naming the run if times are not [epoch, rank] with one column per rank of
     the point, or are not finite and positive, or the record contradicts itself.
     """
-    row = _summarise(record, samples)
+    row = _rows([_summarise(record, samples)])[0]
+    if not isinstance(row, Row):
+        raise row
     parameters = {name: _plain(value) for name, value in row.point.items()}
     return {**row.identity, **parameters, **row.epochs, **row.plain}
 
 
+class _Read(NamedTuple):
+    """A row without the quantities of epochs, and what they are worked out from."""
+
+    row: Row
+    timed: Timed
+
+
 def _summarise(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
-) -> Row:
+) -> _Read:
     run_id = str(record.get("run_id"))
     try:
         point = record["point"]
         work = record.get("work") or {}
         identity = {name: record[name] for name in IDENTITY[:8]}
-        identity["hosts"] = _host_count(record.get("resources") or {})
+        machines = machine_names(record.get("resources") or {})
+        identity["hosts"] = len(machines) or None  # None where none is known
         identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
         identity["bytes"] = _count(work.get("bytes_per_epoch"), "work.bytes_per_epoch")
         times = {
@@ -86,11 +94,10 @@ def _summarise(
         }
         if len({array.shape for array in times.values()}) > 1:
             raise UserError("local_times and global_times have different shapes")
-        epochs = _epoch_quantities(times, identity["samples"], identity["bytes"])
         plain, meanings = _plain_metrics(record.get("metrics") or {})
-        curves = curves_of(record, samples, folder)
+        curves = curves_of(record, samples, folder, machines)
         for name in point:
-            if name in IDENTITY or name in epochs or name in plain or name.startswith("_"):
+            if name in _TAKEN or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
     except KeyError as error:
         raise UserError(f"{run_id}: the record lacks {error}") from None
@@ -98,8 +105,42 @@ def _summarise(
         raise type(error)(f"{run_id}: {error}") from None
     except (AttributeError, IndexError, OverflowError, TypeError) as error:
         raise UserError(f"{run_id}: the record cannot be summarised ({error})") from None
-    identity["warnings"] = _warmup_warning(times, samples)
-    return Row(identity, point, epochs, plain, meanings, curves)
+    identity["warnings"] = None if times else _warmup_warning(samples)
+    timed = Timed(times, identity["samples"], identity["bytes"])
+    return _Read(Row(identity, point, {}, plain, meanings, curves), timed)
+
+
+def _rows(runs: Sequence[_Read]) -> list[Row | UserError]:
+    """Rows with the quantities of their epochs, or why there is none, in the order of ``runs``."""
+    found: list[Row | UserError] = [run.row for run in runs]
+    timed = [run.timed for run in runs]
+    for places in alike(timed):
+        try:
+            _add_epochs([runs[place] for place in places])
+        except (OverflowError, TypeError, *NOT_ARRAYS):
+            for place in places:
+                found[place] = _row_or_error(runs[place])
+    return found
+
+
+def _add_epochs(runs: Sequence[_Read]) -> None:
+    quantities = epoch_quantities([run.timed for run in runs])
+    for run, (values, warning) in zip(runs, quantities, strict=True):
+        run.row.epochs.update(values)
+        if run.timed.times:
+            run.row.identity["warnings"] = warning
+
+
+def _row_or_error(run: _Read) -> Row | UserError:
+    """The row of one run, or an error that names it."""
+    run_id = run.row.identity["run_id"]
+    try:
+        _add_epochs([run])
+    except (OverflowError, TypeError) as error:
+        return UserError(f"{run_id}: the record cannot be summarised ({error})")
+    except NOT_ARRAYS as error:
+        return UserError(f"{run_id}: {SAMPLES} cannot be read ({error})")
+    return run.row
 
 
 def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
@@ -118,44 +159,14 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     return values
 
 
-def _epoch_quantities(
-    times: Mapping[str, Floats], samples: int | None, size: int | None
-) -> dict[str, float]:
-    values: dict[str, Floats] = {}
-    if (local := times.get("local_times")) is not None:
-        values["local_time"] = local
-        if samples is not None:
-            values["local_throughput"] = samples / (local.shape[1] * local)
-    if (total := times.get("global_times")) is not None:
-        values["total_time"] = total
-        if samples is not None:
-            values["total_throughput"] = samples / total
-        if size is not None:
-            values["read_rate"] = size / total
-    result = dict.fromkeys(EPOCH_COLUMNS, math.nan)
-    if not values:
-        return result
-    whole = np.array(list(values.values()))
-    for phase, epochs in zip(EPOCH_PHASES, (slice(0, 1), slice(1, None)), strict=True):
-        if (taken := whole[:, epochs]).size:
-            means, stds = epoch_stats(taken)
-            for metric, mean, std in zip(values, means.tolist(), stds.tolist(), strict=True):
-                result[column(metric, "mean", phase)] = mean
-                result[column(metric, "std", phase)] = std
-    return result
-
-
-def _warmup_warning(times: Mapping[str, Floats], samples: Mapping[str, NDArray[Any]]) -> str | None:
-    """What the steady-state test says against keeping exactly the first epoch apart, or against
-    the declared warm-up of a benchmark that times steps."""
-    array = times.get("global_times", times.get("local_times"))
-    if array is None and "warmup_step_times" in samples and "step_times" in samples:
-        warmup = samples["warmup_step_times"]
-        steps = np.concatenate([warmup, samples["step_times"]])
-        return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
-    if array is None or array.shape[0] < 2:
+def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
+    """What the steady-state test says against the declared warm-up of a benchmark that times
+    steps."""
+    if "warmup_step_times" not in samples or "step_times" not in samples:
         return None
-    return steady_state(array, declared=1).message.replace("values", "epochs") or None
+    warmup = samples["warmup_step_times"]
+    steps = np.concatenate([warmup, samples["step_times"]])
+    return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
 
 
 def _plain_metrics(
@@ -177,7 +188,7 @@ def _plain_metrics(
         if name in QUANTITIES:
             known = QUANTITIES[name]
             if (known.unit, known.better, known.scope) != tuple(meaning.values()):
-                raise UserError(f"metric '{name}' has another meaning than scalesweep's own")
+                raise UserError(f"metric '{name}' is reserved by scalesweep with another meaning")
         number = math.nan if value is None else float(value)
         values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
         meanings[name] = meaning
@@ -192,11 +203,6 @@ def _count(value: Any, name: str) -> int | None:
     return int(value)
 
 
-def _host_count(resources: Mapping[str, Any]) -> int | None:
-    """Distinct machines; None where none is known."""
-    return len(machine_names(resources)) or None
-
-
 def _plain(value: Any) -> Any:
     return canonical_json(value) if isinstance(value, list | dict) else value
 
@@ -206,7 +212,7 @@ def build_summary(
     previous: Path | None = None,
     broken: dict[str, str] | None = None,
     processes: int = 1,
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
     Rows of runs whose record and samples have the times and sizes that they had for ``previous``
@@ -221,8 +227,10 @@ def build_summary(
     found: list[Row | Exception | None] = [known.row(key) for key in keys]
     new = [place for place, row in enumerate(found) if row is None]
     processes = processes if len(new) >= MANY else 1
-    read = shared_map(_read_or_error, None, [records[place] for place in new], processes)
-    for place, row in zip(new, read, strict=True):
+    paths = [records[place] for place in new]
+    batches = [paths[at : at + BATCH] for at in range(0, len(paths), BATCH)]
+    read = shared_map(_read_batch, None, batches, processes, _import_tables)
+    for place, row in zip(new, chain.from_iterable(read), strict=True):
         found[place] = row
     rows: list[Row] = []
     kept: list[tuple[str, str]] = []
@@ -244,37 +252,58 @@ def build_summary(
     return _frame(rows, kept)
 
 
-def _read_or_error(_work: None, path: Path) -> Row | UserError | OSError:
-    try:
-        return _read_run(path)
-    except (UserError, OSError) as error:
-        return error
+def _import_tables() -> None:
+    """Half a second's work for this process while others read records, which need none of it."""
+    import scalesweep.analysis.table_io  # noqa: F401
 
 
-def _read_run(path: Path) -> Row:
-    """Row of the run at ``path``; one read per file."""
-    run_id = path.parent.name
+def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OSError]:
+    """Rows of the runs at ``paths``, or why there is none."""
+    found: list[_Read | UserError | OSError] = []
+    for path in paths:
+        try:
+            found.append(_read_run(path))
+        except (UserError, OSError) as error:
+            found.append(error)
+    rows = iter(_rows([run for run in found if isinstance(run, _Read)]))
+    return [next(rows) if isinstance(run, _Read) else run for run in found]
+
+
+def _read_run(path: Path) -> _Read:
+    """Record and samples of the run at ``path``; one read per file."""
+    folder = path.parent
+    run_id = folder.name
     try:
-        record = parse_record(path.read_bytes(), run_id)
+        record = parse_record(_content(path), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
-    expected = checksums(record).get(SAMPLES)
+    kept = record["samples"]
     try:
-        if expected is None:
-            return _summarise(record, {}, path.parent)
-        content = (path.parent / SAMPLES).read_bytes()
-        if content_digest(content) != expected:
+        if kept is None:
+            return _summarise(record, {}, folder)
+        content = _content(folder / SAMPLES)
+        if content_digest(content) != kept["blake2b"]:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
-        return _summarise(record, Arrays(content), path.parent)
+        return _summarise(record, Arrays(content, verified=True), folder)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NOT_ARRAYS as error:
-        what = "the record" if expected is None else SAMPLES
+        what = "the record" if kept is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
 
 
-def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> pd.DataFrame:
+def _content(path: Path) -> bytes:
+    """As ``path.read_bytes()``, without a buffer that small files are read through in vain."""
+    with path.open("rb", buffering=0) as file:
+        return file.readall()
+
+
+def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFrame":
     """Rows as a frame: identity, parameters by name, quantities, bookkeeping."""
+    import pandas as pd
+
+    from scalesweep.analysis.table_io import typed_values
+
     data: dict[str, Any] = {}
     for name in IDENTITY:
         values = [row.identity[name] for row in rows]
@@ -312,10 +341,12 @@ def _meanings(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
         for name, meaning in row.meanings.items():
             other = first.setdefault((benchmark, name), run_id)
             if known.setdefault(name, meaning) != meaning:
-                raise UserError(f"{run_id}: metric '{name}' means something else than in {other}")
+                raise UserError(f"{run_id}: metric '{name}' has another definition than in {other}")
     return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
 
 
-def write_summary(frame: pd.DataFrame, path: Path) -> None:
+def write_summary(frame: "pd.DataFrame", path: Path) -> None:
     """Write a summary as Parquet, by rename, with the meanings in ``attrs``."""
+    from scalesweep.analysis.table_io import write_parquet
+
     write_parquet(frame, path, {})

@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
-from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column
+from scalesweep.analysis.metrics import column
 from scalesweep.core.files import seal, unseal, write_atomic
 from scalesweep.tables.epoch_curves import CURVES
+from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS
 
 # Raised when a column changes its meaning: rows of other versions are computed again.
 SUMMARY_VERSION = 5
@@ -32,13 +31,6 @@ IDENTITY = (
 )
 # What a row was made from: the path of the record, and times and sizes of it and its samples.
 KEY = ("_record", "_files")
-
-EPOCH_COLUMNS = tuple(
-    column(metric, stat, phase)
-    for metric in EPOCH_METRICS
-    for phase in EPOCH_PHASES
-    for stat in ("mean", "std")
-)
 
 
 class Row(NamedTuple):
@@ -71,6 +63,8 @@ class KeptSummary:
             return
         if content is None:
             return
+        import pandas as pd  # not before the first summary, which imports it while records are read
+
         frame = pd.read_parquet(io.BytesIO(content))
         if frame.attrs.get("summary_version") != SUMMARY_VERSION:
             return

@@ -83,7 +83,7 @@ def test_without_scripts_the_tables_are_there(browser: Any, address: str) -> Non
     page = context.new_page()
     page.goto(address)
     assert page.locator('[data-table="e1-points"] tbody tr').count() == 11
-    assert "needs scripts" in page.locator('[data-chart="e1-chart"]').inner_text()
+    assert "needs JavaScript" in page.locator('[data-chart="e1-chart"]').inner_text()
     context.close()
 
 

@@ -160,7 +160,7 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
     ("campaign", "site", "error"),
     [
         ({}, "nowhere", "slurm.partition: no partition 'nowhere' here; allowed: main, short"),
-        ({}, "brief", "asks for 6 min, partition short allows 5"),
+        ({}, "brief", "a job requests 6 min, partition short allows 5"),
         ({}, "poor", "Slurm refuses sbatch --nodes=1 .*--account=nobody.*: Invalid account"),
         (
             {"key": "constraint: hbm"}, "toy_cluster",

@@ -14,6 +14,7 @@ from scalesweep.core import locks
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import MARK, mark
 from scalesweep.smk import results_lock
+from scalesweep.smk.context import MARKER
 from scalesweep.smk.results_lock import Claims
 from tests.conftest import Project
 from tests.soak.campaign import WORDS, make_soaked, wait_until
@@ -58,7 +59,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
     # Killed, with a run at work: the next call, at once and from elsewhere, needs no --unlock.
     first.kill()
     (attempt,) = runs.glob("*/attempt-1")
-    again = call(other, f"{attempt.parent}/record.json")
+    again = call(other, f"{attempt.parent}/{MARKER}")
     first.communicate(timeout=60)
     said = again.communicate(timeout=120)[1]
     assert again.returncode == 0, said
@@ -70,19 +71,27 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
 @pytest.mark.slow
 def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
-    script = project.path / "workflow" / "scripts" / "launch.py"
+    launch = project.path / "scalesweep" / "commands" / "launch.py"
     # Killed between its record and its end, which are milliseconds apart.
-    assert "    if code:\n" in script.read_text()
+    assert "    if code:\n" in launch.read_text()
     late = "    import os\n    os.kill(os.getpid(), 9)\n    if code:\n"
-    script.write_text(script.read_text().replace("    if code:\n", late))
+    whole = launch.read_text()
+    launch.write_text(whole.replace("    if code:\n", late))
     (run_id,) = project.run_ids
-    record = project.runs / run_id / "record.json"
-    words = [str(record.relative_to(project.path)), *WORDS]
+    marker = project.runs / run_id / MARKER
+    words = [str(marker.relative_to(project.path)), *WORDS]
     failed = project.snakemake(*words, "--no-hooks")
     assert failed.returncode == 1 and "Error in rule run" in failed.stderr
     project.check()
-    assert list(project.seen) == [run_id]
+    assert list(project.seen) == [run_id] and not marker.exists()
+    # A call for this very run finds that it is done, and a plain call has nothing to run.
+    launch.write_text(whole)
+    again = project.snakemake(*words, "--no-hooks")
+    assert again.returncode == 0 and marker.exists()
+    log = (project.runs / run_id / "launcher.log").read_text()
+    assert log == f"{run_id}: already finished, skipped\n"
     assert "Nothing to be done" in project.snakemake(*words).stderr
+    assert [path.name for path in marker.parent.glob("attempt-*")] == ["attempt-1"]
 
 
 # In a process of its own each would end with it.
@@ -120,13 +129,16 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
 def test_runs_that_were_finished_meanwhile_are_not_started(tmp_path: Path) -> None:
     (tmp_path / "runs" / "a").mkdir(parents=True)
     (tmp_path / "runs" / "a" / "record.json").touch()
-    with pytest.raises(UserError, match=r"meanwhile finished 1 of the runs .* call snakemake"):
+    with pytest.raises(
+        UserError, match=r"meanwhile finished 1 of the pending runs; run snakemake again"
+    ):
         make_claims(tmp_path).begin({"run"}, {"a", "b"}, here=True)
 
 
 def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "scalesweep")
     # This process is the launcher.
     environment = {**os.environ, MARK: mark(tmp_path / "runs" / "a" / "attempt-1")}
     told = f"a is still being measured by process {os.getpid()}"
@@ -146,7 +158,8 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
         program.kill()
         program.wait()
         one.end()
-    assert capsys.readouterr().out.count(f"{told}, started by an earlier snakemake") == 2
+    waits = [line for line in caplog.messages if line.startswith(f"{told}, started by an earlier")]
+    assert len(waits) == 2
 
 
 def test_claims_on_a_file_system_without_locks(

@@ -28,7 +28,7 @@ def test_jobs_are_told_by_what_they_asked_for(tmp_path: Path) -> None:
     text = visible(part)
     assert (
         "6 Slurm jobs in partitions long and normal: 3 completed, 1 TIMEOUT, 1 CANCELLED and "
-        "1 not over yet. Wait in the queue: median 1 min 00 s, at most 2 h 00 min. "
+        "1 not finished yet. Wait in the queue: median 1 min 00 s, at most 2 h 00 min. "
         "A completed job held its nodes for a median of 20 s outside the benchmark program."
     ) in text
     assert "sampled for the largest single task, not the sum over the tasks" in text
@@ -63,7 +63,7 @@ def test_no_jobs_no_section(tmp_path: Path) -> None:
         assert "#jobs" not in text and 'id="jobs"' not in text and "jobs.csv" not in text
     write_jobs(root, {"state": "PENDING", "started": None, "ended": None, "wait_s": None})
     text = visible(jobs_part(render(root)))
-    assert "1 Slurm job in partition normal: 0 completed and 1 not over yet." in text
+    assert "1 Slurm job in partition normal: 0 completed and 1 not finished yet." in text
     assert "Nodes" not in text and "Wait" not in text
 
 

@@ -30,7 +30,7 @@ from scalesweep.core.record import (
 from scalesweep.planning import record_reader
 from scalesweep.planning.run_state import scan
 from scalesweep.tables.power_series import read_power
-from scalesweep.tables.provenance import FACTS, read_facts, run_facts
+from scalesweep.tables.provenance import FACTS, facts_text, read_facts, run_facts
 from scalesweep.tables.summary import build_summary
 from tests.conftest import ROOT
 
@@ -120,3 +120,16 @@ def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
     (kept / RECORD).write_text(json.dumps({**newer, "digest": "0" * 32}))
     with pytest.raises(BadRecord, match="record schema 3, this version reads schemas 1 to 2"):
         read_record(kept / RECORD)
+
+
+HOSTS = ["nid00012", 'a"b', "a\\b", *map(chr, range(1, 0x80)), "größe", "\ud800", "\U0001f600", "/"]
+
+
+@pytest.mark.parametrize("hosts", [HOSTS, *([host] for host in HOSTS), []])
+def test_facts_are_the_text_that_json_writes(hosts: list[str]) -> None:
+    record: dict[str, Any] = {"resources": {"hosts": {"values": hosts}}, "wall_s": 1e-05}
+    record |= {"source": "größe", "energy": {"joules": 1e22, "notes": ["\x7f"]}, "attempt": 1 << 70}
+    record["environment"] = {"versions": {"mpi": "½"}, "ranks": {"affinity": {"values": ["0-1"]}}}
+    content = dataclasses.asdict(run_facts(record))
+    expected = json.dumps(content, separators=(",", ":"))
+    assert facts_text(record) == expected

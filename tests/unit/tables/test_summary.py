@@ -265,7 +265,7 @@ def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
         write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit)})
         for name, unit in (("a", "MB/s"), ("b", "GB/s"))
     ]
-    with pytest.raises(UserError, match="b: metric 'speed' means something else than in a"):
+    with pytest.raises(UserError, match="b: metric 'speed' has another definition than in a"):
         summary.build_summary(paths)
 
 

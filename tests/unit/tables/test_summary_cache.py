@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from scalesweep.core.parallel import shared_map
 from scalesweep.core.record import RECORD, SAMPLES
 from scalesweep.tables.summary import MANY, build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
+from tests.conftest import ROOT
 from tests.fakes.records import times, write_run
 
 SAMPLES_PER_RANK = 320
@@ -90,3 +93,26 @@ def test_a_killed_process_is_told_in_one_line() -> None:
     assert shared_map(_double_or_die, 9, [3, 1, 2], 2) == [6, 2, 4]
     with pytest.raises(UserError, match="was killed"):
         shared_map(_double_or_die, 1, [3, 1, 2], 2)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_this_process_does_other_things_meanwhile_once(processes: int) -> None:
+    done: list[int] = []
+    found = shared_map(_double_or_die, 9, [3, 1, 2], processes, lambda: done.append(1))
+    assert (found, done) == ([6, 2, 4], [1])
+
+
+def test_processes_that_read_records_start_before_pandas_is_imported() -> None:
+    code = "import sys, scalesweep.commands.summarise; print('pandas' in sys.modules)"
+    words = [sys.executable, "-c", code]
+    assert subprocess.run(words, check=True, capture_output=True, cwd=ROOT).stdout == b"False\n"
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_a_run_whose_quantities_are_no_numbers_is_named_among_others(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path, f"run{n}", times()) for n in range(3)]
+    tiny = {name: array * 1e-320 for name, array in times().items()}
+    paths.insert(1, write_run(tmp_path, "tiny", tiny))
+    with pytest.raises(UserError, match=r"^tiny: samples.npz cannot be read \(values must be fini"):
+        build_summary(paths)
+    assert build_summary(paths[:1])["run_id"].tolist() == ["run0"]

@@ -61,5 +61,5 @@ def write_result(out: Path, content: Native, samples: Mapping[str, np.ndarray]) 
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     out.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.asarray(array, np.float64) for name, array in samples.items()}
-    write_atomically(out / "samples.npz", lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(out / "samples.npz", lambda file: np.savez(file, **arrays))
     write_atomically(out / "native.json", lambda file: file.write(text.encode()))
