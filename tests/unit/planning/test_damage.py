@@ -248,14 +248,16 @@ def test_a_file_that_cannot_be_read_is_no_damage(
 
 
 def test_a_damaged_run_of_another_site_is_left_out(
-    runs: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     here = runs.parent / "here"
     here.mkdir()
     _flip(runs / IDS[1] / SAMPLES)
     found = summaries_elsewhere(here, IDS)
     assert found["runs"]["run_id"].tolist() == [IDS[0], IDS[2]]
-    assert f"runs/{IDS[1]}: samples.npz was changed" in capsys.readouterr().out
+    (line,) = caplog.records
+    assert line.levelname == "WARNING"
+    assert f"runs/{IDS[1]}: samples.npz was changed" in line.getMessage()
     assert (runs / IDS[1] / RECORD).exists()
 
 
