@@ -2,6 +2,8 @@
 
 from collections.abc import Container, Sequence
 
+from tabulate import tabulate
+
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
 from scalesweep.planning.plan import budget_left, hours
@@ -59,8 +61,6 @@ def _order(plan: Plan) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     """Rows as lines; the columns in ``left`` are words, the others numbers read from the right."""
-    from tabulate import tabulate  # this module is loaded while the Snakefile is parsed
-
     sides = ["left" if place in left else "right" for place in range(len(rows[0]))]
     text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True)
     return str(text).splitlines()

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column
 from scalesweep.analysis.stats import epoch_stats, steady_states
+from scalesweep.analysis.types import Floats
 
 EPOCH_COLUMNS = tuple(
     column(metric, stat, phase)
@@ -28,7 +28,7 @@ class Timed(NamedTuple):
     """What was timed in a run: ``local_times`` and ``global_times`` [epoch, rank] in seconds, both
     of one shape, one of them or none; and the work of an epoch."""
 
-    times: Mapping[str, NDArray[np.float64]]
+    times: Mapping[str, Floats]
     samples: int | None
     bytes: int | None
 
@@ -74,10 +74,8 @@ def epoch_quantities(runs: Sequence[Timed]) -> list[EpochQuantities]:
     return [EpochQuantities(*each) for each in zip(found, warnings, strict=True)]
 
 
-def _quantities(
-    times: Mapping[str, NDArray[np.float64]], runs: Sequence[Timed]
-) -> dict[str, NDArray[np.float64]]:
-    values: dict[str, NDArray[np.float64]] = {}
+def _quantities(times: Mapping[str, Floats], runs: Sequence[Timed]) -> dict[str, Floats]:
+    values: dict[str, Floats] = {}
     samples = _column([run.samples for run in runs])
     size = _column([run.bytes for run in runs])
     if (local := times.get("local_times")) is not None:
@@ -93,13 +91,13 @@ def _quantities(
     return values
 
 
-def _column(counts: Sequence[int | None]) -> NDArray[np.float64] | None:
+def _column(counts: Sequence[int | None]) -> Floats | None:
     """``[run, 1, 1]``; None where no run has any."""
     numbers = [float(count) for count in counts if count is not None]
     return np.array(numbers).reshape(-1, 1, 1) if numbers else None
 
 
-def _warnings(times: NDArray[np.float64] | None, runs: int) -> list[str | None]:
+def _warnings(times: Floats | None, runs: int) -> list[str | None]:
     if times is None or times.shape[1] < 2:
         return [None] * runs
     states = steady_states(times, declared=1)

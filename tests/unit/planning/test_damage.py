@@ -255,8 +255,9 @@ def test_a_damaged_run_of_another_site_is_left_out(
     _flip(runs / IDS[1] / SAMPLES)
     found = summaries_elsewhere(here, IDS)
     assert found["runs"]["run_id"].tolist() == [IDS[0], IDS[2]]
-    (line,) = caplog.messages
-    assert line.startswith(f"runs/{IDS[1]}: samples.npz was changed")
+    (line,) = caplog.records
+    assert line.levelname == "WARNING"
+    assert f"runs/{IDS[1]}: samples.npz was changed" in line.getMessage()
     assert (runs / IDS[1] / RECORD).exists()
 
 
