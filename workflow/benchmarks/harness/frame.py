@@ -6,6 +6,7 @@ facts about all ranks; on rank 0 it writes the result. The phases in between are
 own: ``with self.phases("timed"):``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from harness.program import Run, run_program
 Arrays = dict[str, np.ndarray]
 
 
-class Benchmark:
+class Benchmark(ABC):
     """A rank's part in a run. The frame calls the methods in the order below.
 
     Any of them may raise ProgramError; `close` is called then as well.
@@ -29,37 +30,37 @@ class Benchmark:
         """Keep the run; TensorFlow and Horovod are imported, but not started yet."""
         self.run, self.params, self.phases = run, run.params, phases
 
+    @abstractmethod
     def start(self) -> None:
         """Start Horovod and TensorFlow, on all ranks together (phase init)."""
-        raise NotImplementedError
 
-    def set_up(self) -> None:
+    def set_up(self) -> None:  # noqa: B027 (optional)
         """Get ready what is measured: data, model."""
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> None:  # noqa: B027 (optional)
         """Do untimed what would disturb the timed part if it were done there first."""
 
+    @abstractmethod
     def measure(self) -> None:
         """Do what is measured; what came of it is kept in attributes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gather(self) -> dict[str, np.ndarray | None]:
         """Return the arrays of samples.npz from all ranks, ``[..., rank]``, on rank 0; else None.
 
         Runs on all ranks together (phase teardown), before the result is written.
         """
-        raise NotImplementedError
 
     def threads(self) -> tuple[int, int]:
         """Return this rank's inter-op and intra-op threads, 0 for TensorFlow's choice."""
         return self.params["inter_threads"], self.params["intra_threads"]
 
-    def about_rank(self) -> Any:
+    def about_rank(self) -> Any:  # noqa: B027 (optional)
         """Return what else `notes` needs to know of this rank, as JSON."""
 
+    @abstractmethod
     def work(self) -> Work:
         """Return how much was done, on rank 0."""
-        raise NotImplementedError
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the metrics by name, on rank 0, from what `gather` returned there."""
@@ -69,7 +70,7 @@ class Benchmark:
         """Return what a reader of the numbers should know, on rank 0; `about_rank` of each rank."""
         return {}
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (optional)
         """Clean up, whether the run ended well or not, and however far it came."""
 
 
