@@ -9,7 +9,6 @@ where they are spread over all five, so that nothing can be taken from the last 
     python -m bench.refresh [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
-import argparse
 import contextlib
 import shutil
 import statistics
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.lib.made_runs import NEW, Made, make
+from bench.lib.made_runs import NEW, Made, large_campaign_arguments, make
 from bench.lib.pairs import figure, line, write_json
 from bench.lib.projects import Cost, snakemake, timed
 
@@ -77,12 +76,7 @@ def measure(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
 
 def main() -> None:
     """Measure and print rows; with --json also write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
-    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = large_campaign_arguments(__doc__)
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "large", args.repeats, args.largest)
         made.write_new()

@@ -11,7 +11,6 @@ runs, at its seconds per run, is set against (b) too, since it reads all of them
     python -m bench.summaries [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
-import argparse
 import json
 import shutil
 import statistics
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.lib.made_runs import Made, make, times_of
+from bench.lib.made_runs import Made, large_campaign_arguments, make, times_of
 from bench.lib.pairs import figure, line, ratio, take_turns, write_json
 from bench.lib.pandas_way import read_histories, write_history
 from bench.lib.projects import Cost, empty_project, snakemake, timed
@@ -158,12 +157,7 @@ def against_usual(made: Made, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print rows; with --json also write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
-    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = large_campaign_arguments(__doc__)
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "large", args.repeats, args.largest)
         (Path(scratch) / "empty").mkdir()
