@@ -77,6 +77,7 @@ class Order(TypedDict):
     power: NotRequired[PowerOrder | None]  # None: switched off
     extract: NotRequired[ExtractOrder]  # of a foreign program
     order: NotRequired[RunPlace]
+    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 
 class StagingOrder(TypedDict):

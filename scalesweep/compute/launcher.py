@@ -108,7 +108,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     with Sampling(spec, work) as sampling:
         started = datetime.now(UTC)
         clock = time.monotonic()
-        outcome, git = run_program(spec, work, root)
+        outcome, code = run_program(spec, work, root)
         wall_s = time.monotonic() - clock
         ended = datetime.now(UTC)
     base: dict[str, Any] = {
@@ -123,7 +123,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         "ended": ended.isoformat(timespec="milliseconds"),
         "wall_s": wall_s,
         "attempt": attempt.number,
-        "git": git,
+        **code,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
         **sampling.result(),

@@ -60,8 +60,11 @@ def environment(spec: Order) -> dict[str, str]:
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 
 
-def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str, Any] | None]:
-    """Start the program in a process group of its own and wait for it within its time limit."""
+def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str, Any]]:
+    """Start the program in a process group of its own and wait for it within its time limit.
+
+    The second value is the state of the code that was at work, for the record (``_code``).
+    """
     run_file = work / "run.json"
     content: RunFile = {
         "run_id": spec["run_id"],
@@ -96,9 +99,9 @@ def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str,
             )  # fmt: skip
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            return Outcome(127, None, None, False), None
+            return Outcome(127, None, None, False), _code(spec, None)
         with _stop_on_signal(process):
-            git = git_state(root)
+            code_state = _code(spec, root)
             ended_by_us = None
             try:
                 _wait(process, spec["time_limit_s"])
@@ -110,7 +113,16 @@ def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str,
     code = process.returncode
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
-    return Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom), git
+    how = Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom)
+    return how, code_state
+
+
+def _code(spec: Order, root: Path | None) -> dict[str, Any]:
+    """``git``: the state of scalesweep's repository; ``study``: of the user's, if there is one."""
+    found: dict[str, Any] = {"git": git_state(root) if root else None}
+    if "study" in spec:
+        found["study"] = git_state(Path(spec["study"]), ("config", "benchmarks")) if root else None
+    return found
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from scalesweep.core.profilers import KINDS, NONE
 
 # Key -> what it does.
 OVERRIDES = {
+    "campaign": "the campaign config/campaigns/NAME.yaml: the study's own, or one that is shipped",
     "site": "run on this site instead of the campaign's",
     "results": "use this results folder instead of the campaign's",
     "check": "full: compare all checksums, and put finished runs into the DAG too",

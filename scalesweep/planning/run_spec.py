@@ -9,6 +9,7 @@ from typing import Any
 from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.study import study_folder
 from scalesweep.core.profilers import split_name
 from scalesweep.planning.job_requests import Request
 
@@ -69,6 +70,8 @@ def run_spec(
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract
+    if study := study_folder():
+        order["study"] = str(study)
     return order
 
 

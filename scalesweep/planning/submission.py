@@ -126,7 +126,7 @@ class Submission:
     def check(self, run_ids: Iterable[str]) -> None:
         """Raise UserError if Slurm would not take the jobs; asks it once per shape."""
         site = self.campaign.site
-        where = f"config/sites/{site.name}.yaml: slurm"
+        where = f"{site.file}: slurm"
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)

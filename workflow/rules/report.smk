@@ -5,6 +5,9 @@
 report: "../report/workflow.rst"
 
 
+REPORT_NOW = SWEEP.report_command(f"{ROOT}/Snakefile")
+
+
 localrules:
     page,
     report,
@@ -49,7 +52,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report-now.log",
     params:
-        command=SWEEP.report_command(workflow.main_snakefile),
+        command=REPORT_NOW,
         page=f"{RESULTS}/report.html",
     message:
         "Reporting on the results so far"
@@ -87,7 +90,7 @@ if SWEEP.options.get("pending") != "ignore":
             # Failure is data: the report shows the holes and their causes.
             shell(
                 "mkdir -p {RESULTS:q}/logs;"
-                f" {SWEEP.report_command(workflow.main_snakefile)}"
+                f" {REPORT_NOW}"
                 " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
                 " | {{ grep '^error: ' >&2 || true; }}"
                 " && echo report of what succeeded: {RESULTS:q}/report.html"
