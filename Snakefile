@@ -108,3 +108,4 @@ if workflow.is_main_process:
     include: "workflow/rules/report.smk"
     include: "workflow/rules/import.smk"
     include: "workflow/rules/compare.smk"
+    include: "workflow/rules/doctor.smk"

@@ -74,6 +74,11 @@ if SWEEP.options.get("pending") != "ignore":
 
     onsuccess:
         PROGRESS.finish()
+        if "doctor" in facts.targets(workflow):
+            from scalesweep.doctor.examine import outcome_file
+
+            if (outcome := outcome_file(Path(RESULTS))).exists():
+                sys.exit(f"error: {outcome.read_text()}")
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
