@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from scalesweep.compute.doctor.checks import FAILED, SKIPPED, WARNING, Check
+from scalesweep.compute.doctor.checks import FAILED, SKIPPED, WARNING, Check, Checks
 from scalesweep.compute.doctor.main import NAMES
 from scalesweep.compute.doctor.nodes import NODES
 from scalesweep.compute.doctor.order import CHECKS
@@ -29,7 +29,7 @@ _JOB_S = 120.0
 _POLL_S = 0.2
 
 
-def examine(campaign: Campaign, folder: Path, in_slurm: bool) -> Iterator[Check]:
+def examine(campaign: Campaign, folder: Path, in_slurm: bool) -> Checks:
     """The outcomes of ``NAMES``, as they come."""
     order = order_for(campaign, folder, in_slurm)
     if in_slurm:
@@ -46,7 +46,7 @@ def examine(campaign: Campaign, folder: Path, in_slurm: bool) -> Iterator[Check]
         process.wait()
 
 
-def _in_a_job(campaign: Campaign, order: Path) -> Iterator[Check]:
+def _in_a_job(campaign: Campaign, order: Path) -> Checks:
     """Submit the checks as a job with the request of a run, and follow it."""
     folder = order.parent
     shape = run_shape(campaign.site, point_of(campaign), _JOB_S)

@@ -2,9 +2,8 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 
-from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
+from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check, Checks
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
@@ -18,7 +17,7 @@ SRUN, SBATCH = "srun and PMIx", "sbatch"
 _TIMEOUT_S = 15
 
 
-def examine_srun(site: Site, cluster: bool) -> Iterator[Check]:
+def examine_srun(site: Site, cluster: bool) -> Checks:
     """Whether srun is there, with the MPI plugin that ``launch`` asks for."""
     words = [word for part in (site.launch or {}).values() for word in part]
     if not cluster and "srun" not in words:
@@ -47,7 +46,7 @@ def examine_srun(site: Site, cluster: bool) -> Iterator[Check]:
             mend = f"install Slurm's plugin for {kind}, or write another --mpi=... in {site.file}"
             yield Check(SRUN, FAILED, f"launch asks for --mpi={kind}; srun offers {listed}", mend)
             return
-    used = f"launch asks for {', '.join(asked)}" if asked else "launch names no --mpi"
+    used = f"launch says --mpi={', '.join(asked)}" if asked else "launch names no --mpi"
     if "pmix" not in offered and not asked:
         mend = "MPI programs need a plugin that their MPI knows (pmix): name one in launch"
         yield Check(SRUN, WARNING, f"{used}; srun offers {listed}", mend)
@@ -74,7 +73,7 @@ def _elsewhere(site: Site) -> str:
     )
 
 
-def examine_sbatch(campaign: Campaign, cluster: bool) -> Iterator[Check]:
+def examine_sbatch(campaign: Campaign, cluster: bool) -> Checks:
     """Whether Slurm would take the campaign's largest request."""
     site = campaign.site
     if not cluster:

@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from scalesweep.core.errors import UserError
@@ -34,12 +34,15 @@ class Check(NamedTuple):
     mend: str = ""
 
 
+Checks = Generator[Check, None, None]
+
+
 class Group(NamedTuple):
     """Checks that one look finds out together: their names in order, and a deadline in seconds."""
 
     names: Sequence[str]
     seconds: float
-    examine: Callable[[], Iterable[Check]]
+    examine: Callable[[], Checks]
 
 
 def carry_out(groups: Sequence[Group]) -> Iterator[Check]:
@@ -142,8 +145,10 @@ def _work(group: Group, writer: int) -> NoReturn:
         end_with_parent()
         with os.fdopen(writer, "w", encoding="utf-8") as out:
             try:
-                for check in group.examine():
-                    print(json.dumps(check), file=out, flush=True)
+                # Closed at the signal too: what it has started is ended, its job cancelled.
+                with contextlib.closing(group.examine()) as checks:
+                    for check in checks:
+                        print(json.dumps(check), file=out, flush=True)
             except (UserError, OSError) as error:
                 print(json.dumps(str(error)), file=out, flush=True)
             except Exception as error:

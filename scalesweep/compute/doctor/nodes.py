@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
+from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check, Checks
 from scalesweep.compute.doctor.order import DoctorOrder
 from scalesweep.compute.doctor.programs import said_in
 from scalesweep.compute.node_step import on_each_node
@@ -38,7 +38,7 @@ class Clock(NamedTuple):
     error: float
 
 
-def examine(order: DoctorOrder) -> Iterator[Check]:
+def examine(order: DoctorOrder) -> Checks:
     """The outcomes of ``NAMES``."""
     with _Probes(order) as probes:
         facts = probes.facts()

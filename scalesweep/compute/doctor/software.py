@@ -3,11 +3,11 @@
 Standard library only.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalesweep.compute.doctor import programs
-from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
+from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check, Checks
 from scalesweep.compute.doctor.order import DoctorOrder
 
 PYTHON, TENSORFLOW, HOROVOD = NAMES = ("Python", "TensorFlow", "Horovod")
@@ -20,7 +20,7 @@ _BUILD_WITH = {
 }
 
 
-def examine(order: DoctorOrder) -> Iterator[Check]:
+def examine(order: DoctorOrder) -> Checks:
     """The outcomes of ``NAMES``."""
     said = programs.run(order["software"])
     if not said.facts:
