@@ -141,3 +141,20 @@ def test_nothing_is_overwritten(study: Path, place: str, told: str) -> None:
     where = study if place == "." else study / place
     assert (done.returncode, done.stderr) == (1, f"error: {where}: {told}\n")
     assert sorted(study.rglob("*")) == before
+
+
+def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Path) -> None:
+    site = study / "config" / "sites" / "bare.yaml"
+    site.write_text(
+        "site: bare\nnodes: 1\npython: no-such-python\nlaunch: {single: [], multi: [no-such-run]}\n"
+    )
+    words = ("--config", "site=bare", "results=of_doctor")
+    done = snakemake(study, "-s", f"{ROOT}/Snakefile", "doctor", *words)
+    site.unlink()
+    assert done.returncode == 1
+    assert "error: the doctor found 2 check(s) failed on site bare" in done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("failed")]
+    assert [line.split(":")[0] for line in failed] == ["failed   Python", "failed   launcher"]
+    assert "to do: correct python, prologue or env in config/sites/bare.yaml" in failed[0]
+    for noise in ("Traceback", "Error in rule", "WorkflowError"):
+        assert noise not in done.stdout + done.stderr
