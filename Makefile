@@ -24,7 +24,7 @@ demo: setup
 	@echo "report: $(CURDIR)/results/report.html"
 
 study: setup
-	@python -m scalesweep study "$(DIR)"
+	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
 
 # What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
 check: lint

@@ -12,16 +12,19 @@ from scalesweep.compute.doctor.main import NAMES
 from scalesweep.config.campaign import Campaign
 from scalesweep.doctor import place, slurm
 
-FOLDER = ".doctor"  # in the results folder; the last call's is kept
+FOLDER = ".doctor"  # in the results folder
+OLD_S = 3600.0  # what an earlier call has left there is removed after this time
 _SLURM_S = 30.0
 
 
 def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     """The outcome of every check, as it comes. ``cluster``: runs would be jobs of Slurm."""
     site = campaign.site
-    earlier = campaign.results.absolute() / FOLDER
-    shutil.rmtree(earlier, ignore_errors=True)
-    folder = earlier / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    kept = campaign.results.absolute() / FOLDER
+    for earlier in kept.glob("*"):
+        if time.time() - earlier.stat().st_mtime > OLD_S:
+            shutil.rmtree(earlier, ignore_errors=True)
+    folder = kept / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     yield from carry_out(
         [
             Group((slurm.SRUN,), _SLURM_S, partial(slurm.examine_srun, site, cluster)),
