@@ -17,7 +17,11 @@ from scalesweep.core.paths import REPO
         ("empty.yaml", b"", "empty.yaml: the file is empty"),
         ("list.yaml", b"- a\n", "list.yaml: the file holds no mapping (key: value)"),
         ("tab.yaml", b"a: 1\n\tb: 2\n", "tab.yaml:2: not valid YAML: a tab in the indentation"),
-        ("deep.yaml", b"[" * 20_000, "deep.yaml: not valid YAML: nested too deeply"),
+        (
+            "deep.yaml",
+            b"[" * 20_000 + b"]" * 20_000,
+            "deep.yaml: not valid YAML: nested too deeply",
+        ),
         ("utf16.yaml", "a: 1".encode("utf-16"), "utf16.yaml: cannot be read: it is UTF-16"),
     ],
 )
@@ -38,7 +42,7 @@ def test_one_line_for_a_file_that_snakemake_cannot_read(
 
 
 def test_a_whole_call_ends_with_that_line(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: PLW1510 (the code is looked at)
         [sys.executable, "-m", "snakemake", "-s", REPO / "Snakefile", "--configfile", "plan"],
         cwd=tmp_path,
         capture_output=True,
