@@ -10,7 +10,7 @@ from typing import Any
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import LAUNCHERS, SITES
 
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
@@ -132,7 +132,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     if path is None or not path.is_file():
         files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
         known = sorted({file.stem for file in files})
-        raise UserError(f"{where}: no site {name!r}; allowed: {', '.join(known)}")
+        raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "site", path)
     if content["site"] != name:

@@ -7,7 +7,7 @@ same (``snakedeploy`` copies the shipped configuration).
 
 from pathlib import Path
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import CAMPAIGNS, REPO
 
 # What makes a folder a study, and where its files are looked for.
@@ -52,8 +52,8 @@ def find_campaign(name: str) -> Path:
     """The campaign ``config/campaigns/<name>.yaml``; raises UserError with the known names."""
     path = find_file(OWN_CAMPAIGNS, CAMPAIGNS, f"{name}.yaml")
     if path is None:
-        known = {file.stem for file in file_names(OWN_CAMPAIGNS, CAMPAIGNS, "*.yaml")}
-        raise UserError(f"--config campaign={name}: no such campaign; allowed: {_listed(known)}")
+        known = sorted({file.stem for file in file_names(OWN_CAMPAIGNS, CAMPAIGNS, "*.yaml")})
+        raise UserError(f"--config campaign={name}: no such campaign; {choices(name, known)}")
     return path
 
 
@@ -72,7 +72,3 @@ def shown(path: Path) -> Path:
 def _is_copy(one: Path, other: Path) -> bool:
     """Whether two files are the same; a benchmark is more than its file."""
     return one.name != "benchmark.yaml" and one.read_bytes() == other.read_bytes()
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

@@ -26,6 +26,8 @@ NODES, FOLDER, FILES, CLOCKS, GPUS, POWER = NAMES = (
 SLOW_FILE_S = 0.05
 CLOCK_OFF_S, CLOCK_WRONG_S = 0.01, 1.0
 ROUNDS = 12
+# Less than the deadline of these checks (main.NODES_S): what answers late is told apart.
+FACTS_S, ANSWER_S = 11.0, 1.0
 
 Facts = Mapping[str, Any]
 
@@ -42,13 +44,13 @@ def examine(order: DoctorOrder) -> Checks:
     """The outcomes of ``NAMES``."""
     with _Probes(order) as probes:
         facts = probes.facts()
+        hosts = ", ".join(sorted(fact["host"] for fact in facts))
         if len(facts) < order["nodes"]:
-            where = f"{len(facts)} of {order['nodes']} nodes answer"
+            where = f"{len(facts)} of {order['nodes']} nodes answer{f' ({hosts})' if hosts else ''}"
             said = probes.complaint()
-            mend = "see docs/slurm.md, Traps: steps on every node" if order["in_slurm"] else ""
+            mend = "see whether the others see scalesweep's folder and that of the results"
             yield Check(NODES, FAILED, f"{where}{': ' if said else ''}{said}", mend)
             return
-        hosts = ", ".join(sorted(fact["host"] for fact in facts))
         yield Check(NODES, OK, f"{hosts}: Snakemake's Python {facts[0]['python']} starts there")
         yield from judge_folder(facts, order["token"], str(Path(order["folder"]).parents[1]))
         yield judge_clocks(probes.clocks(len(facts)) if len(facts) > 1 else [])
@@ -170,8 +172,8 @@ class _Probes:
             self._process.wait()
 
     def facts(self) -> list[dict[str, Any]]:
-        """What the probes have found, as many as answer until the deadline of the check ends it."""
-        return self._read(self._nodes)
+        """What the probes have found, as many as answer in time."""
+        return self._read(self._nodes, FACTS_S)
 
     def clocks(self, nodes: int) -> list[Clock]:
         """How far each node's clock is ahead, from the quickest of some rounds.
@@ -185,7 +187,7 @@ class _Probes:
             assert self._process.stdin is not None
             self._process.stdin.write(f"{number}\n".encode())
             self._process.stdin.flush()
-            for answer in self._read(nodes):
+            for answer in self._read(nodes, ANSWER_S):
                 half = (answer["received"] - asked) / 2
                 clock = Clock(answer["host"], answer["time"] - asked - half, half)
                 known = best.get(clock.host)
@@ -193,12 +195,15 @@ class _Probes:
                     best[clock.host] = clock
         return list(best.values())
 
-    def _read(self, count: int) -> list[dict[str, Any]]:
-        """So many answers, each with the time at which it was there; fewer if the probes end."""
+    def _read(self, count: int, seconds: float) -> list[dict[str, Any]]:
+        """So many answers, each with the time at which it was there; fewer after so many seconds,
+        or if the probes end."""
         assert self._process.stdout is not None
         answers: list[dict[str, Any]] = []
-        while len(answers) < count:
-            select.select([self._process.stdout], [], [])
+        deadline = time.monotonic() + seconds
+        while len(answers) < count and (left := deadline - time.monotonic()) > 0:
+            if not select.select([self._process.stdout], [], [], left)[0]:
+                break
             content = os.read(self._process.stdout.fileno(), 65536)
             if not content:
                 break
