@@ -1,6 +1,6 @@
 """All checks of a campaign's site, at the same time."""
 
-import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     for earlier in kept.glob("*"):
         if time.time() - earlier.stat().st_mtime > OLD_S:
             shutil.rmtree(earlier, ignore_errors=True)
-    folder = kept / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    folder = kept / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     yield from carry_out(
         [
             Group((slurm.SRUN,), _SLURM_S, partial(slurm.examine_srun, site, cluster)),
