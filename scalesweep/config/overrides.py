@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.core.errors import UserError, choices
+from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.profilers import KINDS, NONE
 
 # Key -> what it does.
@@ -38,7 +38,7 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     options = {key: str(value) for key, value in overrides.items()}
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:
-            ways = [f"{key}={value}" for value in allowed]
-            given = f"{key}={options[key]}"
-            raise UserError(f"--config {given}: {choices(given, ways)}")
+            ways = ", ".join(f"{key}={value}" for value in allowed)
+            near = did_you_mean(options[key], allowed)
+            raise UserError(f"--config {key}={options[key]}: {near}allowed: {ways}")
     return options
