@@ -56,8 +56,8 @@ def make_tables(
     cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where runs tell where the time of
-    their steps went; the control point has ``runs`` and ``points`` only.
+    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
+    where the time of their steps went; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -89,9 +89,10 @@ def make_tables(
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
             series = [[points[i] for i in group] for group in _series(data, points)]
-            ranks, steps = rank_table(data, series, runs), efficiency_table(data, series)
+            ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            tables |= {} if steps is None else {"efficiency": steps}
+            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
+                tables["efficiency"] = steps
         result[experiment["name"]] = tables
     return result
 
