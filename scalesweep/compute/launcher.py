@@ -11,9 +11,8 @@ import re
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -106,11 +105,10 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     """Run the program and sample its power."""
     work = attempt.work
     with Sampling(spec, work) as sampling:
-        started = datetime.now(UTC)
-        clock = time.monotonic()
-        outcome, git = run_program(spec, work, root)
-        wall_s = time.monotonic() - clock
-        ended = datetime.now(UTC)
+        outcome = run_program(spec, work, root)
+        sampling.ran(outcome.started, outcome.started + outcome.wall_s)
+    started = datetime.fromtimestamp(outcome.started, UTC)
+    ended = started + timedelta(seconds=outcome.wall_s)
     base: dict[str, Any] = {
         "run_id": spec["run_id"],
         "benchmark": spec["benchmark"],
@@ -121,9 +119,9 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         "source": "measured",
         "started": started.isoformat(timespec="milliseconds"),
         "ended": ended.isoformat(timespec="milliseconds"),
-        "wall_s": wall_s,
+        "wall_s": outcome.wall_s,
         "attempt": attempt.number,
-        "git": git,
+        "git": outcome.git,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
         **sampling.result(),
