@@ -8,7 +8,7 @@ import pytest
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
 from scalesweep.planning.job_requests import Request, may_mend, request_for
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from tests.conftest import make_project
 
@@ -65,6 +65,23 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     # Not below a minute, never above the experiment's own limit.
     assert request(campaign, wall_s=2).limit_s == 60
     assert request(campaign, wall_s=500).limit_s == 600
+
+
+def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    first, *_, last = experiment.runs
+    states[first.run_id] = RunState(DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
+    estimates = Estimates(campaign, states)
+    assert estimates.basis(experiment, last) == "scaled by work"
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
+    # After a timeout too: the finished run says less than the one that was not done in 300 s.
+    states[last.run_id] = RunState(FAILED, "s", "TIMEOUT", given_s=300.0)
+    point = [run for run in experiment.runs if run.point["ranks"] == last.point["ranks"]]
+    states[point[0].run_id] = RunState(DONE, "s", wall_s=9.0, source="measured")
+    estimates = Estimates(campaign, states)
+    assert estimates.seconds(experiment, last) == 300
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
 
 
 def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
