@@ -61,7 +61,6 @@ if workflow.is_main_process:
 
     RESULTS = SWEEP.results
     RUNS = SWEEP.runs_folder
-    LOGS = SWEEP.slurm_logs
     PROGRESS = Progress(Path(RUNS), SWEEP.awaited)
 
     rule all:

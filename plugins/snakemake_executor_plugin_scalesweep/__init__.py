@@ -24,8 +24,12 @@ __all__ = ["Executor", "ExecutorSettings", "Hooks", "common_settings"]
 class Hooks(Protocol):
     """What the workflow does when a job of ``rule`` with these wildcards is submitted or fails.
 
-    ``attempt`` counts from 1.
+    ``attempt`` counts from 1. ``job_name`` is the name of every job.
     """
+
+    @property
+    def job_name(self) -> str:
+        """The same in every call, so that Slurm and the next call know whose a job is."""
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Write what the job will read. Whatever this raises fails the job, which is not sent."""
@@ -47,6 +51,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def __post_init__(self, test_mode: bool = False) -> None:
         """As the Slurm executor does, and none of its jobs has failed."""
         super().__post_init__(test_mode)
+        if self.hooks is not None:
+            self.run_uuid = self.hooks.job_name
         self._worth_another: set[Any] = set()
 
     def run_job(self, job: Any) -> None:

@@ -15,7 +15,7 @@ SHORTEST_S, LONGEST_S = 2.0, 30.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
-    parser.add_argument("--sessions", nargs="+", required=True, help="names of the jobs")
+    parser.add_argument("--jobs", nargs="+", type=int, required=True, help="ids of the jobs")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
 
     def live() -> dict[str, int]:
         queue.find_live()
-        return {r: job.job_id for r, job in queue.live.items() if job.session in args.sessions}
+        return {r: job.job_id for r, job in queue.live.items() if job.job_id in args.jobs}
 
     waiting = live()
     for run_id, job_id in waiting.items():

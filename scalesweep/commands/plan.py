@@ -3,10 +3,9 @@
 import argparse
 import logging
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from scalesweep.core.errors import UserError
+from scalesweep.config.campaign import Campaign
 from scalesweep.planning.artifacts import forget_made
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
@@ -14,7 +13,7 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.reextract import leave_stale, stale_runs
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.slurm.job_table import read_jobs
+from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 _log = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     states = leave_stale(runs, found)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign), **states}
-    plan = build_plan(campaign, known, shapes, _jobs(campaign.results / "jobs.csv"))
+    plan = build_plan(campaign, known, shapes, _jobs(campaign) if shapes is not None else ())
     if args.inventory:
         forget_made(campaign.results)
         stamp_state(campaign, states)
@@ -54,10 +53,10 @@ def run(args: argparse.Namespace) -> None:
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 
-def _jobs(path: Path) -> list[dict[str, Any]]:
-    """What is known of the campaign's jobs; nothing where the table is damaged: it is rebuilt."""
-    try:
-        return read_jobs(path)
-    except UserError as error:
-        _log.warning("%s", error)
-        return []
+def _jobs(campaign: Campaign) -> list[dict[str, Any]]:
+    """The campaign's jobs so far, those of calls that were killed too."""
+    found = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    for note in found.notes:
+        level = logging.INFO if campaign.budget_node_hours is None else logging.WARNING
+        _log.log(level, "node-hours spent: %s", note)
+    return found.rows

@@ -77,6 +77,8 @@ class Order(TypedDict):
     power: NotRequired[PowerOrder | None]  # None: switched off
     extract: NotRequired[ExtractOrder]  # of a foreign program
     order: NotRequired[RunPlace]
+    # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
+    replaces: NotRequired[str]
 
 
 class StagingOrder(TypedDict):

@@ -5,6 +5,7 @@ the run's folder (run file, logs, what the program writes); only a result that i
 ``samples.npz`` and, last and by rename, ``record.json``.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from scalesweep.compute.program import Outcome, environment, run_program
 from scalesweep.compute.program_output import Refused, read_native, unsupported
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import NONE, left_files
@@ -34,6 +35,8 @@ from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
     FAILURE_SCHEMA,
+    POWER,
+    PREVIOUS,
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
@@ -60,7 +63,7 @@ def launch(spec: Order, root: Path) -> int:
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with only_one(folder):
-        if _is_there(folder):
+        if _is_there(folder, spec):
             print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
@@ -150,6 +153,7 @@ def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict
         native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
     energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
     native["metrics"] = {**energy, **native["metrics"]}
+    _keep_previous(folder, work)
     publish(work, folder)
     samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
     write_record(folder, {**base, **native}, samples if samples.exists() else None)
@@ -201,15 +205,21 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
     return _Attempt(attempt, folder, work, _slurm_job(spec))
 
 
-def _is_there(folder: Path) -> bool:
-    """Whether another launcher has measured this run since it was planned (a job requeued).
-
-    A record that is to be replaced is removed when the order is written.
-    """
+def _is_there(folder: Path, spec: Order) -> bool:
+    """Whether another launcher has measured this run since it was planned (a job requeued)."""
     try:
+        if stamp_of(str(folder / RECORD)) == spec.get("replaces", ""):
+            return False
         return bool(read_record(folder / RECORD))
     except (OSError, BadRecord):
         return False
+
+
+def _keep_previous(folder: Path, work: Path) -> None:
+    """Move a record that is about to be replaced, with its files, into the new attempt's folder."""
+    for name in (RECORD, SAMPLES, POWER) if (folder / RECORD).exists() else ():
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(work / f"{PREVIOUS}{name}")
 
 
 def _slurm_job(spec: Order) -> int | None:

@@ -16,10 +16,10 @@ from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import settle
 from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
+from scalesweep.slurm.job_identity import job_name, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
-LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 
@@ -51,22 +51,22 @@ class Submission:
     def find_live(self) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
 
-        A job is known by its id in job.json, or, where none was noted (submitted by an earlier
-        version, or Snakemake was killed in between), by its comment. Raises UserError if the queue
-        cannot be looked at.
+        A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
+        between), by its name and comment. Raises UserError if the queue cannot be looked at.
         """
-        queue = commands.live_jobs(Path.cwd())
+        queue = commands.live_jobs()
+        name = job_name(self.campaign.runs_folder)
         by_id = {job.job_id: job for job in queue}
-        by_comment = {job.comment: job for job in queue}
+        by_run = {run_of(job.comment, self.runs): job for job in queue if job.name == name}
         self.live.clear()
         for run_id in self.runs if queue else ():
             if self.states[run_id].settled:
                 continue
             noted = [by_id[job.job_id] for job in self._noted(run_id) if job.job_id in by_id]
-            comment = commands.job_comment("run", self._runs, run_id)
-            if noted or comment in by_comment:
-                self.live[run_id] = noted[-1] if noted else by_comment[comment]
-        self.staging = [job for job in queue if job.comment.startswith("rule_stage_")]
+            if noted or run_id in by_run:
+                self.live[run_id] = noted[-1] if noted else by_run[run_id]
+        data = Path(self.campaign.site.data)
+        self.staging = [job for job in queue if stages_into(job.comment, data)]
 
     def settle_past(self, run_ids: Iterable[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
@@ -74,7 +74,7 @@ class Submission:
         True if there was any.
         """
         last: dict[str, int] = {}
-        for job_id, run_id in job_ids(LOGS, self._runs, run_ids).items():
+        for job_id, run_id in job_ids(self.campaign.runs_folder, run_ids).items():
             known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
             if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
                 last[run_id] = job_id
@@ -87,7 +87,7 @@ class Submission:
 
     def settle_now(self, run_id: str) -> str | None:
         """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
-        ids = job_ids(LOGS, self._runs, [run_id])
+        ids = job_ids(self.campaign.runs_folder, [run_id])
         return self._settle_job(run_id, max(ids)) if ids else None
 
     def _settle_job(self, run_id: str, job_id: int) -> str | None:
@@ -103,14 +103,8 @@ class Submission:
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        noted = {one.job_id: one.log for one in self._noted(run_id)}
-        by_name = LOGS / "rule_run" / commands.joined(self._runs, run_id) / f"{job.job_id}.log"
-        log = Path(noted.get(job.job_id) or by_name)
+        log = {one.job_id: Path(one.log) for one in self._noted(run_id)}.get(job.job_id)
         return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
-
-    @property
-    def _runs(self) -> str:
-        return str(self.campaign.runs_folder)
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...)."""

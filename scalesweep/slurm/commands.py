@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.slurm.job_identity import PREFIX
 
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
 _TIMEOUT_S = 60
@@ -16,11 +16,12 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A job of ours that is queued or running; ``session`` is the Snakemake call it belongs to."""
+    """A job of ours that is queued or running; whose it is name and comment say
+    (``scalesweep.slurm.job_identity``)."""
 
     job_id: int
     state: str
-    session: str
+    name: str
     comment: str
 
 
@@ -70,34 +71,20 @@ def default_account() -> str:
     return text.strip()
 
 
-def job_comment(rule: str, *wildcards: str) -> str:
-    """The comment that Snakemake's Slurm plugin gives to the job of a rule."""
-    return f"rule_{rule}_wildcards_{joined(*wildcards)}"
+def live_jobs() -> list[LiveJob]:
+    """The jobs of scalesweep that this user has in the queue; raises UserError."""
+    # The comment may hold any character but a line break, and is not cut.
+    words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%A|%T|%j|%k")
+    return parse_queue(ask(*words))
 
 
-def joined(*wildcards: str) -> str:
-    """Wildcards as the plugin writes them in comments and in the names of log folders."""
-    return "_".join(wildcards).replace("/", "_")
-
-
-def live_jobs(folder: Path) -> list[LiveJob]:
-    """Our jobs in the queue that were submitted from ``folder``; raises UserError."""
-    # The folder and the comment may hold any character but a line break; neither is cut.
-    form = "%A|%T|%j|%Z|%k"
-    text = ask("squeue", "--noheader", f"--user={getpass.getuser()}", f"--format={form}")
-    return parse_queue(text, str(folder))
-
-
-def parse_queue(text: str, folder: str) -> list[LiveJob]:
-    """Jobs of ``squeue --format=%A|%T|%j|%Z|%k`` whose working folder is ``folder``."""
-    jobs = []
-    for line in text.splitlines():
-        # A folder may hold a "|": it is compared as a whole.
-        match = re.fullmatch(r"(\d{1,18})\|([^|]*)\|([^|]*)\|(.*)", line, re.ASCII)
-        if match and match[4].startswith(f"{folder}|"):
-            comment = match[4].removeprefix(f"{folder}|")
-            jobs.append(LiveJob(int(match[1]), match[2], match[3], comment))
-    return jobs
+def parse_queue(text: str) -> list[LiveJob]:
+    """Jobs of scalesweep in ``squeue --format=%A|%T|%j|%k``."""
+    found = (
+        re.fullmatch(rf"(\d{{1,18}})\|([^|]*)\|({PREFIX}[^|]*)\|(.*)", line, re.ASCII)
+        for line in text.splitlines()
+    )
+    return [LiveJob(int(match[1]), match[2], match[3], match[4]) for match in found if match]
 
 
 def partitions() -> dict[str, Partition]:

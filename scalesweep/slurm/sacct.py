@@ -88,22 +88,38 @@ def query(job_ids: Sequence[int]) -> dict[int, Job]:
     for start in range(0, len(job_ids), _JOBS_PER_CALL):
         ids = ",".join(map(str, job_ids[start : start + _JOBS_PER_CALL]))
         # One unit for all, as no unit means bytes in one column and megabytes in another.
-        words = ["sacct", "-nP", "--units=K", "-j", ids, f"--format={','.join(FIELDS)}"]
-        env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
-        try:
-            done = subprocess.run(
-                words, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
-        except FileNotFoundError:
-            raise UserError("sacct: not found on this machine") from None
-        except subprocess.TimeoutExpired:
-            raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            why = re.sub(r"^sacct: ", "", said[-1]) if said else f"exit code {done.returncode}"
-            raise UserError(f"sacct: {why}")
-        found |= parse(done.stdout)
+        found |= parse(_ask("--units=K", "-j", ids, f"--format={','.join(FIELDS)}"))
     return found
+
+
+def named(name: str, since: str) -> dict[int, str]:
+    """Id -> comment of every job of this name that was there ``since`` (UTC, ISO 8601).
+
+    The comment is empty where Slurm keeps none (AccountingStoreFlags without job_comment). Raises
+    UserError as ``query`` does.
+    """
+    words = ("-X", f"--name={name}", f"--starttime={since}", "--format=JobIDRaw,Comment")
+    rows = (line.partition("|") for line in _ask(*words).splitlines())
+    return {job_id: comment for text, _, comment in rows if (job_id := _int(text)) is not None}
+
+
+def _ask(*words: str) -> str:
+    """What sacct prints, times in UTC; raises UserError."""
+    env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+    try:
+        done = subprocess.run(
+            ["sacct", "-nP", *words], env=env, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise UserError("sacct: not found on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        why = re.sub(r"^sacct: ", "", said[-1]) if said else f"exit code {done.returncode}"
+        raise UserError(f"sacct: {why}")
+    return done.stdout
 
 
 def parse(text: str) -> dict[int, Job]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import job_name, note_first_submission
 from scalesweep.smk.job_rules import JobRules
 
 RUN, STAGE = "run", "stage"
@@ -18,8 +19,14 @@ class CampaignHooks:
     jobs: JobRules
     submission: Submission
 
+    @property
+    def job_name(self) -> str:
+        """The name of every job of the campaign's runs, which the next call knows them by."""
+        return job_name(self.submission.campaign.runs_folder)
+
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
+        note_first_submission(self.submission.campaign.runs_folder)
         if rule == RUN:
             self.jobs.leave_order(wildcards["run_id"], attempt)
         elif rule == STAGE:

@@ -5,7 +5,6 @@ job's order is written when the job is about to start: on this machine where its
 for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
 """
 
-import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scalesweep.compute.job_spec import ORDER, RunPlace, staging_order, write_order
+from scalesweep.core.files import stamp_of
 from scalesweep.core.record import RECORD
 from scalesweep.planning.dataset_staging import Staging
 from scalesweep.planning.run_spec import run_spec
@@ -130,11 +130,10 @@ class JobRules:
         spec = run_spec(context.campaign, experiment, run, request)
         folder = Path(context.runs_folder, run_id)
         spec["order"] = self._place(run_id)
+        if context.states[run_id].settled and (record := stamp_of(str(folder / RECORD))):
+            # Measured again on demand (--forcerun): no other record is in its way.
+            spec["replaces"] = record
         write_order(folder / ORDER, spec)
-        if attempt == 1 and context.states[run_id].settled and self.preflight.claims.begun:
-            # Measured again on demand (--forcerun): the launcher leaves a record that is there.
-            with contextlib.suppress(FileNotFoundError):
-                (folder / RECORD).unlink()
         self._ordered.add((run_id, attempt))
 
     def _place(self, run_id: str) -> RunPlace:

@@ -6,14 +6,13 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from scalesweep.config.executables import not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
 from scalesweep.slurm.commands import live_jobs
-from scalesweep.slurm.job_table import read_jobs
+from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
 
@@ -93,8 +92,10 @@ class Preflight:
         campaign = self.context.campaign
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
-            jobs = read_jobs(campaign.results / "jobs.csv")
-            cost = cost_of_jobs(campaign, shapes, jobs, submission.estimates)
+            jobs = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+            for note in jobs.notes:
+                _log.warning("node-hours spent: %s", note)
+            cost = cost_of_jobs(campaign, shapes, jobs.rows, submission.estimates)
             check_budget(campaign, cost)
             submission.budget_left = budget_left(cost)
 
@@ -105,5 +106,5 @@ class Preflight:
             names = ", ".join(str(job.job_id) for job in staging)
             _log.info("waiting for staging job(s) %s", names)
             time.sleep(STAGING_POLL_S)
-            here = {job.job_id for job in live_jobs(Path.cwd())}
+            here = {job.job_id for job in live_jobs()}
             staging = [job for job in staging if job.job_id in here]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import duration
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.planning.run_state import scan
@@ -24,6 +25,8 @@ class Progress(threading.Thread):
         super().__init__(daemon=True, name="progress")
         self._folder = runs_folder
         self._open = list(pending)
+        # Of runs that are to be measured again (--forcerun).
+        self._before = {i: old for i in pending if (old := self._record(i)) is not None}
         self._total = len(pending)
         self._since = time.time()
         self._finished = 0
@@ -45,7 +48,7 @@ class Progress(threading.Thread):
         still_open = []
         failed = set(self._failed)
         for run_id in self._open:
-            if os.path.exists(f"{self._folder}/{run_id}/{RECORD}"):  # noqa: PTH110 (speed)
+            if self._record(run_id) != self._before.get(run_id):
                 self._finished += 1
                 failed.discard(run_id)
                 continue
@@ -55,6 +58,9 @@ class Progress(threading.Thread):
         changed = len(still_open) != len(self._open) or failed != self._failed
         self._open, self._failed = still_open, failed
         return changed
+
+    def _record(self, run_id: str) -> str | None:
+        return stamp_of(f"{self._folder}/{run_id}/{RECORD}")
 
     def _failed_since(self, run_id: str) -> bool:
         try:

@@ -6,20 +6,20 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import commands
-from scalesweep.slurm.commands import LiveJob, Partition, job_comment, parse_partitions, parse_queue
+from scalesweep.slurm.commands import LiveJob, Partition, parse_partitions, parse_queue
+from scalesweep.slurm.job_identity import run_comment
 
 
-def test_jobs_of_this_folder_only() -> None:
+def test_the_queue_from_wherever_jobs_were_submitted() -> None:
     text = (
-        "12|RUNNING|scalesweep_a|/home/me/work|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "13|PENDING|scalesweep_b|/home/me/work|rule_stage_wildcards_a|b_train1\n"
-        "14|RUNNING|other|/home/me/work2|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "15|RUNNING|bash|/home/me/work|(null)\n"
+        "12|RUNNING|scalesweep_a|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "13|PENDING|scalesweep_b|rule_stage_wildcards_a|b_train1\n"
+        "14|RUNNING|other|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "15|RUNNING|bash|(null)\n"
     )
-    assert parse_queue(text, "/home/me/work") == [
-        LiveJob(12, "RUNNING", "scalesweep_a", job_comment("run", "results/runs/s", "x-r1-0f")),
+    assert parse_queue(text) == [
+        LiveJob(12, "RUNNING", "scalesweep_a", run_comment("results/runs/s", "x-r1-0f")),
         LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1"),
-        LiveJob(15, "RUNNING", "bash", "(null)"),
     ]
 
 
