@@ -53,7 +53,11 @@ if workflow.is_main_process:
 
     facts.list_in_order()
     if SWEEP.submission:
-        from scalesweep.smk.executor_hooks import CampaignHooks
+        from scalesweep.smk.executor_hooks import (
+            CampaignHooks,
+            leave_now,
+            leave_on_sigterm,
+        )
         from snakemake_executor_plugin_scalesweep import Executor
 
         Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)

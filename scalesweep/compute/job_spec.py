@@ -14,6 +14,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
+JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 
 
 class Asked(TypedDict):

@@ -11,15 +11,17 @@ from scalesweep.slurm.commands import LiveJob, Partition, job_comment, parse_par
 
 def test_jobs_of_this_folder_only() -> None:
     text = (
-        "12|RUNNING|scalesweep_a|/home/me/work|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "13|PENDING|scalesweep_b|/home/me/work|rule_stage_wildcards_a|b_train1\n"
-        "14|RUNNING|other|/home/me/work2|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "15|RUNNING|bash|/home/me/work|(null)\n"
+        "12|RUNNING|None|scalesweep_a|/home/me/work|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "13|PENDING|Priority|scalesweep_b|/home/me/work|rule_stage_wildcards_a|b_train1\n"
+        "14|RUNNING|None|other|/home/me/work2|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "15|RUNNING|None|bash|/home/me/work|(null)\n"
     )
     assert parse_queue(text, "/home/me/work") == [
-        LiveJob(12, "RUNNING", "scalesweep_a", job_comment("run", "results/runs/s", "x-r1-0f")),
-        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1"),
-        LiveJob(15, "RUNNING", "bash", "(null)"),
+        LiveJob(
+            12, "RUNNING", "scalesweep_a", job_comment("run", "results/runs/s", "x-r1-0f"), "None"
+        ),
+        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1", "Priority"),
+        LiveJob(15, "RUNNING", "bash", "(null)", "None"),
     ]
 
 

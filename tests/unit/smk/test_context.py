@@ -133,7 +133,7 @@ def test_live_jobs_are_known_by_their_file_or_by_their_comment(
         LiveJob(5, "PENDING", "s2", job_comment("run", context.runs_folder, commented)),
         LiveJob(6, "PENDING", "s3", "someone else's"),
     ]
-    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda folder: queue)
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda folder, patience_s: queue)
     submission.find_live()
     assert {run_id: job.job_id for run_id, job in submission.live.items()} == {
         noted: 4, commented: 5,
