@@ -7,9 +7,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.submission import Submission
+from scalesweep.slurm.commands import PATIENCE_S
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
-SHORTEST_S, LONGEST_S = 2.0, 30.0
+SHORTEST_S, LONGEST_S = 2.0, 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
 
     def live() -> dict[str, int]:
-        queue.find_live()
+        queue.find_live(PATIENCE_S)
         return {r: job.job_id for r, job in queue.live.items() if job.job_id in args.jobs}
 
     waiting = live()

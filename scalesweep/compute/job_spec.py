@@ -1,8 +1,7 @@
 """The job specification: all that a job needs to run, as a file, so that it reads no campaign.
 
-Inside a cluster job Snakemake parses the workflow again while the job's nodes wait. All it needs
-there is the order of its own run, which is one small file. ``workflow/schemas/order.yaml`` is the
-JSON Schema of it.
+The launcher reads one small file, here and in a Slurm job, whose nodes wait meanwhile.
+``workflow/schemas/order.yaml`` is the JSON Schema of it.
 """
 
 import json
@@ -14,6 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
+JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 
 
 class Asked(TypedDict):
@@ -81,13 +81,7 @@ class Order(TypedDict):
     replaces: NotRequired[str]
 
 
-class StagingOrder(TypedDict):
-    """What a job that makes a data set runs."""
-
-    command: str
-
-
-def write_order(path: Path, order: Order | StagingOrder) -> None:
+def write_order(path: Path, order: Order) -> None:
     """Leave an order for the job that will be started next."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
@@ -96,22 +90,11 @@ def write_order(path: Path, order: Order | StagingOrder) -> None:
 
 def read_order(path: Path) -> Order:
     """Read the order of a run; raises UserError if there is none or it is not as it was written."""
-    order: Order = _read(path, Order.__required_keys__)
-    return order
-
-
-def read_staging_order(path: Path) -> StagingOrder:
-    """Read the order of a data set, likewise."""
-    order: StagingOrder = _read(path, StagingOrder.__required_keys__)
-    return order
-
-
-def _read(path: Path, keys: frozenset[str]) -> Any:
     try:
         content = path.read_bytes()
-        order = json.loads(content)
-        del order["digest"]
-        lacking = sorted(keys - order.keys())
+        order: Order = json.loads(content)
+        del order["digest"]  # type: ignore[typeddict-item]  # the seal
+        lacking = sorted(Order.__required_keys__ - order.keys())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot read the job specification ({error})") from None
     if not is_whole(content, needed=True):
@@ -121,8 +104,3 @@ def _read(path: Path, keys: frozenset[str]) -> Any:
     if lacking:
         raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")
     return order
-
-
-def staging_order(folder: str, files: str) -> Path:
-    """Where the order to make a data set lies."""
-    return Path(folder, "logs", f"staged-{files}.json")

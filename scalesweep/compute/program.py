@@ -29,6 +29,12 @@ LONGEST_S = 1e9  # thirty years; select knows no limit that its clock cannot hol
 _SNAKEMAKE_SETS = frozenset(
     f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
 )
+# Of Slurm's variables in a job, those that say which job it is. The others are defaults of srun,
+# among them what the job itself asked for; the launch words of a site name all counts.
+_SLURM_KEPT = frozenset(
+    f"SLURM_{name}" for name in ("JOB_ID", "JOBID", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
+)
+_OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")
 
 
 class RunFile(TypedDict):
@@ -64,6 +70,12 @@ class Outcome(NamedTuple):
 def environment(spec: Order) -> dict[str, str]:
     """What the program is started with."""
     env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    if spec["asked"]:  # in a job that was submitted for it
+        env = {
+            name: value
+            for name, value in env.items()
+            if name in _SLURM_KEPT or not name.startswith(_OF_SLURM)
+        }
     # Unbuffered, or a program that is killed takes its last lines with it.
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 

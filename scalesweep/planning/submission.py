@@ -1,5 +1,6 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,19 +9,29 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.job_requests import Request, may_mend, request_for
+from scalesweep.planning.job_requests import (
+    Request,
+    ended_so,
+    may_mend,
+    request_for,
+    tried_again,
+)
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.failure import settle
+from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
 from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
 from scalesweep.slurm.job_identity import job_name, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
+
+
+LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 
 
 @dataclass
@@ -36,6 +47,10 @@ class Submission:
     budget_left: float | None = None
     # Why the queue cannot be read: then nothing may be submitted.
     blind: str = ""
+    # Runs of this Snakemake that are to be submitted, are in the queue, or are tried again.
+    in_hand: set[str] = field(default_factory=set)
+    # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
+    given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
     @cached_property
@@ -48,13 +63,14 @@ class Submission:
         """Named to the plugin where the site names none: it would guess one, job by job."""
         return commands.default_account()
 
-    def find_live(self) -> None:
+    def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
 
         A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
-        between), by its name and comment. Raises UserError if the queue cannot be looked at.
+        between), by its name and comment. Raises UserError if the queue cannot be looked at; while
+        Slurm does not answer, it is asked again for ``patience_s``.
         """
-        queue = commands.live_jobs()
+        queue = commands.live_jobs(patience_s)
         name = job_name(self.campaign.runs_folder)
         by_id = {job.job_id: job for job in queue}
         by_run = {run_of(job.comment, self.runs): job for job in queue if job.name == name}
@@ -92,14 +108,14 @@ class Submission:
 
     def _settle_job(self, run_id: str, job_id: int) -> str | None:
         """The same for the job with this id."""
-        folder = self._folder(run_id)
-        if (folder / RECORD).exists():
+        if (self._folder(run_id) / RECORD).exists():
             return None
         jobs = _ended([job_id])
-        if jobs:
-            return self._settle(run_id, jobs[job_id])
-        # No accounting here: what the launcher has left must do.
-        failure = read_failure(folder) or {}
+        return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
+
+    def _left(self, run_id: str, job_id: int) -> str | None:
+        """The cause that the launcher has left, which must do where there is no accounting."""
+        failure = read_failure(self._folder(run_id)) or {}
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
@@ -143,25 +159,57 @@ class Submission:
                     f"(for {shapes.get(shape, 'staging')})"
                 )
 
-    def retry(self, run_id: str, attempt: int, job_id: int) -> bool:
-        """Whether a run whose job number ``attempt`` has just failed is worth another.
+    def judge(
+        self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
+    ) -> tuple[bool, str]:
+        """Whether a run whose job number ``attempt`` has failed is worth another, and a line on it.
 
-        Writes failure.json, for which it waits for Slurm's accounting, and takes what the next job
-        may cost off the budget: to be asked once per job that has failed.
+        ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
+        takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
-        experiment, _ = self.runs[run_id]
+        folder = self._folder(run_id)
         asked = self._asked(run_id)
-        cause = self._settle_job(run_id, job_id)
-        if cause is None or attempt >= of_slurm(self.campaign.site).max_attempts:
-            return False
+        try:
+            cause = self._settle_job(run_id, job_id) if job is None else self._settle(run_id, job)
+        except OSError as error:
+            if not disk_full.is_full(error):
+                raise
+            cause, failure = disk_full.CAUSE, {"detail": disk_full.told(error, folder)}
+        else:
+            failure = read_failure(folder) or {}
+        if cause is None:
+            cause, failure = "KILLED", {"detail": f"job {job_id} left neither record nor failure"}
+        detail = str(failure.get("detail") or "")
+        again = self._another(run_id, attempt, cause, asked)
+        line = f"{run_id}: {ended_so(cause, detail, asked)}"
+        if again is None:
+            self.in_hand.discard(run_id)
+            self.given_up[run_id] = cause, detail
+            return False, line
+        most = of_slurm(self.campaign.site).max_attempts
+        return True, f"{line}, {tried_again(cause, again)} (job {attempt + 1} of {most})"
+
+    def _another(self, run_id: str, attempt: int, cause: str, asked: Asked) -> Request | None:
+        """What the next job of a run asks for; None if it has had its last."""
+        experiment, _ = self.runs[run_id]
+        if attempt >= of_slurm(self.campaign.site).max_attempts:
+            return None
         if not may_mend(self.campaign, experiment, cause, asked, attempt):
-            return False
+            return None
+        request = self.request(run_id, attempt + 1)
         if self.budget_left is not None:
-            cost = self.request(run_id, attempt + 1).shape.node_hours
+            cost = request.shape.node_hours
             if cost > self.budget_left:
-                return False
+                return None
             self.budget_left -= cost
-        return True
+        return request
+
+    def refuse(self, run_id: str, why: str) -> None:
+        """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
+        self.in_hand.discard(run_id)
+        self.given_up[run_id] = NOT_SUBMITTED, why
+        with contextlib.suppress(OSError):  # a full disk: the call's summary names the run
+            leave_refusal(self._folder(run_id), run_id, why)
 
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id

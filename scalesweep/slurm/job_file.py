@@ -8,9 +8,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from scalesweep.compute.job_spec import JOB_FILE
 from scalesweep.core.files import read_json, write_atomic
 
-JOB_FILE = "job.json"
 SCHEMA = 1
 
 

@@ -25,9 +25,9 @@ def job_name(runs_folder: Path) -> str:
     return f"{PREFIX}{digest_of(str(runs_folder.resolve()), 6)}"
 
 
-def run_comment(runs_folder: str, run_id: str) -> str:
-    """The comment that the plugin gives to the job of a run."""
-    return f"rule_run_wildcards_{joined(runs_folder, run_id)}"
+def job_comment(rule: str, *wildcards: str) -> str:
+    """The comment that the plugin gives to the job of a rule."""
+    return f"rule_{rule}_wildcards_{joined(*wildcards)}"
 
 
 def run_of(comment: str, run_ids: Collection[str]) -> str | None:
@@ -51,7 +51,7 @@ def is_run(comment: str) -> bool:
 
 def stages_into(comment: str, data: Path) -> bool:
     """Whether a job makes a data set in the folder ``data``, for whatever results folder."""
-    return comment.startswith(f"rule_stage_wildcards_{joined(str(data.resolve()))}_")
+    return comment.startswith(f"{job_comment('stage', str(data.resolve()))}_")
 
 
 def joined(*wildcards: str) -> str:

@@ -18,11 +18,13 @@ FIELDS = (
     *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
     "ConsumedEnergyRaw",
 )
-# States that a job does not leave; a requeued one comes back under the same id.
+# States that a job does not leave; a requeued one comes back under the same id. Some are followed
+# by more words (CANCELLED by 1000), which ``parse`` keeps apart.
 FINAL = (
-    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"),
-    *("PREEMPTED", "REVOKED", "TIMEOUT"),
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
 )
+GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
 _JOBS_PER_CALL = 200
 _TIMEOUT_S = 120
 _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
@@ -141,6 +143,15 @@ def parse(text: str) -> dict[int, Job]:
     return {job_id: replace(job, energy_j=_energy_of(job)) for job_id, job in jobs.items()}
 
 
+def unaccounted(job_id: int, state: str) -> Job:
+    """A job of which no more is known than its state."""
+    return Job(
+        job_id=job_id, state=state, state_detail="", exit_code=0, signal=0, submitted=None,
+        started=None, ended=None, elapsed_s=0, limit_s=None, nodes=0, cpus=0, node_list="",
+        partition="", asked_mem_bytes=None, max_rss_bytes=None, energy_j=None, steps=(),
+    )  # fmt: skip
+
+
 def finished(job: Job) -> bool:
     """Whether the job is over for good."""
     return job.state in FINAL
@@ -203,6 +214,7 @@ def _gib(size: int | None) -> str:
 
 def _job(job_id: int, row: dict[str, str]) -> Job:
     state, _, detail = row["State"].partition(" ")
+    state = state.removesuffix("+")  # cut, as without -P
     code, signal = _exit(row["ExitCode"])
     nodes, cpus = _int(row["NNodes"]) or 0, _int(row["NCPUS"]) or 0
     placed = row["NodeList"] not in ("", "None assigned")

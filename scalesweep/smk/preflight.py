@@ -11,7 +11,7 @@ from scalesweep.config.executables import not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
-from scalesweep.slurm.commands import live_jobs
+from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
@@ -106,5 +106,5 @@ class Preflight:
             names = ", ".join(str(job.job_id) for job in staging)
             _log.info("waiting for staging job(s) %s", names)
             time.sleep(STAGING_POLL_S)
-            here = {job.job_id for job in live_jobs()}
+            here = {job.job_id for job in live_jobs(PATIENCE_S)}
             staging = [job for job in staging if job.job_id in here]

@@ -59,11 +59,22 @@ def test_the_next_call_waits_for_what_is_in_the_queue(cluster: Cluster, tmp_path
     assert len(failed) == 2
     assert "Traceback" not in said
 
-    # What a call that is killed leaves unseen, a later one finds in the accounting.
+    # A job that somebody cancels, running or queued, is over.
+    cancelled = project.start("--configfile", "c.yaml")
+    assert wait_until(lambda: set(cluster.run(*states).split()) == {"RUNNING", "PENDING"}, 60)
+    cluster.run("scancel", *cluster.run("squeue", "-ho%A").split())
+    assert cancelled.wait(60) == 1
+    said = (project.path / "out").read_text()
+    assert len(re.findall(r"^\S+: CANCELLED: job \d+ was cancelled by user", said, re.M)) == 2
+    assert "SLURM status" not in said and "\n    shell:" not in said
+
+    # SIGTERM ends a call at once, its jobs left in the queue. What a call that is gone leaves
+    # unseen, a later one finds in the accounting.
     again = project.start("--configfile", "c.yaml", "--jobs", "1")
     assert wait_until(lambda: len(cluster.run("squeue", "-ho%A").split()) == 1, 60)
-    os.killpg(again.pid, signal.SIGKILL)
-    again.wait()
+    again.terminate()
+    assert again.wait(10) == 128 + signal.SIGTERM
+    assert "1 job(s) stay in Slurm's queue" in (project.path / "out").read_text()
     (job,) = cluster.run("squeue", "-ho%A").split()
     cluster.run("scancel", job)
     assert wait_until(lambda: not cluster.run("squeue", "-ho%A").strip(), 30)

@@ -12,9 +12,7 @@ import yaml
 
 from scalesweep.compute.job_spec import (
     Order,
-    StagingOrder,
     read_order,
-    read_staging_order,
     write_order,
 )
 from scalesweep.compute.launcher import launch
@@ -201,14 +199,13 @@ def test_an_order_is_as_its_schema_says(
 
 def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "order.json"
-    staging: StagingOrder = {"command": "make data"}
-    write_order(path, staging)
-    assert read_staging_order(path) == staging
+    other: Any = {"command": "make data"}
+    write_order(path, other)
     with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
         read_order(path)
-    path.write_text(json.dumps(staging | {"digest": "0"}))
+    path.write_text(json.dumps(other | {"digest": "0"}))
     with pytest.raises(UserError, match="it was changed: its digest differs"):
-        read_staging_order(path)
+        read_order(path)
 
 
 def test_what_a_program_leaves_is_as_its_schema_says(tmp_path: Path) -> None:

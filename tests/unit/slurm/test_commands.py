@@ -7,19 +7,20 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import commands
 from scalesweep.slurm.commands import LiveJob, Partition, parse_partitions, parse_queue
-from scalesweep.slurm.job_identity import run_comment
+from scalesweep.slurm.job_identity import job_comment
 
 
 def test_the_queue_from_wherever_jobs_were_submitted() -> None:
     text = (
-        "12|RUNNING|scalesweep_a|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "13|PENDING|scalesweep_b|rule_stage_wildcards_a|b_train1\n"
-        "14|RUNNING|other|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "15|RUNNING|bash|(null)\n"
+        "12|RUNNING|None|scalesweep_a|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "13|PENDING|Priority|scalesweep_b|rule_stage_wildcards_a|b_train1\n"
+        "14|RUNNING|None|other|rule_run_wildcards_results_runs_s_x-r1-0f\n"
+        "15|RUNNING|None|bash|(null)\n"
     )
+    comment = job_comment("run", "results/runs/s", "x-r1-0f")
     assert parse_queue(text) == [
-        LiveJob(12, "RUNNING", "scalesweep_a", run_comment("results/runs/s", "x-r1-0f")),
-        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1"),
+        LiveJob(12, "RUNNING", "scalesweep_a", comment, "None"),
+        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1", "Priority"),
     ]
 
 

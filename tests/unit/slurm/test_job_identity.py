@@ -9,9 +9,9 @@ import pytest
 from scalesweep.slurm.job_identity import (
     SINCE,
     first_submission,
+    job_comment,
     job_name,
     note_first_submission,
-    run_comment,
     run_of,
     stages_into,
 )
@@ -37,8 +37,8 @@ def test_a_name_is_of_the_real_folder_and_the_site(
 def test_a_comment_names_its_run(runs: str) -> None:
     ids = {"toy-r1-0123456789ab", "a_toy-r1-0123456789ac", "toy-r1-0123456789ab.cprofile"}
     for run_id in ids:
-        assert run_of(run_comment(runs, run_id), ids) == run_id
-    assert run_of(run_comment(runs, "toy-r2-0123456789ab"), ids) is None
+        assert run_of(job_comment("run", runs, run_id), ids) == run_id
+    assert run_of(job_comment("run", runs, "toy-r2-0123456789ab"), ids) is None
     for comment in ("", "(null)", "rule_run_", "rule_stage_wildcards_x_toy-r1-0123456789ab"):
         assert run_of(comment, ids) is None
 

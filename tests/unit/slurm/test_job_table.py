@@ -15,7 +15,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.slurm import job_table
 from scalesweep.slurm.failure import settle
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_name, note_first_submission, run_comment
+from scalesweep.slurm.job_identity import job_comment, job_name, note_first_submission
 from scalesweep.slurm.job_table import (
     COLUMNS,
     collect,
@@ -84,11 +84,11 @@ def test_jobs_that_nobody_noted_are_found_by_their_name(books: Books) -> None:
     books.noted("a", 12)
     books.jobs = {number: replace(JOB, job_id=number) for number in range(12, 18)}
     books.named = {
-        12: run_comment("results/runs/site", "a"),
-        13: run_comment("/another/way/to/results/runs/site", "b"),
+        12: job_comment("run", "results/runs/site", "a"),
+        13: job_comment("run", "/another/way/to/results/runs/site", "b"),
         14: "rule_stage_wildcards_data_x_train8",
         15: "",  # no comments are kept
-        16: run_comment("results/runs/site", "of_another_campaign"),
+        16: job_comment("run", "results/runs/site", "of_another_campaign"),
     }
     # Results of an earlier version, whose jobs had other names: nothing is asked for.
     assert job_ids(books.runs, ["a", "b"]) == {12: "a"}

@@ -1,6 +1,7 @@
 """Markers follow the records, and asking for resources has no effect."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from scalesweep.planning.run_state import DONE, NEW, RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_name, joined, run_comment
+from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
@@ -136,15 +137,16 @@ def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
     data = str(Path(campaign.site.data).resolve())
     queue = [
         LiveJob(4, "RUNNING", "scalesweep_of_an_earlier_version", "a comment of another form"),
-        LiveJob(6, "PENDING", elsewhere, run_comment(context.runs_folder, commented)),
+        LiveJob(6, "PENDING", elsewhere, job_comment("run", context.runs_folder, commented)),
         LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
         LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
     ]
-    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda: queue)
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
     submission.find_live()
     assert {run_id: job.job_id for run_id, job in submission.live.items()} == {noted: 4}
     # Another clone submitted it, which spells the results folder otherwise.
-    queue.insert(1, LiveJob(5, "PENDING", ours, run_comment("/mnt/clone/results", commented)))
+    mine = job_comment("run", "/mnt/clone/results", commented)
+    queue.insert(1, LiveJob(5, "PENDING", ours, mine))
     submission.find_live()
     assert {run_id: job.job_id for run_id, job in submission.live.items()} == {
         noted: 4, commented: 5,
@@ -152,3 +154,33 @@ def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
     assert context.adopted_jobs == [4, 5]
     # Two must not make the same files, whatever results folders they are for.
     assert [job.job_id for job in submission.staging] == [7]
+
+
+def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:
+    context = context_of(campaign, slurm=True)
+    jobs = rules_of(context)
+    assert context.submission is not None
+    hooks = CampaignHooks(jobs, context.submission)
+    assert hooks.job_name == job_name(campaign.runs_folder)
+
+    def call(rule: str, **wildcards: str) -> int:
+        command = hooks.command(rule, wildcards)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.returncode
+
+    folder = folders(context)[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ORDER).write_text("{}")
+    assert call("run", runs=context.runs_folder, run_id=folder.name) == 1
+    assert "cannot read the job specification" in (folder / "launcher.log").read_text()
+    assert not (folder / MARKER).exists()
+
+    data = tmp_path / "a 'quoted' $folder"
+    (data / "logs").mkdir(parents=True)
+    for command, code in (("(echo made; false)", 1), ("echo made", 0)):
+        fake = SimpleNamespace(command=lambda *words, command=command: command)
+        jobs.__dict__["_staging"] = fake
+        assert call("stage", folder=str(data), files="train8") == code
+        assert (data / "logs" / "staged-train8.log").read_text() == "made\n"
+        assert (data / "staged-train8").exists() == (code == 0)
