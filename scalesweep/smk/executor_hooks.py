@@ -14,7 +14,7 @@ from scalesweep.core.record import RECORD
 from scalesweep.planning.submission import LOGS, Submission
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_comment, job_name, joined, note_first_submission
+from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job
 from scalesweep.smk.context import MARKER
@@ -48,7 +48,6 @@ class CampaignHooks:
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
-        note_first_submission(self.submission.campaign.runs_folder)
         if rule == RUN:
             self.submission.in_hand.add(wildcards["run_id"])
             self.jobs.leave_order(wildcards["run_id"], attempt)

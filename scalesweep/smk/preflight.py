@@ -12,6 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
+from scalesweep.slurm.job_identity import note_first_submission
 from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
@@ -90,6 +91,11 @@ class Preflight:
             return
         submission.check(self._to_run)
         campaign = self.context.campaign
+        try:
+            note_first_submission(campaign.runs_folder)
+        except OSError as error:
+            where = f"{campaign.runs_folder}: cannot be written"
+            raise UserError(f"{where}: {error.strerror}") from None
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
             jobs = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)

@@ -95,7 +95,7 @@ def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
 
 
 def test_more_memory_after_out_of_memory(campaign: Campaign) -> None:
-    assert request(campaign).shape.mem_mb == 1536 + 512
+    assert request(campaign).shape.mem_mb == 1536 + 128
     assert request(campaign, failure=failed("OUT_OF_MEMORY")).shape.mem_mb == 4096
     assert request(campaign, failure=failed("OUT_OF_MEMORY", mem_mb=6000)).shape.mem_mb == 8192
     assert request(campaign, failure=failed("TIMEOUT", mem_mb=4096)).shape.mem_mb == 4096
