@@ -185,5 +185,6 @@ class JobRules:
         """Shell command of a staging job, likewise. Raises UserError if no run reads the data."""
         log, marker = f"{folder}/logs/staged-{wanted}.log", f"{folder}/staged-{wanted}"
         make = f"{self.stage_command(folder, wanted, 1)} 2>&1 | tee {shlex.quote(log)}"
-        script = f"set -o pipefail; {make} && touch {shlex.quote(marker)}"
+        logs = shlex.quote(f"{folder}/logs")
+        script = f"set -o pipefail; mkdir -p {logs} && {make} && touch {shlex.quote(marker)}"
         return shlex.join(["bash", "-c", script])

@@ -177,7 +177,6 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
     assert not (folder / MARKER).exists()
 
     data = tmp_path / "a 'quoted' $folder"
-    (data / "logs").mkdir(parents=True)
     for command, code in (("(echo made; false)", 1), ("echo made", 0)):
         fake = SimpleNamespace(command=lambda *words, command=command: command)
         jobs.__dict__["_staging"] = fake
