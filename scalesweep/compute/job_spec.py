@@ -4,7 +4,9 @@ The launcher reads one small file, here and in a Slurm job, whose nodes wait mea
 ``workflow/schemas/order.yaml`` is the JSON Schema of it.
 """
 
+import contextlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -13,6 +15,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
+# Network file systems look again after a few seconds.
+CACHED_S = 10.0
+_POLL_S = 0.2
 JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 
 
@@ -81,11 +86,30 @@ class Order(TypedDict):
     replaces: NotRequired[str]
 
 
-def write_order(path: Path, order: Order) -> None:
-    """Leave an order for the job that will be started next."""
+def write_order(path: Path, order: Order) -> str:
+    """Leave an order for the job that will be started next; returns its digest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
-    write_atomic(path, sealed(order, indent=1), durable=False)
+    text = sealed(order, indent=1)
+    write_atomic(path, text, durable=False)
+    return text.rpartition(': "')[2].partition('"')[0]
+
+
+def await_order(path: Path, digest: str) -> Order:
+    """Read the order of a run, as ``read_order`` does, when it is the one with this digest.
+
+    A node of a cluster may see for some seconds what a network file system had before the job was
+    submitted: no order, or that of an earlier job. Another one counts after ``CACHED_S``.
+    """
+    last = time.monotonic() + CACHED_S
+    while True:
+        with contextlib.suppress(OSError):
+            if path.read_bytes().endswith(f': "{digest}"}}\n'.encode()):
+                break
+        if time.monotonic() >= last:
+            break
+        time.sleep(_POLL_S)
+    return read_order(path)
 
 
 def read_order(path: Path) -> Order:

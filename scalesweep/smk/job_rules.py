@@ -45,6 +45,8 @@ class JobRules:
     preflight: Preflight
     # Orders written by this Snakemake: runs and attempts.
     _ordered: set[tuple[str, int]] = field(default_factory=set)
+    # Digest of each run's order.
+    _digests: dict[str, str] = field(default_factory=dict)
     # Runs that are measured again, and the records that they have so far (``stamp_of``).
     replaced: dict[str, str] = field(default_factory=dict)
 
@@ -139,7 +141,7 @@ class JobRules:
         if context.states[run_id].settled and (record := stamp_of(str(folder / RECORD))):
             # Measured again on demand (--forcerun): no other record is in its way.
             spec["replaces"] = self.replaced[run_id] = record
-        write_order(folder / ORDER, spec)
+        self._digests[run_id] = write_order(folder / ORDER, spec)
         self._ordered.add((run_id, attempt))
 
     def _place(self, run_id: str) -> RunPlace:
@@ -177,7 +179,8 @@ class JobRules:
         """Shell command of the Slurm job of a run: the rule's, without a Snakemake around it."""
         folder = f"{runs}/{run_id}"
         words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
-        words += ["--order", f"{folder}/{ORDER}", "--marker", f"{folder}/{MARKER}"]
+        words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
+        words += ["--marker", f"{folder}/{MARKER}"]
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
 
