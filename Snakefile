@@ -66,7 +66,7 @@ if workflow.is_main_process:
     RESULTS = SWEEP.results
     RUNS = SWEEP.runs_folder
     LOGS = SWEEP.slurm_logs
-    PROGRESS = Progress(Path(RUNS), SWEEP.awaited)
+    PROGRESS = Progress(SWEEP)
 
     rule all:
         default_target: True

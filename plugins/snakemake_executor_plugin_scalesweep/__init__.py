@@ -35,7 +35,7 @@ __all__ = ["Executor", "ExecutorSettings", "Failed", "Hooks", "common_settings"]
 # How long Slurm may be away before a submission is given up, and how long the queue is left alone
 # at most.
 PATIENCE_S = 600.0
-LONGEST_S = 30
+LONGEST_S = 30.0
 _TICK_S = 0.2
 
 
@@ -91,6 +91,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
+        # When a job has last been over.
+        self._quiet_since = time.monotonic()
 
     def run_job(self, job: Any) -> None:
         """Submit a job, after the hook; while Slurm does not answer, again."""
@@ -179,15 +181,12 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 self.report_job_success(info)
             else:
                 await asyncio.to_thread(self._report_failed, info, job_id)
-        first_s = self.workflow.executor_settings.init_seconds_before_status_checks
-        self._pause(first_s if ended or not active_jobs else None, first_s)
-
-    def _pause(self, exactly_s: int | None, least_s: int) -> None:
-        """Look at the jobs after ``exactly_s``; None: later than the last time."""
-        # A property of Snakemake's: mypy takes an assignment to it for its declaration.
-        name = "next_seconds_between_status_checks"
-        longer_s = min(getattr(self, name) + 5, LONGEST_S)
-        setattr(self, name, max(least_s, longer_s) if exactly_s is None else exactly_s)
+        if ended or not active_jobs:
+            self._quiet_since = time.monotonic()
+        # Of a wait, a tenth at most is idle.
+        quiet_s = (time.monotonic() - self._quiet_since) / 10
+        least_s = self.workflow.executor_settings.init_seconds_before_status_checks
+        self.next_seconds_between_status_checks = max(least_s, min(quiet_s, LONGEST_S))
 
     def _ended(self, active_jobs: list[SubmittedJobInfo]) -> Mapping[int, bool]:
         assert self.hooks is not None

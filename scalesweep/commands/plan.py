@@ -3,6 +3,7 @@
 import argparse
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.reextract import leave_stale, stale_runs
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
@@ -27,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inventory",
         action="store_true",
         help="write plan.json too, and mark this state as the one that all results are made from",
+    )
+    parser.add_argument(
+        "--ask-slurm", action="store_true", help="say whether Slurm would accept the jobs"
     )
 
 
@@ -48,10 +53,21 @@ def run(args: argparse.Namespace) -> None:
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)
     print(plan_text(plan), end="")
+    if args.ask_slurm and shapes:
+        print(_word_of_slurm(Submission(campaign, states, runs), shapes))
     stale = Counter(runs[run_id][0].benchmark.name for run_id in stale_runs(runs, states))
     for name, count in stale.items():
         print(f"to be re-read: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
+
+
+def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
+    """What Slurm thinks of the jobs of these runs, in a line."""
+    try:
+        submission.check(run_ids)
+    except UserError as error:
+        return f"Slurm: {error}"
+    return "Slurm would accept these jobs (sbatch --test-only)"
 
 
 def _jobs(path: Path) -> list[dict[str, Any]]:

@@ -135,8 +135,11 @@ class Submission:
             )
         return self._requests[key]
 
-    def check(self, run_ids: Iterable[str]) -> None:
-        """Raise UserError if Slurm would not take the jobs; asks it once per shape."""
+    def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
+        """Raise UserError if Slurm would not take the jobs; asks it once per shape.
+
+        While it does not answer, for ``patience_s``.
+        """
         site = self.campaign.site
         where = f"config/sites/{site.name}.yaml: slurm"
         commands.check_commands()
@@ -147,7 +150,7 @@ class Submission:
             return
         longest = max(shape.minutes for shape in shapes)
         constraints = {shape.constraint for shape in shapes}
-        commands.check_names(of_slurm(site).partition, constraints, longest, where)
+        commands.check_names(of_slurm(site).partition, constraints, longest, where, patience_s)
         # Limits may differ from point to point: the longest of equal requests is checked.
         longest_of: dict[Shape, Shape] = {}
         for shape in (*shapes, staging_shape(site)):
@@ -155,7 +158,7 @@ class Submission:
             longest_of[key] = max(shape, longest_of.get(key, shape), key=lambda one: one.minutes)
         for shape in longest_of.values():
             words = shape.sbatch_words()
-            if why := commands.refusal(words):
+            if why := commands.refusal(words, patience_s):
                 raise UserError(
                     f"{where}: Slurm refuses sbatch {' '.join(words)}: {why} "
                     f"(for {shapes.get(shape, 'staging')})"

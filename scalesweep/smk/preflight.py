@@ -89,7 +89,7 @@ class Preflight:
         submission = self.context.submission
         if submission is None or not self._to_run:
             return
-        submission.check(self._to_run)
+        submission.check(self._to_run, PATIENCE_S)
         campaign = self.context.campaign
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}

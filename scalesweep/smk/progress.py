@@ -4,27 +4,30 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from scalesweep.core.formatting import duration
 from scalesweep.core.record import FAILURE, RECORD
+from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.run_state import scan
+from scalesweep.slurm.failure import NOT_SUBMITTED
+from scalesweep.smk.context import SnakemakeContext
 
 POLL_S = 2.0
-SHOWN_FAILURES = 10
 
 
 class Progress(threading.Thread):
     """Watches the runs' folders (so it works for local and for cluster jobs) and prints a
     line whenever a run has finished. Ends with the process, or by ``finish``."""
 
-    def __init__(self, runs_folder: Path, pending: Sequence[str]) -> None:
-        """Watch ``pending`` runs in ``runs_folder`` from now on."""
+    def __init__(self, context: SnakemakeContext) -> None:
+        """Watch the awaited runs of a campaign from now on."""
         super().__init__(daemon=True, name="progress")
-        self._folder = runs_folder
-        self._open = list(pending)
-        self._total = len(pending)
+        self._context = context
+        self._folder = Path(context.runs_folder)
+        self._open = list(context.awaited)
+        self._total = len(self._open)
         self._since = time.time()
         self._finished = 0
         self._failed: set[str] = set()
@@ -57,6 +60,12 @@ class Progress(threading.Thread):
         return changed
 
     def _failed_since(self, run_id: str) -> bool:
+        """Whether a run has failed, and is not about to be tried again."""
+        if submission := self._context.submission:
+            if run_id in submission.given_up:
+                return True
+            if run_id in submission.in_hand:
+                return False
         try:
             path = f"{self._folder}/{run_id}/{FAILURE}"
             return os.stat(path).st_mtime >= self._since  # noqa: PTH116 (speed)
@@ -84,11 +93,28 @@ class Progress(threading.Thread):
         if not self._finished and not self._failed:
             return False
         print(self._line(), file=sys.stderr)
-        states = scan(self._folder, sorted(self._failed)[:SHOWN_FAILURES])
-        for run_id, state in states.items():
-            print(f"failed: {run_id}: {state.cause}: {state.detail}", file=sys.stderr)
-        if len(self._failed) > SHOWN_FAILURES:
-            print(f"failed: {len(self._failed) - SHOWN_FAILURES} more", file=sys.stderr)
+        for line in failure_lines(self._failures()):
+            print(f"failed: {line}", file=sys.stderr)
         if self._failed:
             print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
         return True
+
+    def _failures(self) -> list[Failure]:
+        """The runs that failed, with what varies in their experiment, in the campaign's order."""
+        context = self._context
+        known: Mapping[str, tuple[str, str]] = (
+            context.submission.given_up if context.submission else {}
+        )
+        found = []
+        for run_id, state in scan(self._folder, self._failed).items():
+            experiment, run = context.runs[run_id]
+            # What is on disk says more, but there is nothing where the disk was full.
+            cause, detail = known.get(run_id, ("", ""))
+            if state.cause and cause != NOT_SUBMITTED:
+                cause, detail = state.cause, state.detail
+            point = experiment.benchmark.scaled(run.point)
+            axes = (*experiment.axes, *experiment.linked)
+            varying = {axis: point[axis] for axis in axes if axis in point}
+            found.append(Failure(run_id, cause, detail, experiment.name, varying))
+        order = context.campaign.positions()
+        return sorted(found, key=lambda failure: order.get(failure.run_id, 0))

@@ -103,7 +103,7 @@ def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
-    executor._next_seconds_between_status_checks = 5
+    executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.get_job_wildcards", lambda job: "w")
     return executor
 
@@ -215,7 +215,9 @@ def look(executor: Any, *jobs: str) -> list[str | None]:
     return asyncio.run(check())
 
 
-def test_the_hooks_say_which_jobs_are_over(executor: Any, hooks: Hooks) -> None:
+def test_the_hooks_say_which_jobs_are_over(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hooks.over, hooks.wanted = {7: True, 8: False}, False
     assert look(executor, "7", "8", "9") == ["9"]
     assert hooks.calls == [
@@ -223,12 +225,13 @@ def test_the_hooks_say_which_jobs_are_over(executor: Any, hooks: Hooks) -> None:
         ("report_job_error", "TIMEOUT after 60 s"),
     ]  # fmt: skip
     assert executor.next_seconds_between_status_checks == 5
-    # The queue is left alone for longer while nothing ends, but no minutes.
-    found = []
-    for _ in range(8):
+    # While nothing ends the queue is left alone for longer: of a wait, a tenth is idle.
+    now = time.monotonic()
+    for quiet_s, pause_s in ((0, 5), (40, 5), (80, 8), (250, 25), (900, 30)):
+        monkeypatch.setattr(time, "monotonic", lambda quiet_s=quiet_s: now + quiet_s)
+        executor._quiet_since = now
         assert look(executor, "9") == ["9"]
-        found.append(executor.next_seconds_between_status_checks)
-    assert found == [10, 15, 20, 25, 30, 30, 30, 30]
+        assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
     # An error while looking is no end of the wait.
     assert look(executor, "13") == ["13"] and executor.logger.lines == ["Slurm jobs: disk full"]
 
