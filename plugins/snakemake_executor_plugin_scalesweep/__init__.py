@@ -72,8 +72,16 @@ class Hooks(Protocol):
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
 
-    def failed(self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int) -> Failed:
-        """Whether another job may end better than this one, which has failed."""
+    def failed(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        """Whether another job may end better than this one, which has failed.
+
+        ``lost``: Slurm has forgotten it, and given its id to another one.
+        """
+
+    def called_off(self) -> None:
+        """Note that all jobs are cancelled, or left to the next Snakemake."""
 
 
 class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
@@ -91,6 +99,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
+        # Those whose id another job has got: slurmctld crashed before it had saved its state.
+        self._lost: list[SubmittedJobInfo] = []
         # When a job has last been over.
         self._quiet_since = time.monotonic()
 
@@ -104,6 +114,9 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             hooks.before(job.name, job.wildcards_dict, job.attempt)
             # The Slurm executor would answer a full disk with a traceback.
             self._log_folder(job).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._refuse(job, f"{error.strerror or error}: {error.filename}")
+            return
         except Exception as error:
             self._refuse(job, str(error))
             return
@@ -154,6 +167,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         """Register a job that Slurm has taken, after the hook."""
         job, job_id = job_info.job, job_info.external_jobid
         if self.hooks is not None and job_id is not None:
+            if (before := self._live.get(int(job_id))) is not None:
+                self._lost.append(before)
             self._live[int(job_id)] = job_info
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
             try:
@@ -173,14 +188,17 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         ended = await asyncio.to_thread(self._ended, active_jobs)
         for info in active_jobs:
             job_id = int(info.external_jobid or 0)
-            if job_id not in ended:
+            if any(info is lost for lost in self._lost):
+                self._lost = [lost for lost in self._lost if lost is not info]
+                await asyncio.to_thread(self._report_failed, info, job_id, lost=True)
+            elif job_id not in ended:
                 yield info
-                continue
-            self._live.pop(job_id, None)
-            if ended[job_id]:
-                self.report_job_success(info)
             else:
-                await asyncio.to_thread(self._report_failed, info, job_id)
+                self._live.pop(job_id, None)
+                if ended[job_id]:
+                    self.report_job_success(info)
+                else:
+                    await asyncio.to_thread(self._report_failed, info, job_id)
         if ended or not active_jobs:
             self._quiet_since = time.monotonic()
         # Of a wait, a tenth at most is idle.
@@ -198,12 +216,13 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self.logger.error(f"Slurm jobs: {error}")
             return {}
 
-    def _report_failed(self, info: SubmittedJobInfo, job_id: int) -> None:
+    def _report_failed(self, info: SubmittedJobInfo, job_id: int, lost: bool = False) -> None:
         """Decide on another try, then tell the scheduler."""
         assert self.hooks is not None
         job = info.job
         try:
-            verdict = self.hooks.failed(job.name, job.wildcards_dict, job.attempt, job_id)
+            words = (job.name, job.wildcards_dict, job.attempt, job_id, lost)
+            verdict = self.hooks.failed(*words)
         except Exception as error:
             verdict = Failed(False, f"Slurm job {job_id}: no retry: {error}")
         if verdict.again:
@@ -238,6 +257,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         """Cancel what is in the queue, unless it is left to the next Snakemake."""
         live = self._live if self.hooks is not None else {}
+        if self.hooks is not None:
+            self.hooks.called_off()
         if not self.leaving.is_set():
             super().cancel_jobs(list(live.values()) or active_jobs)
         elif live:

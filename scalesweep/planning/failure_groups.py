@@ -47,7 +47,9 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
 
 def _line(runs: Sequence[Failure], names: Sequence[str], several: bool) -> str:
     first = runs[0]
-    detail = first.detail if len(runs) == 1 else _without_job(first.detail)
+    detail = first.detail
+    if len(runs) > 1:
+        detail = _without_job(detail).replace(first.run_id, "*")
     where = [first.experiment] if several else []
     where += [_values(name, [run.point[name] for run in runs]) for name in names]
     head = f"{first.cause}: {detail}" if detail else first.cause

@@ -1,6 +1,5 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -94,7 +93,8 @@ class Submission:
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
             if job_id in jobs and jobs[job_id].state != "COMPLETED":
-                self._settle(run_id, jobs[job_id])
+                with disk_full.may_be():  # then a later call settles it
+                    self._settle(run_id, jobs[job_id])
         return bool(jobs)
 
     def settle_now(self, run_id: str) -> str | None:
@@ -188,8 +188,7 @@ class Submission:
         again = self._another(run_id, attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
         if again is None:
-            self.in_hand.discard(run_id)
-            self.given_up[run_id] = cause, detail
+            self.give_up(run_id, cause, detail)
             return False, line
         most = of_slurm(self.campaign.site).max_attempts
         return True, f"{line}, {tried_again(cause, again)} (job {attempt + 1} of {most})"
@@ -209,11 +208,15 @@ class Submission:
             self.budget_left -= cost
         return request
 
+    def give_up(self, run_id: str, cause: str, detail: str) -> None:
+        """Note that this Snakemake does not try a run again."""
+        self.in_hand.discard(run_id)
+        self.given_up[run_id] = cause, detail
+
     def refuse(self, run_id: str, why: str) -> None:
         """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
-        self.in_hand.discard(run_id)
-        self.given_up[run_id] = NOT_SUBMITTED, why
-        with contextlib.suppress(OSError):  # a full disk: the call's summary names the run
+        self.give_up(run_id, NOT_SUBMITTED, why)
+        with disk_full.may_be():  # the call's summary names the run
             leave_refusal(self._folder(run_id), run_id, why)
 
     def _folder(self, run_id: str) -> Path:

@@ -90,6 +90,11 @@ class Progress(threading.Thread):
         if self.is_alive():
             self.join()
         self._look()
+        if submission := self._context.submission:
+            for run_id in [run_id for run_id in self._open if run_id in submission.in_hand]:
+                # Snakemake looked for the output of its job in vain.
+                submission.give_up(run_id, "KILLED", "its job completed, but left no record")
+        self._look()
         if not self._finished and not self._failed:
             return False
         print(self._line(), file=sys.stderr)

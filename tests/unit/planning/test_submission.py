@@ -66,7 +66,8 @@ def submission(
         (replace(JOB, state="CANCELLED", state_detail="by 0"), 1,
          "CANCELLED: job 12 was cancelled by user 0"),
         (sacct.unaccounted(12, sacct.GONE), 1,
-         "KILLED: Slurm job 12 is gone from queue and accounting"),
+         "LAUNCH_FAILED: Slurm job 12 is gone from queue and accounting, trying again "
+         "(job 2 of 3)"),
     ],
 )  # fmt: skip
 def test_a_failed_job_is_told_in_one_line(
@@ -110,6 +111,7 @@ def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
     again, line = submission.judge(run_id, 1, 12, JOB)
     assert not again and "DISK_FULL: no space left on device in " in line
     assert submission.given_up[run_id][0] == "DISK_FULL"
+    submission.refuse(run_id, "Invalid account")  # leaves no traceback either
 
 
 def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
