@@ -66,7 +66,13 @@ if workflow.is_main_process:
     RESULTS = SWEEP.results
     RUNS = SWEEP.runs_folder
     LOGS = SWEEP.slurm_logs
-    PROGRESS = Progress(SWEEP)
+
+    def start_no_more():
+        facts.start_no_more(workflow)
+        if SWEEP.submission:
+            Executor.hooks.stop()
+
+    PROGRESS = Progress(SWEEP, start_no_more)
 
     rule all:
         default_target: True

@@ -28,11 +28,10 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
     """
     unique = list({failure.run_id: failure for failure in failures}.values())
     several = len({failure.experiment for failure in unique}) > 1
-    groups: dict[tuple[str, str, str], list[Failure]] = {}
+    groups: dict[tuple[tuple[str, str], str], list[Failure]] = {}
     for one in unique:
-        groups.setdefault((one.cause, _kind(one.detail, one.run_id), one.experiment), []).append(
-            one
-        )
+        kind = kind_of(one.run_id, one.cause, one.detail)
+        groups.setdefault((kind, one.experiment), []).append(one)
     found = [
         (len(runs), _line(runs, names, several))
         for group in groups.values()
@@ -96,6 +95,7 @@ def _without_job(detail: str) -> str:
     return re.sub(r"\b([Jj]ob) \d+", r"\1", detail)
 
 
-def _kind(detail: str, run_id: str) -> str:
+def kind_of(run_id: str, cause: str, detail: str) -> tuple[str, str]:
     """What failures of one kind have in common: all but jobs, measured numbers and own paths."""
-    return re.sub(r"\d+\.\d+|\battempt-\d+", "#", _without_job(detail).replace(run_id, ""))
+    plain = _without_job(detail).replace(run_id, "")
+    return cause, re.sub(r"\d+\.\d+|\battempt-\d+", "#", plain)

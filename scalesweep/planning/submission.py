@@ -1,5 +1,6 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
-from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
+from scalesweep.slurm.job_file import SubmittedJob, forget_submitted, submitted_jobs
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
@@ -47,6 +48,8 @@ class Submission:
     in_hand: set[str] = field(default_factory=set)
     # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
     given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Whether no more runs are to be started (stop_after).
+    stopped: bool = False
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
     @cached_property
@@ -172,6 +175,11 @@ class Submission:
         ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
         takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
+        if self.stopped and job is not None and job.state == "CANCELLED" and job.started is None:
+            self.in_hand.discard(run_id)  # by us; it stays as it was
+            with disk_full.may_be():
+                forget_submitted(self._folder(run_id), job_id)
+            return False, f"{run_id}: job {job_id} taken out of the queue (stop_after)"
         folder = self._folder(run_id)
         asked = self._asked(run_id)
         try:
@@ -196,7 +204,7 @@ class Submission:
     def _another(self, run_id: str, attempt: int, cause: str, asked: Asked) -> Request | None:
         """What the next job of a run asks for; None if it has had its last."""
         experiment, _ = self.runs[run_id]
-        if attempt >= of_slurm(self.campaign.site).max_attempts:
+        if self.stopped or attempt >= of_slurm(self.campaign.site).max_attempts:
             return None
         if not may_mend(self.campaign, experiment, cause, asked, attempt):
             return None
@@ -213,8 +221,18 @@ class Submission:
         self.in_hand.discard(run_id)
         self.given_up[run_id] = cause, detail
 
+    def stop(self, job_ids: Iterable[int]) -> None:
+        """Start no more runs; those of these jobs that are pending are cancelled."""
+        self.stopped = True
+        if ids := list(map(str, job_ids)):
+            with contextlib.suppress(UserError):  # then they run
+                commands.ask("scancel", "--quiet", "--state=PENDING", *ids)
+
     def refuse(self, run_id: str, why: str) -> None:
         """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
+        if self.stopped:
+            self.in_hand.discard(run_id)
+            return
         self.give_up(run_id, NOT_SUBMITTED, why)
         with disk_full.may_be():  # the call's summary names the run
             leave_refusal(self._folder(run_id), run_id, why)

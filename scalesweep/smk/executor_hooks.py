@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
 from scalesweep.planning.submission import LOGS, Submission
@@ -41,6 +42,8 @@ class CampaignHooks:
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
+        if self.submission.stopped:
+            raise UserError("stop_after")
         if rule == RUN:
             self.submission.in_hand.add(wildcards["run_id"])
             self.jobs.leave_order(wildcards["run_id"], attempt)
@@ -107,6 +110,10 @@ class CampaignHooks:
         state = "FAILED" if end is None else end.state
         log = LOGS / f"rule_{rule}" / commands.joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
+
+    def stop(self) -> None:
+        """Start no more runs."""
+        self.submission.stop(set(self._made) - set(self._ends))
 
     def called_off(self) -> None:
         """Note that all jobs are cancelled, or left to the next Snakemake."""

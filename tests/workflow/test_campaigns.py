@@ -144,6 +144,15 @@ def test_failure_is_data(project: Project) -> None:
     assert "NON_ZERO_EXIT" not in report and "BAD_RESULT" in report
 
 
+def test_identical_failures_in_a_row_end_a_call(project: Project) -> None:
+    body = "    benchmark: toy\n    axes: {behaviour: [exit3]}\n    repeats: 30\n"
+    project.write("c.yaml", f"campaign: c\nsite: toy\nstop_after: 2\nexperiments:\n  e:\n{body}")
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode != 0
+    assert "error: 2 identical failures in a row (stop_after)" in done.stderr
+    assert 2 <= len(list(project.path.glob("results/runs/toy/*/failure.json"))) < 30
+
+
 def test_report_on_what_is_there(finished: Project) -> None:
     finished.write("c.yaml", CAMPAIGN.replace("[1, 2]", "[1, 2, 4]"))
     before = finished.records()

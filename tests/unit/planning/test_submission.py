@@ -16,6 +16,7 @@ from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm import sacct
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
 from scalesweep.slurm.sacct import Job
 from tests.fakes.slurm_jobs import JOB, TIMEOUT
 
@@ -124,3 +125,19 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
     _, line = submission.judge(run_id, 1, 12, JOB)
     assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
+
+
+def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    submission.stop([])
+    for job_id in (11, 12):
+        note_submitted(folder, SubmittedJob(job_id, 1, "log"))
+    queued = replace(JOB, state="CANCELLED", started=None)
+    again, line = submission.judge(run_id, 1, 12, queued)
+    assert not again and line == f"{run_id}: job 12 taken out of the queue (stop_after)"
+    assert [job.job_id for job in submitted_jobs(folder)] == [11]
+    submission.refuse(run_id, "stop_after")
+    assert not submission.given_up and read_failure(folder) is None
+    # What runs goes on, and is not tried again.
+    assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]
