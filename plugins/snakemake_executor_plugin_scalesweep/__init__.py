@@ -30,7 +30,12 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.real import RealExecutor
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
+from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
+
 __all__ = ["Executor", "ExecutorSettings", "Failed", "Hooks", "common_settings"]
+
+# Snakemake imports this at every start, before it reads the files of --configfile.
+explain_config_files()
 
 # How long Slurm may be away before a submission is given up, and how long the queue is left alone
 # at most.

@@ -74,7 +74,7 @@ def prepare(
         context.fit_markers()
         context.stamp_new_state()
     except OSError as error:
-        where = error.filename or campaign.results  # a full disk names no file
+        where = error.filename or campaign.results  # a write to an open file names none
         raise UserError(f"{where}: cannot be written: {error.strerror}") from None
     return context, preflight, jobs
 
