@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
 from scalesweep.planning.artifacts import forget_made
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
@@ -17,6 +18,7 @@ from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_table import read_jobs
+from scalesweep.slurm.job_watch import why_pending
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 _log = logging.getLogger(__name__)
@@ -62,12 +64,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
-    """What Slurm thinks of the jobs of these runs, in a line."""
+    """What Slurm thinks of the jobs of these runs, and why those wait that are in the queue."""
     try:
         submission.check(run_ids)
+        submission.find_live()
     except UserError as error:
         return f"Slurm: {error}"
-    return "Slurm would accept these jobs (sbatch --test-only)"
+    said = "Slurm would accept these jobs (sbatch --test-only)"
+    if live := list(submission.live.values()):
+        said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
+    why = why_pending(job.reason for job in live if job.state == "PENDING")
+    return f"{said}\n{why}" if why else said
 
 
 def _jobs(path: Path) -> list[dict[str, Any]]:

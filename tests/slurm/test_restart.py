@@ -45,7 +45,7 @@ def test_the_next_call_waits_for_what_is_in_the_queue(cluster: Cluster, tmp_path
 
     code, said = project.slurm("--configfile", "c.yaml")
     ids = project.run_ids()
-    waited = re.findall(r"^(\S+): job (\d+) of an earlier snakemake is running it", said, re.M)
+    waited = re.findall(r"^(\S+): job (\d+) of an earlier snakemake has it", said, re.M)
     # The first may have ended meanwhile; what it left stands.
     assert {job for _, job in waited} <= set(live) and len(waited) >= 2
     assert not {run for run, _ in waited} & set(re.findall(r"Running (\S+)", said))
