@@ -138,7 +138,12 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self.logger.warning(f"sbatch: {why}; submitting again")
             self.leaving.wait(pause_s)
             pause_s = min(2 * pause_s, 15.0)
-            if job_id := hooks.queued(job.name, job.wildcards_dict, self.run_uuid):
+            try:
+                job_id = hooks.queued(job.name, job.wildcards_dict, self.run_uuid)
+            except Exception as error:
+                self._refuse(job, str(error))
+                return
+            if job_id is not None:
                 log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
                 self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
                 return
@@ -271,6 +276,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 f"{len(live)} job(s) stay in Slurm's queue; the next `snakemake --profile slurm` "
                 "waits for them"
             )
+        self.leaving.set()  # a submission that waits for Slurm waits no more
 
     def shutdown(self) -> None:
         """End, without the submissions that have not begun."""

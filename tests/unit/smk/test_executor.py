@@ -273,7 +273,7 @@ def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) ->
     executor._live = {7: info(Stub())}
     executor.cancel_jobs([])
     assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
-    executor.leaving.set()
+    assert executor.leaving.is_set()  # for submissions that wait for Slurm
     executor.cancel_jobs([])
     assert hooks.calls[2:] == [("called_off",)] and executor.logger.lines[0].startswith(
         "1 job(s) stay in"
