@@ -100,6 +100,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         """As the Slurm executor does, and none of its jobs has failed."""
         super().__post_init__(test_mode)
         self._worth_another: set[Any] = set()
+        # Set when jobs are called off: a submission that waits for Slurm waits no more.
+        self._ending = threading.Event()
         # What the Slurm executor reports of submissions that failed, by job.
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
@@ -111,42 +113,42 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
     def run_job(self, job: Any) -> None:
         """Submit a job, after the hook; while Slurm does not answer, again."""
-        hooks = self.hooks
-        if hooks is None:
+        if self.hooks is None:
             super().run_job(job)
             return
         try:
-            hooks.before(job.name, job.wildcards_dict, job.attempt)
+            self.hooks.before(job.name, job.wildcards_dict, job.attempt)
             # The Slurm executor would answer a full disk with a traceback.
             self._log_folder(job).mkdir(parents=True, exist_ok=True)
+            why = self._submit(job, self.hooks)
         except OSError as error:
-            self._refuse(job, f"{error.strerror or error}: {error.filename}")
-            return
+            why = f"{error.strerror or error}: {error.filename}"
         except Exception as error:
-            self._refuse(job, str(error))
-            return
+            why = str(error)
+        if why:
+            line = self.hooks.refused(job.name, job.wildcards_dict, why)
+            self.report_job_error(SubmittedJobInfo(job), msg=line)
+
+    def _submit(self, job: Any, hooks: Hooks) -> str:
+        """Submit a job until Slurm takes it; why it does not, or nothing."""
         last, pause_s = time.monotonic() + PATIENCE_S, 1.0
-        while not self.leaving.is_set():
+        while not self._ending.is_set():
             super().run_job(job)
             complaint = self._complaints.pop(job, None)
             if complaint is None:
-                return
+                break
             why = sbatch_said(complaint)
             if not hooks.is_away(why) or time.monotonic() >= last:
-                self._refuse(job, why)
-                return
+                return why
             self.logger.warning(f"sbatch: {why}; submitting again")
-            self.leaving.wait(pause_s)
+            self._ending.wait(pause_s)
             pause_s = min(2 * pause_s, 15.0)
-            try:
-                job_id = hooks.queued(job.name, job.wildcards_dict, self.run_uuid)
-            except Exception as error:
-                self._refuse(job, str(error))
-                return
+            job_id = hooks.queued(job.name, job.wildcards_dict, self.run_uuid)
             if job_id is not None:
                 log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
                 self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
-                return
+                break
+        return ""
 
     def _log_folder(self, job: Any) -> Any:
         return self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job)
@@ -157,11 +159,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             super()._report_job_error_threadsafe(job_info, msg)
         else:
             self._complaints[job_info.job] = msg
-
-    def _refuse(self, job: Any, why: str) -> None:
-        assert self.hooks is not None
-        line = self.hooks.refused(job.name, job.wildcards_dict, why)
-        self.report_job_error(SubmittedJobInfo(job), msg=line)
 
     def get_job_args(self, job: Any, **kwargs: Any) -> str:
         """As the Slurm executor's, without its temporary folder among the files to wait for.
@@ -276,7 +273,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 f"{len(live)} job(s) stay in Slurm's queue; the next `snakemake --profile slurm` "
                 "waits for them"
             )
-        self.leaving.set()  # a submission that waits for Slurm waits no more
+        self._ending.set()
 
     def shutdown(self) -> None:
         """End, without the submissions that have not begun."""

@@ -105,7 +105,7 @@ class Log:
 def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     executor: Any = object.__new__(Executor)
     executor._worth_another, executor._complaints = set(), {}
-    executor._live, executor._lost = {}, []
+    executor._live, executor._lost, executor._ending = {}, [], threading.Event()
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
@@ -168,7 +168,7 @@ def submit(executor: Any, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[f
             self.report_job_submission(info(job))
 
     monkeypatch.setattr(slurm.Executor, "run_job", run_job)
-    monkeypatch.setattr(executor.leaving, "wait", pauses.append)
+    monkeypatch.setattr(executor._ending, "wait", pauses.append)
     executor.run_job(Stub())
     return pauses
 
@@ -273,7 +273,8 @@ def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) ->
     executor._live = {7: info(Stub())}
     executor.cancel_jobs([])
     assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
-    assert executor.leaving.is_set()  # for submissions that wait for Slurm
+    executor._ending.clear()
+    executor.leaving.set()
     executor.cancel_jobs([])
     assert hooks.calls[2:] == [("called_off",)] and executor.logger.lines[0].startswith(
         "1 job(s) stay in"
