@@ -63,7 +63,15 @@ if SWEEP.submission:
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
-PROGRESS = Progress(Path(RUNS), SWEEP.awaited)
+
+
+def start_no_more():
+    facts.start_no_more(workflow)
+    if SWEEP.submission:
+        Executor.hooks.stop()
+
+
+PROGRESS = Progress(SWEEP, start_no_more)
 
 
 rule all:

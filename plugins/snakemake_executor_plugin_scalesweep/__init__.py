@@ -30,12 +30,17 @@ from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
+from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
+
 __all__ = ["Executor", "ExecutorSettings", "Failed", "Hooks", "common_settings"]
+
+# Snakemake imports this at every start, before it reads the files of --configfile.
+explain_config_files()
 
 # How long Slurm may be away before a submission is given up, and how long the queue is left alone
 # at most.
 PATIENCE_S = 600.0
-LONGEST_S = 30
+LONGEST_S = 30.0
 _TICK_S = 0.2
 
 
@@ -79,8 +84,16 @@ class Hooks(Protocol):
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
 
-    def failed(self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int) -> Failed:
-        """Whether another job may end better than this one, which has failed."""
+    def failed(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        """Whether another job may end better than this one, which has failed.
+
+        ``lost``: Slurm has forgotten it, and given its id to another one.
+        """
+
+    def called_off(self) -> None:
+        """Note that all jobs are cancelled, or left to the next Snakemake."""
 
 
 class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
@@ -96,41 +109,55 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if self.hooks is not None:
             self.run_uuid = self.hooks.job_name
         self._worth_another: set[Any] = set()
+        # Set when jobs are called off: a submission that waits for Slurm waits no more.
+        self._ending = threading.Event()
         # What the Slurm executor reports of submissions that failed, by job.
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
+        # Those whose id another job has got: slurmctld crashed before it had saved its state.
+        self._lost: list[SubmittedJobInfo] = []
+        # When a job has last been over.
+        self._quiet_since = time.monotonic()
 
     def run_job(self, job: Any) -> None:
         """Submit a job, after the hook; while Slurm does not answer, again."""
-        hooks = self.hooks
-        if hooks is None:
+        if self.hooks is None:
             super().run_job(job)
             return
         try:
-            hooks.before(job.name, job.wildcards_dict, job.attempt)
+            self.hooks.before(job.name, job.wildcards_dict, job.attempt)
             # The Slurm executor would answer a full disk with a traceback.
             self._log_folder(job).mkdir(parents=True, exist_ok=True)
+            why = self._submit(job, self.hooks)
+        except OSError as error:
+            why = f"{error.strerror or error}: {error.filename}"
         except Exception as error:
-            self._refuse(job, str(error))
-            return
+            why = str(error)
+        if why:
+            line = self.hooks.refused(job.name, job.wildcards_dict, why)
+            self.report_job_error(SubmittedJobInfo(job), msg=line)
+
+    def _submit(self, job: Any, hooks: Hooks) -> str:
+        """Submit a job until Slurm takes it; why it does not, or nothing."""
         last, pause_s = time.monotonic() + PATIENCE_S, 1.0
-        while not self.leaving.is_set():
+        while not self._ending.is_set():
             super().run_job(job)
             complaint = self._complaints.pop(job, None)
             if complaint is None:
-                return
+                break
             why = sbatch_said(complaint)
             if not hooks.is_away(why) or time.monotonic() >= last:
-                self._refuse(job, why)
-                return
+                return why
             self.logger.warning(f"sbatch: {why}; submitting again")
-            self.leaving.wait(pause_s)
+            self._ending.wait(pause_s)
             pause_s = min(2 * pause_s, 15.0)
-            if job_id := hooks.queued(job.name, job.wildcards_dict):
+            job_id = hooks.queued(job.name, job.wildcards_dict)
+            if job_id is not None:
                 log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
                 self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
-                return
+                break
+        return ""
 
     def _log_folder(self, job: Any) -> Any:
         return self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job)
@@ -141,11 +168,6 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             super()._report_job_error_threadsafe(job_info, msg)
         else:
             self._complaints[job_info.job] = msg
-
-    def _refuse(self, job: Any, why: str) -> None:
-        assert self.hooks is not None
-        line = self.hooks.refused(job.name, job.wildcards_dict, why)
-        self.report_job_error(SubmittedJobInfo(job), msg=line)
 
     def format_job_exec(self, job: Any) -> str:
         """The job's command, without the two Snakemakes that the Slurm executor has it start.
@@ -161,6 +183,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         """Register a job that Slurm has taken, after the hook."""
         job, job_id = job_info.job, job_info.external_jobid
         if self.hooks is not None and job_id is not None:
+            if (before := self._live.get(int(job_id))) is not None:
+                self._lost.append(before)
             self._live[int(job_id)] = job_info
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
             try:
@@ -180,23 +204,23 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         ended = await asyncio.to_thread(self._ended, active_jobs)
         for info in active_jobs:
             job_id = int(info.external_jobid or 0)
-            if job_id not in ended:
+            if any(info is lost for lost in self._lost):
+                self._lost = [lost for lost in self._lost if lost is not info]
+                await asyncio.to_thread(self._report_failed, info, job_id, lost=True)
+            elif job_id not in ended:
                 yield info
-                continue
-            self._live.pop(job_id, None)
-            if ended[job_id]:
-                self.report_job_success(info)
             else:
-                await asyncio.to_thread(self._report_failed, info, job_id)
-        first_s = self.workflow.executor_settings.init_seconds_before_status_checks
-        self._pause(first_s if ended or not active_jobs else None, first_s)
-
-    def _pause(self, exactly_s: int | None, least_s: int) -> None:
-        """Look at the jobs after ``exactly_s``; None: later than the last time."""
-        # A property of Snakemake's: mypy takes an assignment to it for its declaration.
-        name = "next_seconds_between_status_checks"
-        longer_s = min(getattr(self, name) + 5, LONGEST_S)
-        setattr(self, name, max(least_s, longer_s) if exactly_s is None else exactly_s)
+                self._live.pop(job_id, None)
+                if ended[job_id]:
+                    self.report_job_success(info)
+                else:
+                    await asyncio.to_thread(self._report_failed, info, job_id)
+        if ended or not active_jobs:
+            self._quiet_since = time.monotonic()
+        # Of a wait, a tenth at most is idle.
+        quiet_s = (time.monotonic() - self._quiet_since) / 10
+        least_s = self.workflow.executor_settings.init_seconds_before_status_checks
+        self.next_seconds_between_status_checks = max(least_s, min(quiet_s, LONGEST_S))
 
     def _ended(self, active_jobs: list[SubmittedJobInfo]) -> Mapping[int, bool]:
         assert self.hooks is not None
@@ -208,12 +232,13 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self.logger.error(f"Slurm jobs: {error}")
             return {}
 
-    def _report_failed(self, info: SubmittedJobInfo, job_id: int) -> None:
+    def _report_failed(self, info: SubmittedJobInfo, job_id: int, lost: bool = False) -> None:
         """Decide on another try, then tell the scheduler."""
         assert self.hooks is not None
         job = info.job
         try:
-            verdict = self.hooks.failed(job.name, job.wildcards_dict, job.attempt, job_id)
+            words = (job.name, job.wildcards_dict, job.attempt, job_id, lost)
+            verdict = self.hooks.failed(*words)
         except Exception as error:
             verdict = Failed(False, f"Slurm job {job_id}: no retry: {error}")
         if verdict.again:
@@ -248,6 +273,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         """Cancel what is in the queue, unless it is left to the next Snakemake."""
         live = self._live if self.hooks is not None else {}
+        if self.hooks is not None:
+            self.hooks.called_off()
         if not self.leaving.is_set():
             super().cancel_jobs(list(live.values()) or active_jobs)
         elif live:
@@ -255,6 +282,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 f"{len(live)} job(s) stay in Slurm's queue; the next `snakemake --profile slurm` "
                 "waits for them"
             )
+        self._ending.set()
 
     def shutdown(self) -> None:
         """End, without the submissions that have not begun."""

@@ -31,7 +31,9 @@ def run(args: argparse.Namespace) -> None:
 
     waiting = live()
     for run_id, job_id in waiting.items():
-        print(f"{run_id}: job {job_id} of an earlier snakemake is running it; waiting")
+        job = queue.live[run_id]
+        state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
+        print(f"{run_id}: job {job_id} of an earlier snakemake has it ({state}); waiting")
     failed = 0
     pause = SHORTEST_S
     while waiting:

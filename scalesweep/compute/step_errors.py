@@ -21,6 +21,9 @@ _TASK_END = re.compile(
     r"srun: error: (?P<node>\S+): tasks? [\d,\[\]-]+: "
     r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))(?: \(core dumped\))?$"
 )
+_NOT_STARTED = re.compile(
+    r"slurmstepd.*: error: execve\(\): (?P<program>.*): (?P<why>[A-Z][\w ]+)$"
+)
 _MEMORY = re.compile(
     r"exceeded memory limit|Exceeded (?:job|step) memory limit|oom[-_]kill event|Out Of Memory"
 )
@@ -40,7 +43,8 @@ class StepErrors(NamedTuple):
 
     ``first`` is how the rank ended that failed first by itself, as exit code and signal, one of
     which is None; ``memory`` and ``launch`` are the lines on a step that was killed for its memory,
-    and on one that did not come up; ``own`` are the program's own lines, without srun's label.
+    and on one that did not come up; ``own`` are the program's own lines, without srun's label, or
+    that it could not be started.
     """
 
     first: tuple[int | None, int | None] | None
@@ -82,6 +86,8 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
             if line.strip():
                 own.append(line)
             continue
+        if missing := _NOT_STARTED.match(line):
+            own.append(f"cannot start {missing['program']}: {missing['why']}")
         memory = memory or (line if _MEMORY.search(line) else "")
         launch = launch or (line if _NOT_LAUNCHED.match(line) else "")
         end = _TASK_END.match(line)

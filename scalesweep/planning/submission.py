@@ -23,8 +23,8 @@ from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
-from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
-from scalesweep.slurm.job_identity import job_name, run_of, stages_into
+from scalesweep.slurm.job_file import SubmittedJob, forget_submitted, submitted_jobs
+from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
@@ -51,6 +51,8 @@ class Submission:
     in_hand: set[str] = field(default_factory=set)
     # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
     given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Whether no more runs are to be started (stop_after).
+    stopped: bool = False
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
     @cached_property
@@ -72,15 +74,17 @@ class Submission:
         """
         queue = commands.live_jobs(patience_s)
         name = job_name(self.campaign.runs_folder)
-        by_id = {job.job_id: job for job in queue}
-        by_run = {run_of(job.comment, self.runs): job for job in queue if job.name == name}
+        by_id = {job.job_id: (job, run_of(job.comment, self.runs)) for job in queue}
+        by_run = {run_id: job for job, run_id in by_id.values() if job.name == name}
         self.live.clear()
         for run_id in self.runs if queue else ():
             if self.states[run_id].settled:
                 continue
             noted = [by_id[job.job_id] for job in self._noted(run_id) if job.job_id in by_id]
-            if noted or run_id in by_run:
-                self.live[run_id] = noted[-1] if noted else by_run[run_id]
+            # A slurmctld that has lost its state gives ids again.
+            mine = [job for job, owner in noted if owner in (None, run_id)]
+            if mine or run_id in by_run:
+                self.live[run_id] = mine[-1] if mine else by_run[run_id]
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
 
@@ -98,7 +102,8 @@ class Submission:
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
             if job_id in jobs and jobs[job_id].state != "COMPLETED":
-                self._settle(run_id, jobs[job_id])
+                with disk_full.may_be():  # then a later call settles it
+                    self._settle(run_id, jobs[job_id])
         return bool(jobs)
 
     def settle_now(self, run_id: str) -> str | None:
@@ -119,7 +124,10 @@ class Submission:
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
-        log = {one.job_id: Path(one.log) for one in self._noted(run_id)}.get(job.job_id)
+        noted = {one.job_id: one.log for one in self._noted(run_id)}
+        # Where a disk was too full to note it.
+        name = joined(str(self.campaign.runs_folder), run_id)
+        log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
         return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
 
     def request(self, run_id: str, attempt: int) -> Request:
@@ -133,8 +141,11 @@ class Submission:
             )
         return self._requests[key]
 
-    def check(self, run_ids: Iterable[str]) -> None:
-        """Raise UserError if Slurm would not take the jobs; asks it once per shape."""
+    def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
+        """Raise UserError if Slurm would not take the jobs; asks it once per shape.
+
+        While it does not answer, for ``patience_s``.
+        """
         site = self.campaign.site
         where = f"config/sites/{site.name}.yaml: slurm"
         commands.check_commands()
@@ -145,7 +156,7 @@ class Submission:
             return
         longest = max(shape.minutes for shape in shapes)
         constraints = {shape.constraint for shape in shapes}
-        commands.check_names(of_slurm(site).partition, constraints, longest, where)
+        commands.check_names(of_slurm(site).partition, constraints, longest, where, patience_s)
         # Limits may differ from point to point: the longest of equal requests is checked.
         longest_of: dict[Shape, Shape] = {}
         for shape in (*shapes, staging_shape(site)):
@@ -153,7 +164,7 @@ class Submission:
             longest_of[key] = max(shape, longest_of.get(key, shape), key=lambda one: one.minutes)
         for shape in longest_of.values():
             words = shape.sbatch_words()
-            if why := commands.refusal(words):
+            if why := commands.refusal(words, patience_s):
                 raise UserError(
                     f"{where}: Slurm refuses sbatch {' '.join(words)}: {why} "
                     f"(for {shapes.get(shape, 'staging')})"
@@ -167,6 +178,11 @@ class Submission:
         ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
         takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
+        if self.stopped and job is not None and job.state == "CANCELLED" and job.started is None:
+            self.in_hand.discard(run_id)  # by us; it stays as it was
+            with disk_full.may_be():
+                forget_submitted(self._folder(run_id), job_id)
+            return False, f"{run_id}: job {job_id} taken out of the queue (stop_after)"
         folder = self._folder(run_id)
         asked = self._asked(run_id)
         try:
@@ -183,8 +199,7 @@ class Submission:
         again = self._another(run_id, attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
         if again is None:
-            self.in_hand.discard(run_id)
-            self.given_up[run_id] = cause, detail
+            self.give_up(run_id, cause, detail)
             return False, line
         most = of_slurm(self.campaign.site).max_attempts
         return True, f"{line}, {tried_again(cause, again)} (job {attempt + 1} of {most})"
@@ -192,7 +207,7 @@ class Submission:
     def _another(self, run_id: str, attempt: int, cause: str, asked: Asked) -> Request | None:
         """What the next job of a run asks for; None if it has had its last."""
         experiment, _ = self.runs[run_id]
-        if attempt >= of_slurm(self.campaign.site).max_attempts:
+        if self.stopped or attempt >= of_slurm(self.campaign.site).max_attempts:
             return None
         if not may_mend(self.campaign, experiment, cause, asked, attempt):
             return None
@@ -204,11 +219,25 @@ class Submission:
             self.budget_left -= cost
         return request
 
+    def give_up(self, run_id: str, cause: str, detail: str) -> None:
+        """Note that this Snakemake does not try a run again."""
+        self.in_hand.discard(run_id)
+        self.given_up[run_id] = cause, detail
+
+    def stop(self, job_ids: Iterable[int]) -> None:
+        """Start no more runs; those of these jobs that are pending are cancelled."""
+        self.stopped = True
+        if ids := list(map(str, job_ids)):
+            with contextlib.suppress(UserError):  # then they run
+                commands.ask("scancel", "--quiet", "--state=PENDING", *ids)
+
     def refuse(self, run_id: str, why: str) -> None:
         """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
-        self.in_hand.discard(run_id)
-        self.given_up[run_id] = NOT_SUBMITTED, why
-        with contextlib.suppress(OSError):  # a full disk: the call's summary names the run
+        if self.stopped:
+            self.in_hand.discard(run_id)
+            return
+        self.give_up(run_id, NOT_SUBMITTED, why)
+        with disk_full.may_be():  # the call's summary names the run
             leave_refusal(self._folder(run_id), run_id, why)
 
     def _folder(self, run_id: str) -> Path:

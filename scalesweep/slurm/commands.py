@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.slurm.job_identity import PREFIX
 
 _log = logging.getLogger(__name__)
@@ -158,9 +158,9 @@ def parse_states(text: str) -> dict[int, tuple[str, str]]:
     return found
 
 
-def partitions() -> dict[str, Partition]:
-    """Partitions by name; raises UserError."""
-    return parse_partitions(ask("sinfo", "--noheader", "--format=%P|%l|%f", patience_s=PATIENCE_S))
+def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
+    """Partitions by name; raises UserError. ``patience_s``: as for ``ask``."""
+    return parse_partitions(ask("sinfo", "--noheader", "--format=%P|%l|%f", patience_s=patience_s))
 
 
 def parse_partitions(text: str) -> dict[str, Partition]:
@@ -185,16 +185,23 @@ def minutes_of(limit: str) -> float | None:
     return (days * 24 + hours) * 60 + minutes + seconds / 60
 
 
-def check_names(partition: str, constraints: Iterable[str], minutes: int, where: str) -> None:
+def check_names(
+    partition: str,
+    constraints: Iterable[str],
+    minutes: int,
+    where: str,
+    patience_s: float = 0.0,
+) -> None:
     """Raise UserError for what Slurm would refuse in fewer words, or let wait for ever.
 
     That is: a partition that is not there, a feature that no node of it offers, a limit above the
     partition's. ``where`` starts the error. Without a partition the cluster's default one counts.
+    ``patience_s``: as for ``ask``.
     """
-    known = partitions()
+    known = partitions(patience_s)
     if partition and partition not in known:
         raise UserError(
-            f"{where}.partition: no partition {partition!r} here; allowed: {', '.join(known)}"
+            f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)
         )
     asked = [p for p in known.values() if p.name == partition or (not partition and p.default)]
     for one in asked:
@@ -214,11 +221,14 @@ def check_names(partition: str, constraints: Iterable[str], minutes: int, where:
                 )
 
 
-def refusal(words: Sequence[str]) -> str | None:
-    """What Slurm has against a request (options of sbatch), or None if it would take it."""
+def refusal(words: Sequence[str], patience_s: float = 0.0) -> str | None:
+    """What Slurm has against a request (options of sbatch), or None if it would take it.
+
+    ``patience_s``: as for ``ask``.
+    """
     try:
         test = ("sbatch", "--test-only", *words, "--output=/dev/null", "--wrap=true")
-        ask(*test, patience_s=PATIENCE_S)
+        ask(*test, patience_s=patience_s)
     except UserError as error:
         text = str(error).removeprefix("sbatch: ").removeprefix("error: ")
         return re.sub(r"^allocation failure: ", "", text)

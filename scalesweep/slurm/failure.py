@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
+from scalesweep.compute.step_errors import LAUNCH_FAILED
 from scalesweep.core import disk_full
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
@@ -62,7 +63,7 @@ def settle(
 def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:
     """Cause and detail of a job whose launcher wrote no result."""
     if job.state == GONE:
-        return "KILLED", f"Slurm job {job.job_id} is gone from queue and accounting"
+        return LAUNCH_FAILED, f"Slurm job {job.job_id} is gone from queue and accounting"
     full = disk_full.why_failed(run_folder, lines) if run_folder.is_dir() else None
     if full is not None:
         return disk_full.CAUSE, full

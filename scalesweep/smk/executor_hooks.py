@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
 from scalesweep.planning.submission import LOGS, Submission
-from scalesweep.slurm import commands
+from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.slurm.job_watch import JobWatch
@@ -48,6 +49,8 @@ class CampaignHooks:
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
+        if self.submission.stopped:
+            raise UserError("stop_after")
         if rule == RUN:
             self.submission.in_hand.add(wildcards["run_id"])
             self.jobs.leave_order(wildcards["run_id"], attempt)
@@ -107,14 +110,27 @@ class CampaignHooks:
                 return True
         return job.state == "COMPLETED" or (made is not None and made.exists())
 
-    def failed(self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int) -> Failed:
-        """Whether the cause of a run's failure lets another job end better."""
-        end = self._ends.pop(job_id, None)
+    def failed(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        """Whether the cause of a run's failure lets another job end better.
+
+        ``lost``: Slurm has given the id of the job to another one.
+        """
+        end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
         if rule == RUN:
             return Failed(*self.submission.judge(wildcards["run_id"], attempt, job_id, end))
         state = "FAILED" if end is None else end.state
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
+
+    def stop(self) -> None:
+        """Start no more runs."""
+        self.submission.stop(set(self._made) - set(self._ends))
+
+    def called_off(self) -> None:
+        """Note that all jobs are cancelled, or left to the next Snakemake."""
+        self.submission.in_hand.clear()
 
 
 def leave_on_sigterm(executor: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scalesweep.config.executables import not_here
+from scalesweep.config.executables import mistyped, not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
@@ -53,11 +53,12 @@ class Preflight:
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
             )
-        if not context.submission:
-            for name in sorted(experiment.benchmark.command.programs([run.point])):
-                why = not_here(name, context.campaign.programs[name], bool(site.prologue))
-                if why:
-                    self.problems[name] = f"{experiment.benchmark.name}: {why}"
+        for name in sorted(experiment.benchmark.command.programs([run.point])):
+            path = context.campaign.programs[name]
+            here = context.submission is None
+            why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
+            if why:
+                self.problems[name] = f"{experiment.benchmark.name}: {why}"
         return True
 
     @cached_property
@@ -89,7 +90,7 @@ class Preflight:
         submission = self.context.submission
         if submission is None or not self._to_run:
             return
-        submission.check(self._to_run)
+        submission.check(self._to_run, PATIENCE_S)
         campaign = self.context.campaign
         try:
             note_first_submission(campaign.runs_folder)

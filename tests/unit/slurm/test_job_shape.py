@@ -120,7 +120,7 @@ def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
     assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5, mem_mb=7000).mem_mb == 7000
     unknown = replace(here, memory_gb_per_node=None)
     assert run_shape(unknown, point(4, 4), 60).mem_mb is None
-    with pytest.raises(UserError, match=r"4 ranks on a node take 100\.5 GiB, .* site big has 96"):
+    with pytest.raises(UserError, match=r"4 ranks on a node take 100\.125 GiB, .* site big has 96"):
         run_shape(here, point(4, 4), 60, memory_gb_per_rank=25)
 
 

@@ -35,7 +35,7 @@ class Hooks:
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
         if wildcards["run_id"] == "full":
-            raise OSError("no space left")
+            raise OSError(28, "no space left", "order.json")
 
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
@@ -61,8 +61,13 @@ class Hooks:
             raise OSError("disk full")
         return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
 
-    def failed(self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int) -> Failed:
-        self.calls.append(("failed", wildcards["run_id"], attempt, job_id))
+    def called_off(self) -> None:
+        self.calls.append(("called_off",))
+
+    def failed(
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
         return Failed(self.wanted, "TIMEOUT after 60 s")
 
 
@@ -102,11 +107,12 @@ class Log:
 @pytest.fixture
 def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     executor: Any = object.__new__(Executor)
-    executor._worth_another, executor._complaints, executor._live = set(), {}, {}
+    executor._worth_another, executor._complaints = set(), {}
+    executor._live, executor._lost, executor._ending = {}, [], threading.Event()
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
-    executor._next_seconds_between_status_checks = 5
+    executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.get_job_wildcards", lambda job: "w")
     return executor
 
@@ -148,8 +154,8 @@ def test_orders_are_left_before_a_job_is_submitted(executor: Any, hooks: Hooks) 
     executor.run_job(Stub("full"))
     # One that could not be left: the job is not submitted, and never worth another try.
     assert hooks.calls == [
-        ("before", "run", "full", 1), ("refused", "full", "no space left"),
-        ("report_job_error", "full: not submitted: no space left"),
+        ("before", "run", "full", 1), ("refused", "full", "no space left: order.json"),
+        ("report_job_error", "full: not submitted: no space left: order.json"),
     ]  # fmt: skip
 
 
@@ -171,7 +177,7 @@ def submit(executor: Any, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[f
             self.report_job_submission(info(job))
 
     monkeypatch.setattr(slurm.Executor, "run_job", run_job)
-    monkeypatch.setattr(executor.leaving, "wait", pauses.append)
+    monkeypatch.setattr(executor._ending, "wait", pauses.append)
     executor.run_job(Stub())
     return pauses
 
@@ -224,7 +230,9 @@ def look(executor: Any, *jobs: str) -> list[str | None]:
     return asyncio.run(check())
 
 
-def test_the_hooks_say_which_jobs_are_over(executor: Any, hooks: Hooks) -> None:
+def test_the_hooks_say_which_jobs_are_over(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hooks.over, hooks.wanted = {7: True, 8: False}, False
     assert look(executor, "7", "8", "9") == ["9"]
     assert hooks.calls == [
@@ -232,14 +240,28 @@ def test_the_hooks_say_which_jobs_are_over(executor: Any, hooks: Hooks) -> None:
         ("report_job_error", "TIMEOUT after 60 s"),
     ]  # fmt: skip
     assert executor.next_seconds_between_status_checks == 5
-    # The queue is left alone for longer while nothing ends, but no minutes.
-    found = []
-    for _ in range(8):
+    # While nothing ends the queue is left alone for longer: of a wait, a tenth is idle.
+    now = time.monotonic()
+    for quiet_s, pause_s in ((0, 5), (40, 5), (80, 8), (250, 25), (900, 30)):
+        monkeypatch.setattr(time, "monotonic", lambda quiet_s=quiet_s: now + quiet_s)
+        executor._quiet_since = now
         assert look(executor, "9") == ["9"]
-        found.append(executor.next_seconds_between_status_checks)
-    assert found == [10, 15, 20, 25, 30, 30, 30, 30]
+        assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
     # An error while looking is no end of the wait.
     assert look(executor, "13") == ["13"] and executor.logger.lines == ["Slurm jobs: disk full"]
+
+
+def test_a_job_whose_id_another_one_has_got_is_lost(executor: Any, hooks: Hooks) -> None:
+    first, second = info(Stub("a")), info(Stub("b"))
+    executor.report_job_submission(first)
+    executor.report_job_submission(second)
+    hooks.calls.clear()
+
+    async def check() -> list[Any]:
+        return [left async for left in executor.check_active_jobs([first, second])]
+
+    (left,) = asyncio.run(check())
+    assert left is second and hooks.calls[0] == ("failed", "a", 1, 7, "lost")
 
 
 def test_a_failure_is_one_line(executor: Any, hooks: Hooks) -> None:
@@ -259,10 +281,13 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
     executor._live = {7: info(Stub())}
     executor.cancel_jobs([])
-    assert hooks.calls == [("cancel_jobs", None)]
+    assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
+    executor._ending.clear()
     executor.leaving.set()
     executor.cancel_jobs([])
-    assert len(hooks.calls) == 1 and executor.logger.lines[0].startswith("1 job(s) stay in")
+    assert hooks.calls[2:] == [("called_off",)] and executor.logger.lines[0].startswith(
+        "1 job(s) stay in"
+    )
     executor.run_job(Stub())  # what waits for its turn is not submitted
     assert "run_job" not in [call[0] for call in hooks.calls]
 
