@@ -307,6 +307,16 @@ class Cluster:
         if node in self._children:
             self._children[node].wait()
 
+    def kill_daemon(self, name: str) -> None:
+        """End one of Slurm's daemons at once, and nothing that it has started."""
+        self._children[name].kill()
+        self._children[name].wait()
+
+    def start_controller(self) -> None:
+        """Start slurmctld again with what it had saved, and wait until it answers."""
+        self._start("slurmctld", "-D")
+        self._wait("slurmctld", lambda: self.says("(.*\n?)*", "sinfo", "-h"))
+
     def _start(self, program: str, *words: str, name: str = "") -> "subprocess.Popen[bytes]":
         """Start a daemon in the foreground of a session of its own, and note its pid."""
         name = name or program

@@ -94,7 +94,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         assert (failure["cause"], len(project.jobs(ids[behaviour]))) == (cause, 1), failure
         assert detail in failure["detail"]
         assert failure["job_id"] == int(project.jobs(ids[behaviour])[0]["job_id"])
-        assert f"failed: {ids[behaviour]}: {cause}" in said
+        assert re.search(rf"^failed: {cause}: .*\({ids[behaviour]}\)$", said, re.M), said
 
     # More of what ran out, or other nodes.
     first, second = project.jobs(ids["slow"])
