@@ -197,7 +197,7 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
     attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
     work = folder / f"attempt-{attempt}"
     work.mkdir()
-    if (folder / FAILURE).exists():
+    if (folder / FAILURE).is_file():
         # Kept: once this attempt has ended, the file describes it, or is gone.
         shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
     return _Attempt(attempt, folder, work, _slurm_job(spec))

@@ -15,7 +15,8 @@ import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
-from scalesweep.core.files import content_digest
+from scalesweep.core.files import content_digest, read_regular
+from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import BadRecord
 
@@ -54,7 +55,7 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     import pandas as pd  # a third of a second, which runs without power are spared
 
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MAX_ARCHIVE)
     except OSError as error:
         raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
     told = energy.get("table")
