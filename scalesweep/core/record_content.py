@@ -21,8 +21,8 @@ MAX_SPANS = 100_000
 MAX_PARAMETERS = 1000
 _MAX_NAME, _MAX_UNIT = 200, 64
 _MAX_COUNT = 2**31
-# Sums of squares of some thousand such numbers are finite.
-_MAX_NUMBER = 1e100
+# Sums of squares of some thousand such numbers, and quotients of two, are finite.
+MAX_NUMBER = 1e100
 _LATEST = 9000  # year; later ones overflow in other time zones
 _INFINITE = float("inf")
 
@@ -146,7 +146,7 @@ def _check_number(where: str, value: Any, least: float = -_INFINITE) -> None:
     """A number that sums and squares of which are finite."""
     if type(value) not in (int, float):
         raise UnusableRecord(f"{where} is {_shown(value)}, not a number")
-    if not (least <= value and -_MAX_NUMBER < value < _MAX_NUMBER):
+    if not (least <= value and -MAX_NUMBER < value < MAX_NUMBER):
         raise UnusableRecord(f"{where} is {_shown(value)}, out of range")
 
 

@@ -21,6 +21,7 @@ from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import BadRecord
 
 COLUMNS = ("time", "host", "domain", "watts")
+_MAX_WATTS = 1e15  # more is no power of a computer
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:
     seconds = np.diff(times)
+    watts = np.where(np.abs(watts) < _MAX_WATTS, watts, np.nan)
     counter = not np.isfinite(watts[0])
     steps = (watts[1:] if counter else (watts[1:] + watts[:-1]) / 2) * seconds
     unwatched = ~np.isfinite(steps)

@@ -36,7 +36,7 @@ from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, holds_matches, record_bytes
-from scalesweep.core.record_content import UnusableRecord, check_content
+from scalesweep.core.record_content import MAX_NUMBER, UnusableRecord, check_content
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
@@ -52,6 +52,7 @@ BATCH = 50  # records that are read one after the other and worked out together
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
+_SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -163,8 +164,8 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
         raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
     values = array.astype(np.float64, copy=False)
     # One pass for the usual case; NaN fails the comparison too.
-    if not (values.min() > 0 and values.max() < math.inf):
-        epoch, rank = np.argwhere(~((values > 0) & (values < math.inf)))[0]
+    if not (values.min() > _SHORTEST_S and values.max() < MAX_NUMBER):
+        epoch, rank = np.argwhere(~((values > _SHORTEST_S) & (values < MAX_NUMBER)))[0]
         found = values[epoch, rank]
         raise UserError(f"{name} of epoch {epoch}, rank {rank} is {found}, not a positive time")
     return values
