@@ -68,9 +68,9 @@ def _times(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats
     ):
         return None
     array = array[1:] if name != "step_times" and len(array) > 1 else array
+    values = array.astype(np.float64, copy=False)
     # A minimum or maximum of which one is NaN fails the comparison too.
-    usual = array.min() > -MAX_NUMBER and array.max() < MAX_NUMBER
-    return array.astype(np.float64, copy=False) if usual else None
+    return values if values.min() > -MAX_NUMBER and values.max() < MAX_NUMBER else None
 
 
 @dataclass(frozen=True)
