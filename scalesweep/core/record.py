@@ -238,6 +238,9 @@ def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     """failure.json in a run's folder; None if there is none or it is not whole."""
     try:
         failure = json.loads(read_regular(folder / name, MAX_BYTES))
+        # Halves of surrogate pairs, which JSON may name, could not be written to any table.
+        text = json.dumps(failure, ensure_ascii=False).encode(errors="replace")
+        failure = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None
     return failure if isinstance(failure, dict) and "cause" in failure else None

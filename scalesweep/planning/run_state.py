@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_regular, stamp_of, write_atomic
+from scalesweep.core.files import stamp_of, write_atomic
+from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import (
     FAILURE,
@@ -23,12 +24,14 @@ from scalesweep.core.record import (
     SAMPLES,
     BadRecord,
     checksums,
+    read_failure,
     verify_files,
 )
-from scalesweep.core.record_content import MAX_BYTES, UnusableRecord, check_content
+from scalesweep.core.record_content import UnusableRecord, check_content
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
 
+_MAX_DETAIL = 2000
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
@@ -150,7 +153,7 @@ def _read(
         return _unfinished(folder)
     except BadRecord as error:
         found.broken.append(run_id)
-        return RunState(FAILED, stamp, BAD_RECORD, str(error).removeprefix(f"{run_id}: "))
+        return RunState(FAILED, stamp, BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: ")))
     except OSError as error:
         found.unreadable[run_id] = error
         return RunState(FAILED, stamp, BAD_RECORD, str(error))
@@ -245,15 +248,20 @@ def _unfinished(folder: str) -> RunState:
     stamp = stamp_of(path)
     if stamp is None:
         return RunState(NEW)
-    try:
-        failure = json.loads(read_regular(path, MAX_BYTES))
-        cause, detail = str(failure["cause"]), str(failure["detail"])
-        if cause != "BAD_RESULT":
-            return RunState(FAILED, stamp, cause, detail)
-        extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
-        return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    failure = read_failure(Path(folder))
+    if failure is None or "detail" not in failure:
         return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
+    cause, detail = shorten(_plain(failure["cause"]), 60), _plain(failure["detail"])
+    if cause != "BAD_RESULT":
+        return RunState(FAILED, stamp, cause, detail)
+    extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
+    return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
+
+
+def _plain(said: Any) -> str:
+    """What a failure or an error says, on one line of a bounded length that can be encoded."""
+    text = shorten(" ".join(str(said).split()), _MAX_DETAIL)
+    return text.encode(errors="replace").decode()
 
 
 def _quarantined(folder: Path, state: RunState) -> RunState:

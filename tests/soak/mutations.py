@@ -1,8 +1,9 @@
-"""Hostile result folders: each run's folder is changed by a mutation, then everything is reported.
+"""Hostile result folders: the folders of runs are changed by mutations, then all is reported.
 
-``make soak`` calls this for 2,000 folders, the tests for fewer. Whatever lies in a run's folder, the
-report is written within its limit, every run that was not touched is in it with its numbers, and one
-that was is either taken or a hole with its cause. A seed decides the mutations; a violation names it.
+``make soak`` calls this for 2,000 folders, the tests for fewer. Whatever lies in a run's folder,
+the report is written within its limit, every run that was not touched is in it with its numbers,
+and one that was is either taken or a hole with its cause. A seed decides the mutations; a violation
+names it.
 """
 
 import argparse
@@ -49,10 +50,13 @@ FAILURE = {
 }  # fmt: skip
 LEAVES: list[Any] = [
     *TEXTS, 0, 1, -1, 2, 10**9, 2**63, -(2**63) - 1, 10**30, 10**400, 0.1, -0.0, 1e308, -1e308,
-    5e-324, True, False, None, [], {}, [[]], [None], {"a": {}}, [1, 1], {"values": []}, "x" * 100_000,
-    {"values": [1], "at": [5]}, {"values": [None], "at": None}, "2026-13-45", "0001-01-01", "\ud800",
+    5e-324, True, False, None, [], {}, [[]], [None], {"a": {}}, [1, 1], {"values": []},
+    "x" * 100_000,
+    {"values": [1], "at": [5]}, {"values": [None], "at": None}, "2026-13-45", "\ud800",
+    "0001-01-01",
     ["a"] * 3000, {"value": 1.0, "unit": "s", "better": "lower", "scope": "total"},
-    {str(i): i for i in range(3000)}, "<script>alert(1)</script>", "$\\frac{1}{0}$", "_run", "hosts",
+    {str(i): i for i in range(3000)}, "<script>alert(1)</script>", "$\\frac{1}{0}$", "_run",
+    "hosts",
 ]  # fmt: skip
 
 
@@ -337,7 +341,7 @@ def report_of(root: Path, drawn: bool = False) -> None:
         run["status"], run["cause"], run["detail"] = state.status, state.cause, state.detail
     plan.pop("digest", None)
     write_plan_file(root / "plan.json", plan)
-    (root / "plan.csv").write_text(plan_csv(plan), encoding="utf-8", errors="replace")
+    (root / "plan.csv").write_text(plan_csv(plan), encoding="utf-8")
     common = ["--plan", str(root / "plan.json")]
     summary = ["--summary", str(root / "summary.parquet")]
     _call(summarise, *common, "--runs", str(runs), "--out", summary[1])
