@@ -67,7 +67,7 @@ def launch(spec: Order, root: Path) -> int:
         end_orphans(folder.parent)
         attempt = _begin(folder, spec)
         measured = _measure(spec, attempt, root)
-        verdict = _end(measured.outcome, attempt.work, spec)
+        verdict = _end(measured, attempt.work, spec)
         if verdict.cause is None or verdict.cause == "UNSUPPORTED":
             try:
                 _publish_record(spec, attempt, measured, verdict)
@@ -88,10 +88,12 @@ class _Attempt(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """How the program ended, and all of the record that does not depend on what it has left."""
+    """How the program ended, all of the record that does not depend on what it has left, and
+    whether it has removed the attempt's folder."""
 
     outcome: Outcome
     base: dict[str, Any]
+    removed: bool
 
 
 class _Verdict(NamedTuple):
@@ -111,6 +113,12 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         outcome, git = run_program(spec, work, root)
         wall_s = time.monotonic() - clock
         ended = datetime.now(UTC)
+        if removed := not work.is_dir():
+            # Without it there would be no place to say so.
+            for path in (work.parent, work):
+                if not path.is_dir():
+                    path.unlink(missing_ok=True)
+                    path.mkdir()
     base: dict[str, Any] = {
         "run_id": spec["run_id"],
         "benchmark": spec["benchmark"],
@@ -135,7 +143,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         from scalesweep.compute.external_program import keep_attempt
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
-    return _Measured(outcome, base)
+    return _Measured(outcome, base, removed)
 
 
 def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:
@@ -220,8 +228,11 @@ def _slurm_job(spec: Order) -> int | None:
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _end(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
+def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
     """Why the program failed, if it did."""
+    outcome = measured.outcome
+    if measured.removed:
+        return _Verdict("BAD_RESULT", f"the program removed its folder {work.name}, with its logs")
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
