@@ -36,7 +36,7 @@ from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import RECORD, SAMPLES, BadRecord, holds_matches, record_bytes
-from scalesweep.core.record_content import MAX_NUMBER, UnusableRecord, check_content
+from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
@@ -289,7 +289,10 @@ def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OS
 
 
 def _read_run(path: Path) -> _Read:
-    """Record and samples of the run at ``path``; one read per file."""
+    """Record and samples of the run at ``path``; one read per file.
+
+    That tables can be made of the record has been seen when the plan was made (``run_state.look``).
+    """
     folder = path.parent
     run_id = folder.name
     try:
@@ -298,7 +301,6 @@ def _read_run(path: Path) -> _Read:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
     kept = record["samples"]
     try:
-        check_content(record)
         if kept is None:
             return _summarise(record, {}, folder)
         content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
@@ -309,8 +311,6 @@ def _read_run(path: Path) -> _Read:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NotAFile as error:
         raise BadRecord(f"{run_id}: {SAMPLES} {error.strerror}") from None
-    except UnusableRecord as error:
-        raise UserError(f"{run_id}: {error}") from None
     except NOT_ARRAYS as error:
         what = "the record" if kept is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({_line(error)})") from None
