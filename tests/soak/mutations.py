@@ -9,6 +9,7 @@ names it.
 import argparse
 import contextlib
 import copy
+import gc
 import io
 import json
 import os
@@ -358,8 +359,14 @@ def report_of(root: Path, drawn: bool = False) -> None:
 def _call(verb: Any, *words: str) -> None:
     parser = argparse.ArgumentParser()
     verb.add_arguments(parser)
-    with contextlib.redirect_stdout(io.StringIO()):
-        verb.run(parser.parse_args(words))
+    threshold = gc.get_threshold()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            verb.run(parser.parse_args(words))
+    finally:  # a verb has its process for itself
+        gc.enable()
+        gc.unfreeze()
+        gc.set_threshold(*threshold)
 
 
 def baseline(root: Path) -> dict[str, dict[str, Any]]:
