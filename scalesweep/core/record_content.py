@@ -21,8 +21,8 @@ MAX_SPANS = 100_000
 MAX_PARAMETERS = 1000
 _MAX_NAME, _MAX_UNIT = 200, 64
 _MAX_COUNT = 2**31
-# Sums of squares of some thousand such numbers, and quotients of two, are finite.
-MAX_NUMBER = 1e100
+# The squares of quotients of two such numbers are finite, and sums of many of them.
+MAX_NUMBER = 1e60
 _LATEST = 9000  # year; later ones overflow in other time zones
 _INFINITE = float("inf")
 _NUMBERS = frozenset((int, float))
@@ -170,7 +170,7 @@ def _check_amounts(where: str, values: Mapping[str, Any], names: tuple[str, ...]
 
 def _check_number(where: str, value: Any, least: float = -_INFINITE) -> None:
     """A number that sums and squares of which are finite."""
-    if type(value) not in _NUMBERS:
+    if isinstance(value, bool) or not isinstance(value, int | float):  # NumPy's floats too
         raise UnusableRecord(f"{where} is {_shown(value)}, not a number")
     if not (least <= value and -MAX_NUMBER < value < MAX_NUMBER):
         raise UnusableRecord(f"{where} is {_shown(value)}, out of range")
