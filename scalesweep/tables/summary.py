@@ -15,6 +15,7 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
+import errno
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -315,7 +316,9 @@ def _read_run(path: Path) -> _Read:
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
     except NotAFile as error:
-        raise BadRecord(f"{run_id}: {SAMPLES} {error.strerror}") from None
+        # One that is too long may be whole: it is left where it is.
+        kind = UserError if error.errno == errno.EFBIG else BadRecord
+        raise kind(f"{run_id}: {SAMPLES} {error.strerror}") from None
     except NOT_ARRAYS as error:
         what = "the record" if kept is None else SAMPLES
         raise UserError(f"{run_id}: {what} cannot be read ({_line(error)})") from None

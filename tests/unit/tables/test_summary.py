@@ -358,6 +358,17 @@ def test_a_run_that_cannot_be_summarised_takes_no_other_with_it(tmp_path: Path, 
         summary.build_summary(paths)
 
 
+def test_samples_that_are_too_long_to_be_read_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_run(tmp_path, "a", times())
+    monkeypatch.setattr(summary, "MAX_ARCHIVE", 100)
+    broken: dict[str, str] = {}
+    unusable: dict[str, str] = {}
+    assert summary.build_summary([path], broken=broken, unusable=unusable).empty
+    assert not broken and "bytes, at most 100 are read" in unusable["a"]
+
+
 def test_archives_are_bounded_before_anything_is_inflated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
