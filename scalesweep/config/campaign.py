@@ -20,6 +20,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
+from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -232,6 +233,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
     scaling = spec.get("scaling", "none")
     varying = varying_parameters(benchmark, points)
+    check_varying(varying, where)
     check_scaling(benchmark, scaling, varying, points, where)
     return Experiment(
         name=name,

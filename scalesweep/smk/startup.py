@@ -13,7 +13,14 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import (
+    forget_unsupported,
+    scan,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
@@ -66,6 +73,8 @@ def prepare(
     states = leave_stale(runs, found)
     if broken := untrusted(states):
         _log.warning("%s", tell_set_aside(broken))
+    if useless := unusable(states):
+        _log.warning("%s", tell_unusable(useless))
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:
