@@ -12,6 +12,7 @@ from typing import Any
 from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_command
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
+from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import check_schema, load_yaml, short
 from scalesweep.core.errors import UserError, choices, did_you_mean
@@ -357,12 +358,15 @@ def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers
     count = expression(content["count"], "workers.count")
     if "ranks" not in count.names:
         raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+    check_parameter(content["name"], f"{path}: workers.name")
+    check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])
 
 
 def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
     kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
     where = f"{path}: parameters.{name}"
+    check_parameter(name, f"{path}: parameters")
     unknown = [kind for kind in kinds if kind not in _TYPES]
     if unknown:
         raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from scalesweep.compute.doctor import main as node_side
 from scalesweep.compute.doctor.order import HERE, DoctorOrder, write
 from scalesweep.compute.doctor.ranks import RANKS
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import Asked, Order
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.paths import REPO
@@ -35,32 +35,36 @@ def order_for(campaign: Campaign, folder: Path, in_slurm: bool) -> Path:
     needs_horovod = _needs_horovod(campaign)
     launcher = site.launcher(point)
     software = [site.python, str(PROGRAMS / "software.py")]
-    ranks = [*launcher, site.python, str(PROGRAMS / "rank.py")]
+    horovod = ["horovod"] if needs_horovod else []
+    ranks = [*launcher, site.python, str(PROGRAMS / "rank.py"), *horovod]
     binds = site.launch is not None and any("{cpus_per_rank}" in w for w in site.launch["multi"])
     order: DoctorOrder = {
         "folder": str(folder),
         "site_file": str(site.file),
         "token": secrets.token_hex(8),
         "nodes": nodes if in_slurm else 1,
-        "software": _program(site, folder / "software", software, 1, node_side.SOFTWARE_S),
-        "ranks": _program(
-            site, folder / "ranks", [*ranks, *(["horovod"] if needs_horovod else [])], nodes,
-            node_side.RANKS_S,
+        "software": _program(
+            site, folder / "software", software, node_side.SOFTWARE_S, 1, in_slurm
         ),
+        "ranks": _program(site, folder / "ranks", ranks, node_side.RANKS_S, nodes, in_slurm),
         "needs_horovod": needs_horovod,
         "needs_ranks": any(p["ranks"] > 1 for e in campaign.experiments for p in e.points),
         "horovod_on": _horovod_on(site),
         "gpus_per_node": site.gpus_per_node,
         "cpus_per_rank": max(1, site.cores_per_node // per_node) if binds else None,
         "in_slurm": in_slurm,
-    }  # fmt: skip
+    }
     folder.mkdir(parents=True)
     (folder / HERE).write_text(order["token"])
     return write(order)
 
 
-def _program(site: Site, folder: Path, argv: list[str], nodes: int, seconds: float) -> Order:
+def _program(
+    site: Site, folder: Path, argv: list[str], seconds: float, nodes: int, in_slurm: bool
+) -> Order:
     """The order of a program of the doctor, which is started like that of a run."""
+    limit_s = seconds - ENDING_S
+    asked: Asked = {"nodes": nodes, "minutes": None, "limit_s": limit_s, "mem_mb": None}
     return {
         "run_id": "doctor",
         "profile": NONE,
@@ -75,8 +79,9 @@ def _program(site: Site, folder: Path, argv: list[str], nodes: int, seconds: flo
         "argv": argv,
         "env": {"TF_CPP_MIN_LOG_LEVEL": "3", **site_environment(site)},
         "prologue": list(site.prologue),
-        "time_limit_s": seconds - ENDING_S,
-        "asked": None,
+        "time_limit_s": limit_s,
+        # Where it is set, Slurm's variables are taken away, as in the job of a run.
+        "asked": asked if in_slurm else None,
         "power": power_order(site, nodes),
     }
 

@@ -14,13 +14,23 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import (
+    forget_unsupported,
+    scan,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 
 _log = logging.getLogger(__name__)
+
+# For a Slurm that does not answer: a call that only plans waits so long in vain.
+PATIENCE_S = 60.0
 
 
 def prepare(
@@ -60,6 +70,8 @@ def prepare(
     states = leave_stale(runs, found)
     if broken := untrusted(states):
         _log.warning("%s", tell_set_aside(broken))
+    if useless := unusable(states):
+        _log.warning("%s", tell_unusable(useless))
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:
@@ -102,7 +114,7 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
-        submission.find_live()
+        submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow

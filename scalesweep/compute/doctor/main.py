@@ -7,7 +7,6 @@ end. Standard library only.
 """
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -23,8 +22,6 @@ from scalesweep.compute.doctor.order import CHECKS, DoctorOrder, read
 # Together less than the two minutes that a call may take.
 NODES_S, SOFTWARE_S, RANKS_S = 15.0, 35.0, 45.0
 NAMES = (*nodes.NAMES, *software.NAMES, *ranks.NAMES)
-# What Snakemake's plugin leaves a job of Slurm's variables (its jobstep executor).
-_LEFT = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_CLUSTER_NAME", "SLURM_SUBMIT_DIR")
 
 
 def groups(order: DoctorOrder) -> list[Group]:
@@ -39,10 +36,6 @@ def groups(order: DoctorOrder) -> list[Group]:
 def main(argv: Sequence[str]) -> None:
     """Carry out an order's checks."""
     order = read(Path(argv[0]))
-    for name in list(os.environ) if order["in_slurm"] else ():
-        # As in the job of a run.
-        if name.startswith(("SLURM_", "SRUN_", "SBATCH_")) and name not in _LEFT:
-            del os.environ[name]
     with Path(order["folder"], CHECKS).open("a", encoding="utf-8") as out:
         for group in groups(order):
             for check in carry_out([group]):

@@ -27,7 +27,7 @@ def run(order: Order) -> Said:
     """Start the program of an order, wait for its end, and collect what it says."""
     work = Path(order["folder"])
     work.mkdir(parents=True, exist_ok=True)
-    outcome, _ = run_program(order, work, REPO)
+    outcome = run_program(order, work, REPO)
     facts = said_in((work / "stdout.log").read_text(errors="replace"))
     if outcome.ended_by_us:
         wrong = f"no end within {order['time_limit_s']:g} s"
