@@ -13,6 +13,7 @@ from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_c
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import check_schema, load_yaml, short
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.files import canonical_json
@@ -292,16 +293,17 @@ class Benchmark:
 
 
 def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
-    """Read ``workflow/benchmarks/<name>/benchmark.yaml``.
+    """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, or of ``folder``.
 
     ``where`` starts the error for an unknown name (for example campaign file and key).
     Raises UserError for an unknown benchmark or a faulty file.
     """
-    folder = folder or BENCHMARKS / name
-    path = folder / "benchmark.yaml"
-    if not path.is_file():
-        known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
+    path = folder / "benchmark.yaml" if folder else _benchmark_file(name)
+    if path is None or not path.is_file():
+        files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
+        known = sorted({file.parent.name for file in files})
         raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
+    folder = path.parent
     content = load_yaml(path)
     check_schema(content, "benchmark", path)
     if content["name"] != name:
@@ -346,6 +348,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         extract=extract,
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
+
+
+def _benchmark_file(name: str) -> Path | None:
+    return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
 
 
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
