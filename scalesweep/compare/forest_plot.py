@@ -77,8 +77,8 @@ def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
     figure.legend(handles=handles, loc="outside lower right", ncols=len(handles))
     told = ", ".join(f"{sum(o.verdict == v for o, _ in shown)} {v}" for v in kinds)
     text = (
-        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat; an "
-        "arrow: the line continues. Dotted: no difference. Each interval is for its point alone."
+        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
+        "identical ones; an arrow: the line continues. Dotted: no difference. Each interval is for its point alone."
     )
     if of > len(shown):
         text += (

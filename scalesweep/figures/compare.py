@@ -260,7 +260,8 @@ def _ratios(
     ax.set_xlabel(f"Ratio, {over}")
     text = caption(
         study, study.points, [phase],
-        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat; "
+        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
+        "identical ones; "
         "an arrow: the line continues. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
@@ -320,7 +321,7 @@ def _sizes(
     text = caption(
         study, [row for _, _, row, _ in points], [phase],
         f"Efficiency of each series at its largest {study.scale_words}, relative to its smallest. "
-        "Lines: 95 % interval of the ratio, none where a side has one repeat.",
+        "Lines: 95 % interval of the ratio, none where a side has one repeat or identical ones.",
     )  # fmt: skip
     texts = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
     return Drawing(f"size-{phase}", head, text, f"{head}: {'; '.join(texts)}.", figure)

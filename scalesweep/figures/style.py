@@ -24,6 +24,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2
+_NO_SPREAD = 1e-12  # of the mean: what rounding makes of none
 
 # Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
 NARROW, WIDE = 4.8, 9.2
@@ -150,13 +151,18 @@ def log_axis(ax: Axes, values: Sequence[float]) -> None:
 
 
 def bounds(measure: Measure, row: Row, phase: str) -> tuple[float, float, bool] | None:
-    """Low, high, and whether it is a 95 % interval; mean -/+ std where there is none."""
+    """Low, high, and whether it is a 95 % interval; mean -/+ std where there is none.
+
+    None where the std is 0 as well: of identical repeats.
+    """
     mean = measure.value(row, "mean", phase)
     low, high = measure.value(row, "low", phase), measure.value(row, "high", phase)
     if low is not None and high is not None:
         return low, high, True
     std = measure.value(row, "std", phase)
-    return None if mean is None or std is None else (mean - std, mean + std, False)
+    if mean is None or std is None or std <= _NO_SPREAD * abs(mean):
+        return None
+    return mean - std, mean + std, False
 
 
 def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
@@ -166,7 +172,7 @@ def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
         return "95 % interval over repeats"
     if kinds == {False}:
         return "± std over epochs and ranks"
-    return "95 % interval, or ± std where one repeat" if kinds else ""
+    return "95 % interval, ± std where there is none" if kinds else ""
 
 
 def caption(

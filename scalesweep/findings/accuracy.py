@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import Interval, ratio_interval
+from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
@@ -17,6 +17,7 @@ from scalesweep.findings.base import (
     marked,
     point_key,
     repeats_of,
+    why_unconfirmed,
 )
 
 MAX_SENTENCES = 6
@@ -121,7 +122,8 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         if len(rows) < 2:
             continue
         base, last = rows[0], rows[-1]
-        ratio = _ratio(_of(study, repeats, last), _of(study, repeats, base))
+        sides = (_of(study, repeats, last), _of(study, repeats, base))
+        ratio = _ratio(*sides)
         if ratio is None:
             continue
         value, interval = ratio
@@ -135,7 +137,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
             level = OPEN
             text = (
                 f"{label} is {means[0]} at {where} and {means[1]} at {reference}; not confirmed, "
-                "a side has one repeat."
+                f"{why_unconfirmed(without_interval(*sides))}."
             )
         elif interval.low <= 1 <= interval.high:
             level = OPEN
@@ -192,9 +194,12 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
                 ),
                 None,
             )
-            ratio = twin and _ratio(_of(study, repeats, row), _of(study, repeats, twin))
-            if twin and ratio:
-                found.append(_cost(study, phase, row, twin, *ratio))
+            if twin is None:
+                continue
+            sides = (_of(study, repeats, row), _of(study, repeats, twin))
+            if ratio := _ratio(*sides):
+                why = without_interval(*sides)
+                found.append(_cost(study, phase, row, twin, *ratio, why))
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     more = len(found) - MAX_SENTENCES
     if more > 0:
@@ -205,8 +210,15 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
 
 
 def _cost(
-    study: ExperimentResults, phase: str, row: Row, twin: Row, value: float, interval: Interval
+    study: ExperimentResults,
+    phase: str,
+    row: Row,
+    twin: Row,
+    value: float,
+    interval: Interval,
+    why: str,
 ) -> Finding:
+    """What reading costs, of which ``interval`` is missing for the reason ``why``."""
     name = column("total_time", "mean", phase)
     rest = [leader for leader in study.leaders if leader != "input"]
     where = f" at {study.describe(row, rest)}" if rest else ""
@@ -217,9 +229,9 @@ def _cost(
     )
     evidence = evidence_of(study, "points", row, [name])
     evidence["runner_up"] = evidence_of(study, "points", twin, [name])
-    if not finite(interval.low):
+    if why:
         level = OPEN
-        text = f"{epochs}{where} ({PHASES[phase]}); not confirmed, a side has one repeat."
+        text = f"{epochs}{where} ({PHASES[phase]}); not confirmed, {why_unconfirmed(why)}."
     elif interval.low > 1:
         level = CONFIRMED
         text = (

@@ -60,6 +60,14 @@ def point_key(study: ExperimentResults, row: Row) -> Key:
     return (*study.key(row, study.axes), row["source"])
 
 
+def why_unconfirmed(why: str) -> str:
+    """What a sentence says of a ratio without an interval (``analysis.stats.without_interval``)."""
+    return {
+        "one repeat": "a side has one repeat",
+        "identical repeats": "the repeats of a side are identical, so their scatter is unknown",
+    }.get(why, "there is no interval")
+
+
 def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
     """Values of a metric over the finished runs of every point, by ``point_key``."""
     name = column(metric, "mean", phase)

@@ -87,10 +87,12 @@ def test_values_that_are_not_positive_have_no_ratio() -> None:
     assert math.isnan(change.ratio)
 
 
-def test_equal_values_are_unclear_though_they_have_no_spread() -> None:
-    change = one_change([0.1, 0.1, 0.1], [0.1, 0.1])
-    assert (change.verdict, change.p) == (UNCLEAR, 1.0)
-    assert one_change([0.1, 0.1, 0.1], [0.2, 0.2]).verdict == IMPROVED
+@pytest.mark.parametrize("new", [[0.1, 0.1], [0.2, 0.2], [0.2, 0.21, 0.22]])
+def test_identical_repeats_carry_no_verdict(new: list[float]) -> None:
+    change = one_change([0.1, 0.1, 0.1], new)
+    assert (change.verdict, change.reason) == (UNCLEAR, "identical repeats on a side")
+    assert change.ratio == pytest.approx(np.mean(new) / 0.1)
+    assert math.isnan(change.low) and math.isnan(change.p) and math.isnan(change.base.low)
 
 
 def test_equal_sides_are_told_apart_as_often_as_the_intervals_allow() -> None:

@@ -186,9 +186,9 @@ def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
 
 
 def test_fastest_and_most_frugal_points(tmp_path: Path) -> None:
-    found = only(energy_against_time(one(tmp_path / "a", nt3())))
+    found = only(energy_against_time(one(tmp_path / "a", nt3(watts=lambda p, r: 100.0 + r))))
     assert "16 ranks is fastest and needs the least energy" in found.text
-    hungry = nt3(watts=lambda p, r: 20.0 * p["ranks"])
+    hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
     found = only(energy_against_time(one(tmp_path / "b", hungry)))
     assert (
         found.text.startswith("Fastest is 16 ranks (")
