@@ -198,9 +198,9 @@ def t_quantile(degrees: float, among: int = 1) -> float:
 def mean_interval(values: ArrayLike) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 
-    One value, or identical ones: missing. Fewer than 20: Student's t, on the logarithm for positive data, centred
-    on the logarithm of the arithmetic mean, so that the interval is positive and holds the
-    mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
+    One value, or identical ones: missing. Fewer than 20: Student's t, on the logarithm for positive
+    data, centred on the logarithm of the arithmetic mean, so that the interval is positive and
+    holds the mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
     """
     array = _finite(values).reshape(1, -1)
     if array.size < 2:

@@ -281,8 +281,10 @@ def _figures(
     for entry in index:
         if entry["experiment"] != name:
             continue
-        path = figures / entry["files"]["svg"]
-        svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
+        svg = None
+        if "missing" not in entry:
+            path = figures / entry["files"]["svg"]
+            svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
         if svg is not None:
             budget["svg"] -= len(svg)
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
@@ -292,6 +294,7 @@ def _figures(
                 "name": entry["name"],
                 "title": entry["title"],
                 "caption": entry["caption"],
+                "missing": "missing" in entry,
                 # Written by scalesweep.figures, which serialises every label as XML text.
                 "svg": None if svg is None else Markup(svg),
                 "wide": len(box) == 4 and float(box[2]) > 450,

@@ -68,8 +68,9 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
-    interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points that differ in one parameter: the best value and the next, and whether the interval
-    of the best is ``clear`` of all others'. Both per parameter, source, metric and phase.
+    interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points
+    that differ in one parameter: the best value and the next, and whether the interval of the best
+    is ``clear`` of all others'. Both per parameter, source, metric and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
