@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, Quantity
+from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
 from scalesweep.analysis.stats import (
     CONFIDENCE,
     LogError,
@@ -157,6 +157,8 @@ class _Metrics:
             if self._measured(name, phase, pairs, sides)
         ]
         self.main = there[0][0] if there else ""
+        declared = {k: v for entry in entries for k, v in entry.get("compare", {}).items()}
+        self.never = {name for name, _ in there if compared(name, declared, self.main) == NEVER}
         self.measures = there
 
     @staticmethod
@@ -195,6 +197,9 @@ def _change(
     change = Change(pair, metric, phase, quantity, main, _cell(base), _cell(new))
     if not base.size or not new.size:
         change.verdict = ONLY_BASE if base.size else ONLY_NEW
+        return change
+    if metric in metrics.never:
+        change.reason = "not compared: of runs that neither trained to a target nor a fixed amount"
         return change
     if min(base.min(), new.min()) <= 0:
         change.reason = "a value is not positive: no ratio"

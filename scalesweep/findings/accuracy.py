@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from scalesweep.analysis.metrics import column
+from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
 from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
@@ -111,9 +111,15 @@ def _columns(measure: Measure) -> list[str]:
 
 
 def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
-    """Whether final accuracy (or error) changes from a series' smallest scale to its largest."""
+    """Whether final accuracy (or error) changes from a series' smallest scale to its largest.
+
+    Only where the benchmark has it compared: between runs that train to a target, or as much.
+    """
     measure = final_measure(study)
-    if measure is None:
+    declared = study.entry.get("compare", {})
+    main = study.entry["main_metric"]
+    how = NEVER if measure is None else compared(measure.metric, declared, main)
+    if measure is None or how == NEVER:
         return []
     repeats = repeats_of(study, measure.metric, "run")
     found: list[Finding] = []
@@ -122,6 +128,8 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         if len(rows) < 2:
             continue
         base, last = rows[0], rows[-1]
+        if how == SAME_TRAINING and not _same_training(study, base, last):
+            continue
         sides = (_of(study, repeats, last), _of(study, repeats, base))
         ratio = _ratio(*sides)
         if ratio is None:
@@ -155,6 +163,18 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         text = marked(last["source"], prefix + text, capital=not prefix)
         found.append(Finding(study.name, "final accuracy", level, text, evidence))
     return found[:MAX_SENTENCES]
+
+
+def _same_training(study: ExperimentResults, row: Row, other: Row) -> bool:
+    """Whether both points train to a target, or on as many samples."""
+    if all(_has_target(study, one) for one in (row, other)):
+        return True
+    return bool(study.work(row) == study.work(other))
+
+
+def _has_target(study: ExperimentResults, row: Row) -> bool:
+    point = {**study.entry["fixed"], **row}
+    return any(name.startswith("target_") and finite(value) for name, value in point.items())
 
 
 def _lower(label: str) -> str:

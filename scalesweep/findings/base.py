@@ -29,6 +29,10 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "drift": ("control",),
 }
 
+_ON_MAIN = frozenset(
+    {"best", "threads", "best value", "ratio", "sites", "efficiency", "threshold", "cache"}
+)
+
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
 
 
@@ -41,6 +45,11 @@ class Finding:
     level: str  # confirmed | open | note | warning
     text: str
     evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def on_main(self) -> bool:
+        """Whether it is on the experiment's main metric."""
+        return self.rule in _ON_MAIN
 
 
 def evidence_of(

@@ -20,6 +20,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
+from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.jobs_section import FILTERS, jobs_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
@@ -100,6 +101,7 @@ def render_report(
                 "study": study,
                 "counts": Counter(run["status"] for run in study.entry["runs"]),
                 "findings": [(one, evidence_links(one, targets)) for one in found],
+                "collapsed": _collapsed(found),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
                 "training": training,
                 "table": points,
@@ -193,6 +195,13 @@ def _kept_findings(study: ExperimentResults, tables: Path, kept: KeptFiles) -> l
     found = find(study)
     kept.add(study.name, key, [], [asdict(one) for one in found])
     return found
+
+
+def _collapsed(found: Sequence[Finding]) -> list[Finding]:
+    """What is not confirmed and unfolds below the others: all of it, but where nothing on the main
+    metric is confirmed what was asked comes first, and that the repeats do not answer it."""
+    answered = any(one.on_main and one.level == CONFIRMED for one in found)
+    return [one for one in found if one.level == OPEN and (answered or not one.on_main)]
 
 
 def write_report(html: str, out: Path) -> None:
