@@ -169,6 +169,7 @@ class _Work:
             "title": drawing.title,
             "caption": drawing.caption,
             "alt": drawing.alt,
+            "shows": drawing.shows,
             "files": {kind: f"{experiment}/{drawing.name}.{kind}" for kind in self.formats},
         }
 

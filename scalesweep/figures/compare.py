@@ -137,7 +137,8 @@ def _bars(
         else "",
     )  # fmt: skip
     alt = f"{head}: bars in {counted(len(panels), 'panel')}, {len(looks)} values each."
-    return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure)
+    shows = {"parameter": name}
+    return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
 
 
 def _file_part(name: str) -> str:
@@ -271,7 +272,8 @@ def _ratios(
     )  # fmt: skip
     found = [row["ratio"] for row in shown]
     alt = f"{head}: from {number(min(found))} to {number(max(found))}."
-    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure)
+    shows = {"parameter": name}
+    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
 
 
 def size_figures(study: ExperimentResults) -> list[Sketch]:

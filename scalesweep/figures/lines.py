@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
-from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations
+from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations, plane_shown
 from scalesweep.figures.style import (
     BLUE,
     CUT,
@@ -47,9 +47,9 @@ def group_figures(study: ExperimentResults) -> list[Sketch]:
     return [
         sketch(
             f"groups{f'-{index + 1}' if index else ''}-{phase}",
-            _grouped, study, main, phase, index, words, cells, left_out,
+            _grouped, study, main, phase, index, words, rest, cells, left_out,
         )
-        for index, words, _, cells, left_out in combinations(study)
+        for index, words, rest, cells, left_out in combinations(study)
         for phase in main.phases
         if any(main.value(row, "mean", phase) is not None for row in cells.values())
     ]  # fmt: skip
@@ -61,6 +61,7 @@ def _grouped(
     phase: str,
     index: int,
     words: str,
+    rest: list[str],
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
@@ -94,7 +95,9 @@ def _grouped(
         f"{head}: lines over {second} grouped by {first} and the other way round; "
         f"values from {number(low)} to {number(high)} {main.unit}."
     )
-    return Drawing(f"groups{f'-{index + 1}' if index else ''}-{phase}", head, text, alt, figure)
+    name = f"groups{f'-{index + 1}' if index else ''}-{phase}"
+    shows = plane_shown(next(iter(cells.values())), rest)
+    return Drawing(name, head, text, alt, figure, shows)
 
 
 def _group_panel(

@@ -19,6 +19,7 @@ def missing_entry(experiment: str, name: str, reason: str) -> dict[str, Any]:
         "title": f"{experiment}: {name.replace('_', ' ')}",
         "caption": words,
         "alt": words,
+        "shows": {},
         "files": {},
         "missing": reason,
     }

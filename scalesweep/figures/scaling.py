@@ -32,6 +32,7 @@ from scalesweep.figures.style import (
     log_axis,
     look,
     mark_holes,
+    points_shown,
     scale_axis,
     shown_range,
     sketch,
@@ -219,7 +220,7 @@ def _one_series(
         f"at {study.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
         f"efficiency {percent(value, low, high)}."
     )
-    return Drawing(name, head, text, alt, figure)
+    return Drawing(name, head, text, alt, figure, points_shown(study, series.rows))
 
 
 def _aside(index: int, of: int, counts: Sequence[int]) -> float:

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -70,13 +70,19 @@ RC: dict[str, Any] = {
 
 @dataclass
 class Drawing:
-    """A figure with what the report says about it."""
+    """A figure with what the report says about it.
+
+    ``shows`` says which findings it is about, where an experiment has several of its kind:
+    ``points`` (values of the varying parameters and the source, of each), ``where`` (values that
+    all points have), ``parameter`` (whose values it compares).
+    """
 
     name: str
     title: str
     caption: str
     alt: str
     figure: Figure
+    shows: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -269,6 +275,12 @@ def labels_of(study: ExperimentResults, points: Sequence[Row], room: int) -> tup
     if max(map(len, whole), default=0) <= room:
         return whole, ""
     return [values_of(study, point) for point in points], ", ".join(study.leaders)
+
+
+def points_shown(study: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
+    """``shows`` of a figure of these points alone."""
+    names = [*study.axes, "source"]
+    return {"points": [{name: row.get(name) for name in names} for row in rows]}
 
 
 def band_patch(words: str) -> Line2D:

@@ -247,7 +247,7 @@ def _cost(
         f"{_epoch(row, phase)} an epoch with {row['input']}, "
         f"{_epoch(twin, phase)} with {twin['input']} input"
     )
-    evidence = evidence_of(study, "points", row, [name])
+    evidence = evidence_of(study, "points", row, [name]) | {"parameter": "input"}
     evidence["runner_up"] = evidence_of(study, "points", twin, [name])
     if why:
         level = OPEN

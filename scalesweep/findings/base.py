@@ -1,6 +1,6 @@
 """What a finding is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,13 +101,14 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
     return text if source == "measured" else f"{str(source).capitalize()}: {text}"
 
 
-def figure_of(finding: Finding, names: Iterable[str]) -> str | None:
-    """Which of an experiment's figures, by their ``names``, shows what a finding speaks of.
+def figure_of(finding: Finding, figures: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
+    ``figures``: by name what each ``shows`` (``figures.style.Drawing``).
     The one that its evidence names, else the first of those that its rule is about: of the phase
     that its numbers are of, where there are several.
     """
-    there = list(names)
+    there = [name for name, shows in figures.items() if _shown(finding, shows)]
     wanted = finding.evidence.get("figure")
     if wanted in there:
         return str(wanted)
@@ -117,3 +118,17 @@ def figure_of(finding: Finding, names: Iterable[str]) -> str | None:
         if found:
             return next((one for one in found if one.rpartition("-")[2] in phases), found[0])
     return None
+
+
+def _shown(finding: Finding, shows: Mapping[str, Any]) -> bool:
+    """Whether a figure shows the point and the parameter that a finding is on."""
+    key = finding.evidence.get("key") or {}
+
+    def same(values: Mapping[str, Any]) -> bool:
+        return all(key[name] == value for name, value in values.items() if name in key)
+
+    parameter = finding.evidence.get("parameter")
+    if None not in (parameter, shows.get("parameter")) and parameter != shows["parameter"]:
+        return False
+    points = shows.get("points")
+    return same(shows.get("where", {})) and (points is None or any(map(same, points)))

@@ -157,6 +157,8 @@ def _finding(
         "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
     }[table]
     evidence = evidence_of(study, table, row, columns)
+    if "parameter" in row:
+        evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
     return Finding(study.name, rule, level, text, evidence)

@@ -153,6 +153,7 @@ def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
         f"and {high.text} ({high_series.label}, {high.at})."
     )
     evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
+    evidence["figure"] = f"overview-{phase}"
     sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
     return [Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence)]
 
@@ -188,6 +189,8 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
         sentence = f"{f'{who}: ' if labels else ''}{words}: {text}."
         columns = [name for phase in among for name in _eff_columns(study, phase)]
         evidence = evidence_of(study, "scaling", members[0][1].row, columns)
+        if len(members) > 1:
+            evidence["figure"] = f"overview-{among[-1]}"
         found.append(
             Finding(study.name, "threshold", level, marked(source, sentence, not labels), evidence)
         )

@@ -304,6 +304,7 @@ def _figures(
                 "title": entry["title"],
                 "caption": entry["caption"],
                 "missing": "missing" in entry,
+                "shows": entry["shows"],
                 # Written by scalesweep.figures, which serialises every label as XML text.
                 "svg": None if svg is None else Markup(svg),
                 "wide": len(box) == 4 and float(box[2]) > 450,

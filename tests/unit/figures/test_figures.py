@@ -25,6 +25,8 @@ from scalesweep.figures.missing import missing_words
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
+from scalesweep.findings import find
+from scalesweep.findings.base import figure_of
 from tests.fakes.pages import render as render_page
 from tests.fakes.pages import visible
 from tests.fakes.results import Fake, demo, make_results
@@ -195,6 +197,23 @@ def test_many_series_stay_readable(tmp_path: Path) -> None:
     assert len(set(looks)) == 18
 
 
+def test_findings_link_to_the_figure_of_their_series(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    study = studies["batch_sizes"]
+    figures = {drawing.name: drawing.shows for drawing in draw(study)}
+    linked = {
+        finding.text.split(": ")[1]: figure_of(finding, figures)
+        for finding in find(study)
+        if finding.rule == "efficiency"
+    }
+    assert linked == {
+        "batch_size 1": "scaling-1-init",
+        "batch_size 2": "scaling-2-init",
+        "batch_size 4": "scaling-3-init",
+    }
+
+
 def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResults]) -> None:
     assert studies["models"].leaders == ["model"]
     assert studies["models"].followers == {"model": ["image_size"]}
@@ -219,7 +238,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in out.glob("*/*")} == before
     assert not (out / "gone").exists()
     assert json.loads((out / "index.json").read_text()) == entries
-    assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "files"}
+    assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "shows", "files"}
 
 
 def test_svgs_can_stand_in_one_page(tmp_path: Path) -> None:
