@@ -1,6 +1,7 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -154,6 +155,7 @@ def render_report(
             "described": _described,
             "run_files": run_files,
             "packed": packed,
+            "unbroken": _unbroken,
             **FILTERS,
         },
     )
@@ -247,6 +249,11 @@ def _machine(environments: Sequence[Any]) -> str | None:
 
 def _day(text: str) -> str:
     return text[:10]
+
+
+def _unbroken(text: str) -> str:
+    """Text of a cell that may break before an interval only, as in ``tables.js``."""
+    return re.sub(r" (?!\[)", "\N{NO-BREAK SPACE}", text)
 
 
 def _minute(text: Any) -> str:
