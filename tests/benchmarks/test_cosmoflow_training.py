@@ -60,7 +60,13 @@ def test_one_rank(tmp_path, data):
     order = ["import", "init", "data_staging", "build", "broadcast"]
     order += ["training", "validation"] * 3 + ["teardown"]
     assert [name for name, *_ in native["phase_spans"]] == order
+    over_ranks = [samples.pop("span_busiest"), samples.pop("span_transfer")]
+    assert {array.shape for array in over_ranks} == {(3,)}
     assert {array.shape for array in samples.values()} == {(3, 1)}
+    own = samples["span_input"] + samples["span_compute"]
+    np.testing.assert_allclose(over_ranks[0], own[:, 0])  # of one rank
+    assert (samples["span_communication"] == 0).all()
+    assert (own < samples["local_times"]).all()
     times = samples["global_times"]
     assert (times >= samples["local_times"]).all()
     assert (samples["span_input"] < samples["local_times"]).all()
@@ -207,7 +213,7 @@ def test_missing_data_is_66_and_one_line(tmp_path, data):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("cut short", "input: "),
+        ("cut short", "part-000003.tfrecord is damaged ("),
         ("empty", "input ended after 15 of 16 batches"),
         ("a batch too many", "more than 16 batches"),
         ("a sample too many", "bytes, not"),
