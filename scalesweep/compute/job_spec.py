@@ -82,9 +82,9 @@ class Order(TypedDict):
     power: NotRequired[PowerOrder | None]  # None: switched off
     extract: NotRequired[ExtractOrder]  # of a foreign program
     order: NotRequired[RunPlace]
-    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
     # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
     replaces: NotRequired[str]
+    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 
 def write_order(path: Path, order: Order) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypedDict
 
@@ -55,8 +55,7 @@ class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why).
 
     ``started`` is in seconds since the epoch; ``wall_s`` are the seconds until the program's own
-    exit, whatever is left of its process group then. ``code`` has ``git``, the state of
-    scalesweep's repository, and in a study ``study``, that of the user's; None where it is unknown.
+    exit, whatever is left of its process group then; ``code`` holds the git states for the record.
     """
 
     exit_code: int | None
@@ -65,7 +64,7 @@ class Outcome(NamedTuple):
     oom: bool
     started: float
     wall_s: float
-    code: Mapping[str, Any]
+    code: dict[str, Any]
 
 
 def environment(spec: Order) -> dict[str, str]:
@@ -84,7 +83,8 @@ def environment(spec: Order) -> dict[str, str]:
 def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     """Start the program in a process group of its own and wait for it within its time limit.
 
-    ``root`` is the repository whose git state is recorded; git reads it while the program runs.
+    ``root`` is the repository whose git state is recorded, with that of the user's study; git reads
+    them while the program runs.
     """
     run_file = work / "run.json"
     content: RunFile = {
@@ -121,8 +121,7 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
             )  # fmt: skip
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            lasted = time.monotonic() - clock
-            return Outcome(127, None, None, False, started, lasted, _code(spec, None))
+            return Outcome(127, None, None, False, started, time.monotonic() - clock, {"git": None})
         with _stop_on_signal(process):
             # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
             code_state = _CodeState(spec, root)
@@ -140,28 +139,26 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.state)
-
-
-def _code(spec: Order, root: Path | None) -> dict[str, Any]:
-    """The states of the repositories (``Outcome.code``); unknown without a ``root``."""
-    found: dict[str, Any] = {"git": git_state(root) if root else None}
-    if "study" in spec:
-        found["study"] = git_state(Path(spec["study"]), ("config", "benchmarks")) if root else None
-    return found
+    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.found)
 
 
 class _CodeState(threading.Thread):
-    """Reads the git states of a run's code; ``state`` is known once it is joined."""
+    """Reads git states; ``found`` holds them, for the record, once it is joined.
+
+    ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
+    """
 
     def __init__(self, spec: Order, root: Path) -> None:
         super().__init__(daemon=True)
         self._spec, self._root = spec, root
-        self.state = _code(spec, None)
+        self.found: dict[str, Any] = {"git": None}
         self.start()
 
     def run(self) -> None:
-        self.state = _code(self._spec, self._root)
+        found: dict[str, Any] = {"git": git_state(self._root)}
+        if "study" in self._spec:
+            found["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
+        self.found = found
 
 
 @contextlib.contextmanager

@@ -184,6 +184,7 @@ class Benchmark:
     workers: Workers | None
     main_metric: str | None
     metrics: Mapping[str, str]  # definitions, for the report
+    compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
     data: DataSet | None
     env: Mapping[str, str]
     command: Command
@@ -317,6 +318,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
+    metrics = {
+        name: one if isinstance(one, dict) else {"definition": one}
+        for name, one in content.get("metrics", {}).items()
+    }
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
@@ -341,7 +346,8 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         work=expression(work["samples"], "work.samples") if work else None,
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
-        metrics=content.get("metrics", {}),
+        metrics={name: one.get("definition", "") for name, one in metrics.items()},
+        compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),
