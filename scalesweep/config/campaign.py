@@ -394,6 +394,6 @@ def check_programs(
             raise UserError(
                 f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
                 f"program '{missing[0]}', whose path is unknown; add to "
-                f"config/sites/{site.name}.yaml, or to this file, "
+                f"{site.file}, or to this file, "
                 f"'programs: {{{missing[0]}: /path}}'"
             )
