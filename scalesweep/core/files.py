@@ -187,10 +187,13 @@ def natural_order(path: Path) -> list[list[tuple[int, str]]]:
     ]
 
 
+_MAX_JSON = 1 << 25  # bytes
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is none."""
     try:
-        content = json.loads(read_regular(path))
+        content = json.loads(read_regular(path, _MAX_JSON))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
