@@ -237,12 +237,13 @@ def _keep_previous(folder: Path, work: Path) -> None:
 def _taken_over(folder: Path, job: int | None) -> int | None:
     """Id of the job that was submitted for this run after ``job``, which Slurm has requeued.
 
-    None if there is none, or this is no job.
+    None if there is none, or this is no job. The order counts and not the number: a slurmctld
+    that has lost its state gives ids again.
     """
     jobs = (read_json(folder / JOB_FILE) or {}).get("jobs")
     ids = [one.get("job_id") for one in jobs or () if isinstance(one, dict)]
-    newest = max((number for number in ids if isinstance(number, int)), default=0)
-    return newest if job is not None and newest > job else None
+    newest = ids[-1] if ids else None
+    return newest if job in ids and newest != job and isinstance(newest, int) else None
 
 
 def _slurm_job(spec: Order) -> int | None:
