@@ -293,11 +293,11 @@ class Cluster:
         self.start_nodes(*self.nodes)
         self._wait("slurmctld", partial(self.says, "[1-9][0-9]*", *port_of_slurmctld))
 
-    def start_nodes(self, *nodes: str) -> None:
+    def start_nodes(self, *nodes: str, wait: bool = True) -> None:
         """Start the slurmd of these nodes, and wait until the nodes are up."""
         for node in nodes:
             self._start("slurmd", "-D", "-N", node, name=node)
-        for node in nodes:
+        for node in nodes if wait else ():
             state = ("sinfo", "-ho%T", "-n", node, "-p", "main")
             self._wait(node, partial(self.says, "idle|mixed|allocated", *state))
 

@@ -131,7 +131,7 @@ class Soak:
         node = self.draw.choice(self.cluster.nodes)
         self.cluster.kill_node(node)
         time.sleep(self.draw.uniform(0, 12))
-        self.cluster.start_nodes(node)
+        self.cluster.start_nodes(node, wait=False)
         return True
 
     def kill_slurmd(self) -> bool:
@@ -140,7 +140,7 @@ class Soak:
         node = self.draw.choice(self.cluster.nodes)
         self.cluster.kill_daemon(node)
         time.sleep(self.draw.uniform(0, 3))
-        self.cluster.start_nodes(node)
+        self.cluster.start_nodes(node, wait=False)
         return True
 
     def kill_slurmctld(self) -> bool:
