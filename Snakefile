@@ -46,11 +46,16 @@ if workflow.is_main_process:
             default=ROOT / "config" / "config.yaml",
             # profiles/slurm sets it; the executor itself is not known yet.
             cluster="scalesweep_cluster" in facts.default_resources(workflow),
-            dry=lambda: facts.only_shows(workflow),
+            dry=facts.only_shows(workflow),
+            reports=facts.asks_only("report"),
         )
     except UserError as error:
         sys.exit(f"error: {error}")
 
+    if not facts.asks_only(
+        "plan", "report", "compare", "import_logs", "import_cosmoflow"
+    ):
+        facts.at_success(workflow, SWEEP.left_stale)
     facts.list_in_order()
     if SWEEP.submission:
         from scalesweep.smk.executor_hooks import CampaignHooks

@@ -21,6 +21,7 @@ from scalesweep.findings.general import (
     cache_effect,
     coverage,
     outlier_runs,
+    oversubscribed,
     waiting,
     warnings,
 )
@@ -54,6 +55,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         waiting,
         slow_ranks,
         drift,
+        oversubscribed,
         outlier_runs,
         warnings,
         coverage,

@@ -242,10 +242,34 @@ def warnings(study: ExperimentResults) -> list[Finding]:
     return [Finding(study.name, "warnings", WARNING, text, evidence)]
 
 
+def oversubscribed(study: ExperimentResults) -> list[Finding]:
+    """Which points have more threads than cores on a node."""
+    loads: dict[Key, tuple[float, Row]] = {}
+    for run in study.entry["runs"]:
+        load = run.get("threads_per_core")
+        if load is not None and load > 1:
+            loads.setdefault(study.key(run["point"]), (load, run["point"]))
+    if not loads:
+        return []
+    named = [f"{study.describe(point)}: {load:.3g}" for load, point in loads.values()]
+    text = (
+        f"{len(loads):,} of {counted(len(study.states), 'point')} oversubscribed, with more than "
+        f"one thread for each core of a node ({listed(named, 4)}): their times also show how "
+        "threads share a core."
+    )
+    evidence = {
+        "experiment": study.name,
+        "table": "points",
+        "key": {},
+        "numbers": {"threads_per_core": max(load for load, _ in loads.values())},
+    }
+    return [Finding(study.name, "oversubscribed", WARNING, text, evidence)]
+
+
 def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.entry["runs"]
-    words = ("done", "failed", "unsupported", "new")
+    words = ("done", "failed", "unsupported", "stale", "new")
     counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
     for run in runs:
@@ -258,6 +282,9 @@ def coverage(study: ExperimentResults) -> list[Finding]:
         parts.append(f"{counts['failed']:,} failed ({told})")
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']:,} unsupported on this machine")
+    if counts["stale"]:
+        why = sorted({str(run["cause"]) for run in runs if run["status"] == "stale"})
+        parts.append(f"{counts['stale']:,} stale ({listed(why)})")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
     if study.entry["excluded"]:

@@ -52,7 +52,7 @@ class Staging:
         words += ["--params", parameters, "--workers", str(workers)]
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
 
-    def drop_stale_markers(self) -> None:
+    def drop_old_markers(self) -> None:
         """Remove markers of data sets that have lost files since, so that staging repairs them."""
         for folder, (_, _, files) in self._needs.items():
             marker = Path(folder, self._markers[folder])

@@ -8,10 +8,10 @@ imports nothing heavy.
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
@@ -22,17 +22,25 @@ from scalesweep.core.record import (
     RECORD,
     SAMPLES,
     BadRecord,
+    NewerRecord,
     checksums,
     verify_files,
 )
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
 
+if TYPE_CHECKING:
+    from scalesweep.planning.agreement import Planned
+
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
+# There is a record, but of something else than is planned now: neither counted nor run again.
+STALE = "stale"
+
+BAD_RECORD, NEWER_RECORD = "BAD_RECORD", "NEWER_RECORD"  # causes of what cannot be read
 
 
 class RunState(NamedTuple):
@@ -56,9 +64,10 @@ class RunState(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to run: a result, the record that there can be none, or
-        logs to which other patterns are the answer, not another run."""
-        return self.status in (DONE, UNSUPPORTED) or self.unread
+        """Whether there is nothing left to run: a result, the record that there can be none, one
+        of something else (which the user decides about), or logs to which other patterns are the
+        answer, not another run."""
+        return self.status in (DONE, UNSUPPORTED, STALE) or self.unread
 
 
 def scan(
@@ -68,18 +77,20 @@ def scan(
     remember: bool = True,
     verify: bool = False,
     afresh: bool = False,
+    planned: "Planned | None" = None,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``: read (``look``), then written where that is asked for.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
-    is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
-    for the next scan. ``verify``, ``afresh``: as in ``look``.
+    is pending again and nothing is lost. One of a newer version counts as failed with cause
+    NEWER_RECORD and is never touched. ``remember``: keep what was read in the folder's index,
+    for the next scan. ``verify``, ``afresh``, ``planned``: as in ``look``.
 
     Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
     """
     index = RunIndex(runs_folder)
-    found = look(runs_folder, run_ids, index, verify, afresh)
+    found = look(runs_folder, run_ids, index, verify, afresh, planned)
     if quarantine:
         for run_id, error in found.unreadable.items():
             where = f"{runs_folder}/{run_id}"
@@ -110,52 +121,77 @@ def look(
     index: RunIndex,
     verify: bool = False,
     afresh: bool = False,
+    planned: "Planned | None" = None,
 ) -> Found:
     """Look at every run in ``run_ids``; nothing is written.
 
     Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
     files have changed since they were last compared; with ``verify`` also where they never were,
-    as those of new runs; with ``afresh`` nothing is taken from the index.
+    as those of new runs; with ``afresh`` nothing is taken from the index. Records that disagree
+    with ``planned`` are stale; they are compared when they are new, and when the plan has changed.
     """
     found = Found()
     states = found.states
     root = str(runs_folder)
     known = {} if afresh else index.entries
+    accepted = planned.accepted if planned else frozenset()
     for run_id in run_ids:
         folder = f"{root}/{run_id}"
         entry = known.get(run_id)
         stamp = files_stamp(folder, entry is not None and _has_power(entry.stamp))
         if stamp is None:
             states[run_id] = _unfinished(folder)
-        elif entry is not None and entry.stamp == stamp and not (verify and entry.unread):
-            states[run_id] = _finished(entry)
+        elif (
+            entry is not None
+            and entry.stamp == stamp
+            and not (verify and entry.unread)
+            and (planned is None or entry.compared == planned.keys[run_id])
+        ):
+            states[run_id] = _finished(entry, accepted)
         else:
-            states[run_id] = _read(folder, run_id, entry, stamp, verify, found)
+            states[run_id] = _read(folder, run_id, entry, stamp, verify, planned, found)
     return found
 
 
 def _read(
-    folder: str, run_id: str, entry: Entry | None, stamp: str, verify: bool, found: Found
+    folder: str,
+    run_id: str,
+    entry: Entry | None,
+    stamp: str,
+    verify: bool,
+    planned: "Planned | None",
+    found: Found,
 ) -> RunState:
     """State of a run whose record or files are to be read; what else is found goes to ``found``."""
     try:
-        found.read[run_id] = new = _new_entry(folder, entry, stamp, verify)
+        new = _new_entry(folder, run_id, entry, stamp, verify, planned)
     except FileNotFoundError:  # gone since the look before
         return _unfinished(folder)
     except BadRecord as error:
         found.broken.append(run_id)
-        return RunState(FAILED, stamp, "BAD_RECORD", str(error).removeprefix(f"{run_id}: "))
+        return RunState(FAILED, stamp, BAD_RECORD, str(error).removeprefix(f"{run_id}: "))
+    except NewerRecord as error:
+        return RunState(FAILED, stamp, NEWER_RECORD, str(error).removeprefix(f"{run_id}: "))
     except OSError as error:
         found.unreadable[run_id] = error
-        return RunState(FAILED, stamp, "BAD_RECORD", str(error))
-    return _finished(new)
+        return RunState(FAILED, stamp, BAD_RECORD, str(error))
+    found.read[run_id] = new
+    return _finished(new, planned.accepted if planned else frozenset())
 
 
-def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> Entry:
-    """A run's entry in the index, made of its files; raises BadRecord or OSError.
+def _new_entry(
+    folder: str,
+    run_id: str,
+    entry: Entry | None,
+    stamp: str,
+    verify: bool,
+    planned: "Planned | None",
+) -> Entry:
+    """A run's entry in the index, made of its files; raises BadRecord, NewerRecord or OSError.
 
     ``entry``: what the index has of it so far.
     """
+    record = None
     if entry is None or entry.stamp != stamp:
         # Files that changed while the record did not: no program of ours does that.
         verify |= entry is not None and _record(entry.stamp) == _record(stamp)
@@ -169,18 +205,30 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
             unsupported=record.get("unsupported"),
             extract=_extract(record["notes"]),
             unread=unread,
+            compared="",
+            differs={},
         )
+    if planned is not None and entry.compared != (key := planned.keys[run_id]):
+        record = record or read_record(Path(folder, RECORD))
+        entry = entry._replace(compared=key, differs=planned.differences(run_id, record))
     if verify:
         verify_files(Path(folder), entry.unread)
         entry = entry._replace(unread={})
     return entry
 
 
-def _finished(entry: Entry) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _ = entry
+def _finished(entry: Entry, accepted: Set[str]) -> RunState:
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, _, differs = entry
+    detail = ""
+    if differs:
+        detail = "; ".join(differs.values())
+        if causes := [cause for cause in differs if cause not in accepted]:
+            cause = f"{', '.join(causes)} changed"
+            return RunState(STALE, stamp, cause, detail, wall_s, source, fixed_s, extract)
+        detail = f"accepted although {detail}"
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
-    return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
+    return RunState(DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
 
 
 def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
@@ -275,16 +323,26 @@ def set_aside(folder: Path, why: str) -> None:
 
 def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
     """The runs whose records cannot be trusted: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
+    return {i: state.detail for i, state in states.items() if state.cause == BAD_RECORD}
 
 
-def tell_set_aside(broken: Mapping[str, str]) -> str:
-    """One line about records that were set aside: run id -> what is wrong with it."""
-    named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
-    more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
-    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
-    were = "was" if len(broken) == 1 else "were"
-    return f"{records} cannot be trusted and {were} set aside: {', '.join(named)}{more}"
+def newer(states: Mapping[str, RunState]) -> dict[str, str]:
+    """The runs whose records are of a newer version: id -> which."""
+    return {i: state.detail for i, state in states.items() if state.cause == NEWER_RECORD}
+
+
+def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:
+    """One line about records that were set aside (``dry``: will be): run id -> what is wrong."""
+    records, were = ("1 record", "was") if len(broken) == 1 else (f"{len(broken)} records", "were")
+    aside = "will be" if dry else were
+    return f"{records} cannot be trusted and {aside} set aside: {tell_runs(broken)}"
+
+
+def tell_runs(runs: Mapping[str, str]) -> str:
+    """Some runs in one line, the first of them by name: run id -> what is said of it."""
+    named = [f"{run_id} ({why})" for run_id, why in list(runs.items())[:SHOWN]]
+    more = f" and {len(runs) - SHOWN} more, see plan.csv" if len(runs) > SHOWN else ""
+    return ", ".join(named) + more
 
 
 def _fixed(phases: Mapping[str, Any]) -> float | None:

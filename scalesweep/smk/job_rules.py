@@ -48,7 +48,10 @@ class JobRules:
 
         A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
         """
-        return re.escape(self.context.runs_folder)
+        folders = [self.context.runs_folder]
+        if self.context.dry:
+            folders.append(self.context.elsewhere)
+        return "|".join(map(re.escape, folders))
 
     @property
     def retries(self) -> int:
@@ -123,7 +126,7 @@ class JobRules:
     def leave_order(self, run_id: str, attempt: int = 1) -> None:
         """Write the order of a run's next job, once. Raises UserError or OSError."""
         context = self.context
-        if (run_id, attempt) in self._ordered or context.dry():
+        if (run_id, attempt) in self._ordered or context.dry:
             return
         experiment, run = context.runs[run_id]
         request = context.submission.request(run_id, attempt) if context.submission else None
@@ -160,7 +163,7 @@ class JobRules:
 
     def mend_data(self) -> None:
         """Have data sets that have lost files since staged again."""
-        self._staging.drop_stale_markers()
+        self._staging.drop_old_markers()
 
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""
@@ -171,6 +174,6 @@ class JobRules:
     def leave_staging_order(self, folder: str, wanted: str) -> None:
         """Write the order of a staging job, once. Raises UserError or OSError."""
         order = staging_order(folder, wanted)
-        if order not in self._ordered and not self.context.dry():
+        if order not in self._ordered and not self.context.dry:
             write_order(order, {"command": self.stage_command(folder, wanted, 1)})
             self._ordered.add(order)

@@ -12,6 +12,7 @@ from scalesweep.config.executables import not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
+from scalesweep.planning.run_spec import launcher_of, python_of
 from scalesweep.slurm.commands import live_jobs
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.smk.context import SnakemakeContext
@@ -47,17 +48,23 @@ class Preflight:
                 "`snakemake report` reports on the others"
             )
             return False
-        program = next(iter(site.launcher(run.point)), site.python)
+        benchmark = experiment.benchmark
+        python = python_of(context.campaign, benchmark)
+        program = next(iter(launcher_of(context.campaign, benchmark, run.point)), python)
         if not context.submission and not site.prologue and shutil.which(program) is None:
+            own = benchmark.launch or benchmark.python
             self.problems[program] = (
-                f"site {site.name} starts runs with {program!r}, which is not on this machine; "
-                "name another with --config site=NAME"
+                f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
+                "this machine"
+                if own
+                else f"site {site.name} starts runs with {program!r}, which is not on this "
+                "machine; name another with --config site=NAME"
             )
         if not context.submission:
-            for name in sorted(experiment.benchmark.command.programs([run.point])):
+            for name in sorted(benchmark.command.programs([run.point])):
                 why = not_here(name, context.campaign.programs[name], bool(site.prologue))
                 if why:
-                    self.problems[name] = f"{experiment.benchmark.name}: {why}"
+                    self.problems[name] = f"{benchmark.name}: {why}"
         return True
 
     @cached_property

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,17 @@ from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
-from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import (
+    NEW,
+    UNSUPPORTED,
+    RunState,
+    forget_unsupported,
+    newer,
+    tell_runs,
+    tell_set_aside,
+    untrusted,
+)
+from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
@@ -27,14 +36,16 @@ def prepare(
     overrides: Mapping[str, Any],
     default: Path,
     cluster: bool,
-    dry: Callable[[], bool],
+    dry: bool,
+    reports: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
-    the campaign if none is named; with ``cluster`` runs become jobs of Slurm; ``dry()`` tells
-    whether nothing is to be written. Broken records are set aside here, before Snakemake builds
-    its DAG. Raises UserError.
+    the campaign if none is named; with ``cluster`` runs become jobs of Slurm. ``dry``: nothing is
+    run, and nothing is written, moved or removed. ``reports``: a report is all that is asked for.
+    Broken records are set aside here, before Snakemake builds its DAG. Raises UserError, also where
+    there are records of a newer version that runs would be added to.
     """
     set_up()
     if len(configfiles) > 1:
@@ -56,26 +67,44 @@ def prepare(
             "name another site with --config site=NAME, or leave out the profile"
         )
     runs = campaign.unique_runs()
-    if "retry" in options:
-        forget_unsupported(campaign.runs_folder, runs)
     full = options.get("check") == "full"
-    found = scan(campaign.runs_folder, runs, quarantine=True, verify=full, afresh=full)
-    states = leave_stale(runs, found)
+    if "retry" in options and not dry:
+        forget_unsupported(campaign.runs_folder, runs)
+    states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
+    if "retry" in options and dry:
+        states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
     if broken := untrusted(states):
-        _log.warning("%s", tell_set_aside(broken))
+        _log.warning("%s", tell_set_aside(broken, dry))
+    _refuse_newer(campaign, states, only_warn=reports or options.get("pending") == "ignore")
+    if stale := tell_stale(campaign, runs, states):
+        _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:
         context = _with_past(context, submission)
     preflight = Preflight(context)
     jobs = JobRules(context, preflight)
-    jobs.mend_data()
+    if not dry:
+        jobs.mend_data()
     try:
         context.fit_markers()
         context.stamp_new_state()
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return context, preflight, jobs
+
+
+def _refuse_newer(campaign: Campaign, states: Mapping[str, RunState], only_warn: bool) -> None:
+    """Raise UserError if there are records of a newer version, which are left as they are.
+
+    A report of the others can be made (``only_warn``); beside them nothing is measured.
+    """
+    if not (found := newer(states)):
+        return
+    line = f"{campaign.runs_folder}: nothing was changed: {tell_runs(found)}"
+    if not only_warn:
+        raise UserError(f"{line}; or name another folder with --config results=FOLDER")
+    _log.warning("%s", line)
 
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:
@@ -108,8 +137,8 @@ def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeC
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow
-    if submission.settle_past(workflow.pending):
-        states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))
+    if not workflow.dry and submission.settle_past(workflow.pending):
+        states = take_stock(workflow.campaign, workflow.runs)
         submission.states = states
         return replace(workflow, states=states)
     return workflow

@@ -217,7 +217,7 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
         ),
         (
             "campaign: test\nsite: toy\nsites: x\n",
-            "unknown key 'sites'; allowed: budget_node_hours",
+            "unknown key 'sites'; allowed: accept_stale, budget_node_hours",
         ),
         (
             "campaign: test\nsite: toy\nsite: toy\n",
