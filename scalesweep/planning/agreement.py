@@ -39,11 +39,12 @@ class Planned:
         self._now: dict[str, dict[str, Any]] = {}  # programs as they are, by path
         self.accepted = campaign.accept_stale
         keys: dict[int, str] = {}
-        for experiment in campaign.experiments:
+        self.keys: dict[str, str] = {}
+        for run_id, (experiment, _) in runs.items():
             benchmark = experiment.benchmark
-            if id(benchmark) not in keys:
-                keys[id(benchmark)] = _key(campaign, benchmark)
-        self.keys = {i: keys[id(experiment.benchmark)] for i, (experiment, _) in runs.items()}
+            if (key := keys.get(id(benchmark))) is None:
+                key = keys[id(benchmark)] = _key(campaign, benchmark)
+            self.keys[run_id] = key
 
     def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         """In what a whole record disagrees with the plan: cause -> text, in the order of CAUSES."""
