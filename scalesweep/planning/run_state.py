@@ -84,13 +84,15 @@ def scan(
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
     is pending again and nothing is lost. One of a newer version counts as failed with cause
-    NEWER_RECORD and is never touched. ``remember``: keep what was read in the folder's index,
-    for the next scan. ``verify``, ``afresh``, ``planned``: as in ``look``.
+    NEWER_RECORD, and next to it nothing is written at all. ``remember``: keep what was read in the
+    folder's index, for the next scan. ``verify``, ``afresh``, ``planned``: as in ``look``.
 
     Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
     """
     index = RunIndex(runs_folder)
     found = look(runs_folder, run_ids, index, verify, afresh, planned)
+    if found.newer:
+        return found.states  # the folder is that version's: nothing in it is touched
     if quarantine:
         for run_id, error in found.unreadable.items():
             where = f"{runs_folder}/{run_id}"
@@ -107,11 +109,13 @@ def scan(
 class Found:
     """What ``look`` has found: ``states`` of all runs, in the order asked for; ``read``, entries
     for the index of the records that were read; ``broken``, runs whose records cannot be trusted;
-    ``unreadable``, those of which a file cannot be read. The last two have failed."""
+    ``newer``, those whose records are of a newer version; ``unreadable``, those of which a file
+    cannot be read. The last three have failed."""
 
     states: dict[str, RunState] = field(default_factory=dict)
     read: dict[str, Entry] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    newer: list[str] = field(default_factory=list)
     unreadable: dict[str, OSError] = field(default_factory=dict)
 
 
@@ -171,6 +175,7 @@ def _read(
         found.broken.append(run_id)
         return RunState(FAILED, stamp, BAD_RECORD, str(error).removeprefix(f"{run_id}: "))
     except NewerRecord as error:
+        found.newer.append(run_id)
         return RunState(FAILED, stamp, NEWER_RECORD, str(error).removeprefix(f"{run_id}: "))
     except OSError as error:
         found.unreadable[run_id] = error

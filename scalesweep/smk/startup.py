@@ -68,14 +68,14 @@ def prepare(
         )
     runs = campaign.unique_runs()
     full = options.get("check") == "full"
-    if "retry" in options and not dry:
-        forget_unsupported(campaign.runs_folder, runs)
     states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
-    if "retry" in options and dry:
+    _refuse_newer(campaign, states, only_warn=reports or options.get("pending") == "ignore")
+    if "retry" in options:
+        if not dry:
+            forget_unsupported(campaign.runs_folder, runs)
         states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
     if broken := untrusted(states):
         _log.warning("%s", tell_set_aside(broken, dry))
-    _refuse_newer(campaign, states, only_warn=reports or options.get("pending") == "ignore")
     if stale := tell_stale(campaign, runs, states):
         _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
