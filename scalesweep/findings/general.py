@@ -277,6 +277,9 @@ def coverage(study: ExperimentResults) -> list[Finding]:
             cause = str(run.get("cause") or "unknown")
             causes[cause] = causes.get(cause, 0) + 1
     parts = [f"{counts['done']:,} of {counted(len(runs), 'run')} done"]
+    accepted = sum(run["status"] == "done" and bool(run.get("detail")) for run in runs)
+    if accepted:
+        parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
     if counts["failed"]:
         told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
         parts.append(f"{counts['failed']:,} failed ({told})")

@@ -33,7 +33,8 @@ def take_stock(
 
 
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:
-    """One line about the stale runs: what differs, and the two ways out; empty without any."""
+    """One line about the stale ones of ``states``: what differs, and the two ways out; empty
+    without any. ``runs`` are all runs."""
     stale = {i: state for i, state in states.items() if state.status == STALE}
     if not stale:
         return ""
@@ -46,7 +47,7 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     accept = ", ".join(cause for cause in CAUSES if cause in causes)
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
     return (
-        f"{counted(len(stale), 'run')} of {len(states):,} {are} of something else than is planned, "
+        f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
         f"and neither counted nor run again: {listed(named, _SHOWN)}; to measure them again, raise "
         f"'version' in {listed(sorted(files))}; to count them, add 'accept_stale: [{accept}]' to "
         f"{campaign.file}"

@@ -1,4 +1,4 @@
-"""What is read of Snakemake's own objects, beyond what it documents, and two patches.
+"""What is read of Snakemake's own objects, beyond what it documents, and three patches.
 
 All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
 Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.

@@ -13,7 +13,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.run_state import (
+    FAILED,
     NEW,
+    STALE,
     UNSUPPORTED,
     RunState,
     forget_unsupported,
@@ -69,14 +71,15 @@ def prepare(
     runs = campaign.unique_runs()
     full = options.get("check") == "full"
     states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
-    _refuse_newer(campaign, states, only_warn=reports or options.get("pending") == "ignore")
+    odd = {i: state for i, state in states.items() if state.status in (FAILED, STALE)}
+    _refuse_newer(campaign, odd, only_warn=reports or options.get("pending") == "ignore")
     if "retry" in options:
         if not dry:
             forget_unsupported(campaign.runs_folder, runs)
         states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
-    if broken := untrusted(states):
+    if broken := untrusted(odd):
         _log.warning("%s", tell_set_aside(broken, dry))
-    if stale := tell_stale(campaign, runs, states):
+    if stale := tell_stale(campaign, runs, odd):
         _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)

@@ -1,5 +1,6 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ def identity_columns(
     }
 
 
+def _agrees(measured: str | None, planned: Mapping[str, Any]) -> bool:
+    """Whether a point as measured (JSON) has the planned values, as far as both name them."""
+    point = {} if measured is None else json.loads(measured)
+    return all(planned[name] == value for name, value in point.items() if name in planned)
+
+
 def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
     """What the plan says of the points besides: stale runs, and how full their nodes are.
 
@@ -88,11 +95,17 @@ class ExperimentData:
         self.measures = self._measures(rows)
 
     def _finished(self, elsewhere: bool) -> dict[str, int]:
-        """Row of the summary of every finished run."""
+        """Row of the summary of every finished run; of another site's those of the same point."""
         index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
+        points = self.texts("_point") if elsewhere else []
         found = {}
         for run in self.experiment["runs"]:
-            if run["run_id"] in index if elsewhere else run["status"] == "done":
+            if elsewhere:
+                row = index.get(run["run_id"])
+                wanted = row is not None and _agrees(points[row], run["point"])
+            else:
+                wanted = run["status"] == "done"
+            if wanted:
                 if run["run_id"] not in index:
                     raise UserError(
                         f"run {run['run_id']} is done in the plan but missing from the summary; "

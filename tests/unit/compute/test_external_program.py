@@ -65,6 +65,55 @@ def test_the_command_is_filled_in(folder: Path, campaign: Callable[..., Campaign
     ]  # fmt: skip
 
 
+def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
+    folder: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    command = words(campaign(ranks=2))
+    assert command[:2] == [sys.executable, SITE["launch"]["multi"][1]]  # type: ignore[index]
+    launch_words = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node={ranks_per_node}"]
+    edited(launch={"single": [], "multi": launch_words})
+    found = words(campaign(ranks=4, ranks_per_node=2))
+    assert found[:4] == [sys.executable, *launch_words[1:3], "--nproc-per-node=2"]
+    assert found[4:6] == [sys.executable, f"{folder}/speaker.py"]
+    # The program's, apart from the site's: what is in front of it, too, is the benchmark's.
+    edited(python="~/torch/bin/python")
+    home = str(Path("~/torch/bin/python").expanduser())
+    found = words(campaign(ranks=4, ranks_per_node=2))
+    assert found[0] == home and found[4] == home
+    # On this machine only: sites and campaigns say where programs are.
+    edited(python="{program:torch}", launch={"single": ["{bin}/run"], "multi": []})
+    head = f"programs: {{speaker: {folder}/speaker.py, torch: /opt/torch/bin/python3}}"
+    assert words(campaign(head))[:2] == ["/opt/torch/bin/run", "/opt/torch/bin/python3"]
+    with pytest.raises(UserError, match="starts the program 'torch', whose path is unknown"):
+        campaign()
+
+
+def test_the_python_of_a_benchmark_is_not_that_of_the_site_s_launcher(
+    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    edited(python="python3")
+    found = words(campaign(ranks=2))
+    assert found[0] == sys.executable and found[3] == "python3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"launch": {"single": []}}, "launch: lacks the key 'multi'|multi"),
+        ({"launch": {"single": ["{gpus}"], "multi": []}}, "launch: cannot fill '{gpus}'"),
+        ({"python": "{python}"}, "python: '{python}'; allowed: a path, a name"),
+        ({"python": "bin/{program:x}"}, "python: 'bin/{program:x}'; allowed"),
+        ({"threads": "cores * 2"}, "threads: 'cores * 2': unknown parameter 'cores'"),
+    ],
+)
+def test_mistakes_in_launch_and_python(
+    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        edited(**changes)
+    assert any(part in str(error.value) for part in told.split("|"))
+
+
 def test_braces_of_others_are_left_alone(
     edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
