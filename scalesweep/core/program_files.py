@@ -4,6 +4,7 @@ Standard library only: the launcher describes them on compute nodes.
 """
 
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from scalesweep.core.host import git_state
 # A larger file (a container's image, say) is known by its size: reading it before every run would
 # take longer than many runs.
 MAX_BYTES = 1 << 28
+MAX_FILES = 1000  # of a folder: more are an environment or data, not a program
 
 
 def located(program: str, search: str | None = None) -> Path:
@@ -27,8 +29,8 @@ def located(program: str, search: str | None = None) -> Path:
 def described_file(path: Path) -> dict[str, Any]:
     """Path, size in bytes and digest of a program; of a folder those of its Python files.
 
-    Size and digest are None where nothing can be read, the digest also of a file above
-    ``MAX_BYTES``.
+    Size and digest are None where nothing can be read and of a folder with more than ``MAX_FILES``,
+    the digest also of a file above ``MAX_BYTES``.
     """
     try:
         size, digest = _folder(path) if path.is_dir() else _file(path)
@@ -46,8 +48,14 @@ def _file(path: Path) -> tuple[int | None, str | None]:
 
 def _folder(folder: Path) -> tuple[int | None, str | None]:
     """Size and digest of all Python files below a folder, by name and content."""
+    paths: list[Path] = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "__"))]
+        paths += [Path(top, name) for name in names if name.endswith(".py")]
+        if len(paths) > MAX_FILES:
+            return None, None
     digest, size = hashlib.blake2b(digest_size=16), 0
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(paths):
         content = path.read_bytes()
         size += len(content)
         digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
@@ -29,9 +29,6 @@ from scalesweep.core.record import (
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
 
-if TYPE_CHECKING:
-    from scalesweep.planning.agreement import Planned
-
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
@@ -41,6 +38,24 @@ DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 STALE = "stale"
 
 BAD_RECORD, NEWER_RECORD = "BAD_RECORD", "NEWER_RECORD"  # causes of what cannot be read
+
+
+class Comparison(Protocol):
+    """What records are compared with (``agreement.Planned``)."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """By run what the comparison rests on besides the run's id."""
+        ...
+
+    @property
+    def accepted(self) -> Set[str]:
+        """The ways to differ that make no run stale."""
+        ...
+
+    def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+        """In what a whole record disagrees: cause -> text."""
+        ...
 
 
 class RunState(NamedTuple):
@@ -77,7 +92,7 @@ def scan(
     remember: bool = True,
     verify: bool = False,
     afresh: bool = False,
-    planned: "Planned | None" = None,
+    planned: Comparison | None = None,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``: read (``look``), then written where that is asked for.
 
@@ -125,7 +140,7 @@ def look(
     index: RunIndex,
     verify: bool = False,
     afresh: bool = False,
-    planned: "Planned | None" = None,
+    planned: Comparison | None = None,
 ) -> Found:
     """Look at every run in ``run_ids``; nothing is written.
 
@@ -163,7 +178,7 @@ def _read(
     entry: Entry | None,
     stamp: str,
     verify: bool,
-    planned: "Planned | None",
+    planned: Comparison | None,
     found: Found,
 ) -> RunState:
     """State of a run whose record or files are to be read; what else is found goes to ``found``."""
@@ -190,7 +205,7 @@ def _new_entry(
     entry: Entry | None,
     stamp: str,
     verify: bool,
-    planned: "Planned | None",
+    planned: Comparison | None,
 ) -> Entry:
     """A run's entry in the index, made of its files; raises BadRecord, NewerRecord or OSError.
 

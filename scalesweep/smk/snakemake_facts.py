@@ -39,7 +39,7 @@ def default_resources(workflow: Any) -> set[str]:
 _SHOWS = (
     *("dryrun", "dag", "rulegraph", "filegraph", "d3dag", "summary", "detailed_summary", "lint"),
     *("list_target_rules", "list_rules", "print_compilation", "list_changes", "list_untracked"),
-    *("list_input_changes", "list_params_changes", "containerize", "reporter"),
+    *("list_input_changes", "list_params_changes", "containerize"),
 )
 
 
@@ -56,11 +56,12 @@ def _arguments() -> Any:
 
 
 def only_shows(workflow: Any) -> bool:
-    """Whether nothing will be run: -n, --dag, --list-rules and the like."""
+    """Whether nothing will be run: -n, --dag, --list-rules, --report and the like."""
     arguments = _arguments()
     if arguments is None:
         return bool(workflow.dryrun)
-    return any(getattr(arguments, name, None) for name in _SHOWS)
+    collects = arguments.reporter and not arguments.report_after_run
+    return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
 
 
 def asks_only(*rules: str) -> bool:

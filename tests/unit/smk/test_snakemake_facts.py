@@ -168,6 +168,7 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
 
     assert "args" in theirs.__code__.co_varnames
     args = get_argument_parser().parse_args([*words, "--cores", "1"])
+    assert not [name for name in facts._SHOWS if not hasattr(args, name)]
     workflow: Any = SimpleNamespace(dryrun=False)  # which is not known by then
     assert args_to_api(args, lambda: facts.only_shows(workflow)) is shows
     assert args_to_api(args, lambda: facts.asks_only("report", "plan")) == bool(
