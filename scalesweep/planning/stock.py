@@ -1,6 +1,7 @@
 """Taking stock: the state of every run of a campaign, compared with what is planned."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.formatting import counted, listed
@@ -41,14 +42,21 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     reasons: dict[str, int] = {}
     for state in stale.values():
         reasons[state.detail] = reasons.get(state.detail, 0) + 1
-    files = {f"{runs[i][0].benchmark.folder}/benchmark.yaml" for i in stale}
+    folders = {runs[i][0].benchmark.folder for i in stale}
     causes = {word for s in stale.values() for word in s.cause.replace(",", "").split()}
+    files = sorted(str(_from_here(folder / "benchmark.yaml")) for folder in folders)
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
     accept = ", ".join(cause for cause in CAUSES if cause in causes)
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
     return (
         f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
         f"and neither counted nor run again: {listed(named, _SHOWN)}; to measure them again, raise "
-        f"'version' in {listed(sorted(files))}; to count them, add 'accept_stale: [{accept}]' to "
+        f"'version' in {listed(files)}; to count them, add 'accept_stale: [{accept}]' to "
         f"{campaign.file}"
     )
+
+
+def _from_here(path: Path) -> Path:
+    """A path as a person would type it, where it is below the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

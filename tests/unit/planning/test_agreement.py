@@ -1,5 +1,6 @@
 """Records are compared with what is planned: what disagrees is stale until the user decides."""
 
+import contextlib
 import csv
 import io
 import json
@@ -144,6 +145,9 @@ def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
     assert line.startswith("1 run of 2 is stale") and "\n" not in line
     assert "size was 4, is 8 (1 run)" in line and "'accept_stale: [parameters]'" in line
     assert f"raise 'version' in {foreign}/benchmarks/foreign/benchmark.yaml" in line
+    with contextlib.chdir(foreign):
+        line = tell_stale(campaign, runs, states)
+    assert "raise 'version' in benchmarks/foreign/benchmark.yaml;" in line
     plan = build_plan(campaign, states)
     text = plan_text(plan)
     assert "2 runs, 1 done, 0 failed, 0 new, 1 stale" in text
