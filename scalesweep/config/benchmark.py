@@ -14,7 +14,7 @@ from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
 
@@ -92,7 +92,7 @@ class Benchmark:
         except KeyError:
             raise UserError(
                 f"{where}: benchmark {self.name} has no parameter {name!r}; "
-                f"allowed: {', '.join(sorted(self.parameters))}"
+                + choices(name, sorted(self.parameters))
             ) from None
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
@@ -235,7 +235,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     path = folder / "benchmark.yaml"
     if not path.is_file():
         known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
-        raise UserError(f"{where}: no benchmark {name!r}; allowed: {', '.join(known)}")
+        raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "benchmark", path)
     if content["name"] != name:

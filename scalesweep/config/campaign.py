@@ -23,7 +23,7 @@ from scalesweep.config.grid import (
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
 
@@ -165,10 +165,7 @@ def load_campaign(
     for experiment in experiments:
         missing = f"{path}: experiments.{experiment.name}"
         check_programs(experiment.benchmark, experiment.points, machine, programs, missing)
-    try:
-        digest = digest_of([content, site_name, *([] if profile is None else [profile])])
-    except ValueError:
-        raise UserError(f"{path}: a number is infinite or not a number") from None
+    digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
         description=content.get("description", ""),
@@ -262,7 +259,7 @@ def _experiment(
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
-        constraint=check_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
+        constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
     )
 
@@ -294,7 +291,7 @@ def _control(
     if source is None:
         raise UserError(
             f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
-            f"allowed: {', '.join(by_name)}"
+            + choices(spec["experiment"], by_name)
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
@@ -351,9 +348,11 @@ def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | N
     known = benchmark.metrics
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    names = sorted({*known, *(metric.metric for metric in extracted)})
     raise UserError(
-        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; allowed: "
-        + (", ".join(known) or "none")
+        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; "
+        + (choices(named, names) if names else "it has only its own: leave main_metric out")
     )
 
 
@@ -366,7 +365,7 @@ def _profiles(
     allowed = FOREIGN_KINDS if benchmark.extract else KINDS
     if kind not in allowed:
         what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-        raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
+        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
     )

@@ -8,7 +8,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.site import Site
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 
 
 def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
@@ -23,7 +23,8 @@ def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> 
             continue
         if name not in benchmark.parameters:
             raise UserError(
-                f"{where}: {name!r} is not a parameter of {benchmark.name}; allowed: {allowed}"
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
+                + choices(name, sorted(benchmark.parameters))
             )
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")

@@ -9,7 +9,9 @@ from typing import Any
 
 from scalesweep.config.command_template import FOR_THE_LAUNCHER
 from scalesweep.config.yaml_loader import short
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices, did_you_mean
+
+VARIABLE_PREFIX = "env."  # of parameters that are environment variables: no other has a dot
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
@@ -20,8 +22,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 
-
-VARIABLE_PREFIX = "env."  # of parameters that are environment variables: no other has a dot
+_WORDS = {
+    "integer": "an integer",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "null": "null",
+}
 
 
 @dataclass(frozen=True)
@@ -46,15 +54,15 @@ class Parameter:
         """The allowed values in words."""
         if self.enum is not None:
             return "one of " + ", ".join(str(value) for value in self.enum)
-        text = " or ".join(self.types)
+        text = " or ".join(_WORDS[kind] for kind in self.types)
         if self.items:
             text += f" of {self.length or 'any number of'} {self.items}s"
         if self.minimum is not None and self.maximum is not None:
             text += f" from {self.minimum:g} to {self.maximum:g}"
         elif self.minimum is not None:
-            text += f", {self.minimum:g} or more"
+            text += f" of {self.minimum:g} or more"
         elif self.maximum is not None:
-            text += f", {self.maximum:g} or less"
+            text += f" of {self.maximum:g} or less"
         return text
 
     def normalise(self, value: Any, where: str) -> Any:
@@ -64,7 +72,9 @@ class Parameter:
         """
         result = self._typed(value)
         if result is _WRONG or (self.enum is not None and result not in self.enum):
-            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}")
+            near = did_you_mean(value, [str(one) for one in self.enum or ()])
+            hint = f"; {near}".rstrip("; ")
+            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
@@ -120,7 +130,7 @@ def load_parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
     where = f"{path}: parameters.{name}"
     unknown = [kind for kind in kinds if kind not in _TYPES]
     if unknown:
-        raise UserError(f"{where}: type {unknown[0]!r}; allowed: {', '.join(_TYPES)}")
+        raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")
     enum = tuple(spec["enum"]) if "enum" in spec else None
     draft = Parameter(
         name=name,
