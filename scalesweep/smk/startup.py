@@ -87,8 +87,7 @@ def prepare(
         context = _with_past(context, submission)
     preflight = Preflight(context)
     jobs = JobRules(context, preflight)
-    if not dry:
-        jobs.mend_data()
+    jobs.mend_data()
     try:
         context.fit_markers()
         context.stamp_new_state()

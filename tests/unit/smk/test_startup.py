@@ -209,3 +209,28 @@ def test_stale_runs_end_a_call_and_are_never_awaited(
     # A dry run and a report say it and end well.
     assert not call(campaign, dry=True).left_stale()
     assert not call(campaign, dry=False, pending="ignore").left_stale()
+
+
+def test_a_dry_run_shows_that_data_would_be_made_again(campaign: Campaign, tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks" / "toy"
+    (folder / "stage.py").touch()
+    with (folder / "benchmark.yaml").open("a") as file:
+        file.write(
+            "data: {program: stage.py, parameters: [], files: {train: size}, bytes_per_file: '1'}\n"
+        )
+    failed = runs_of(campaign)[2].name
+    jobs = prepare([campaign.file], {}, campaign.file, False, False)[2]
+    (name,) = jobs.staged(failed)
+    marker = Path(name)
+    marker.parent.mkdir(parents=True)
+    marker.touch()  # and none of its three files is there
+    before = tree(tmp_path)
+    dry = prepare([campaign.file], {}, campaign.file, False, True)[2]
+    (shown,) = dry.staged(failed)
+    assert tree(tmp_path) == before and not Path(shown).exists()
+    assert shown.endswith(name) and shown != name
+    place, _, wanted = shown.rpartition("/staged-")
+    command = jobs.stage_command(str(marker.parent), wanted, 1)
+    assert dry.stage_command(place, wanted, 1) == command
+    prepare([campaign.file], {}, campaign.file, False, False)
+    assert not marker.exists()
