@@ -21,7 +21,8 @@ from scalesweep.core.program_files import described_file, located
 from scalesweep.planning.run_spec import program_files, program_order
 
 PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
-_SHOWN = 3  # differences that a line names
+_SHOWN = 3  # differences that a line names, each with so many characters
+_LONGEST = 200
 _FORMAT = 1  # of the comparison: another one compares all records again
 
 
@@ -128,4 +129,6 @@ def _command(before: Mapping[str, Any], now: ProgramOrder) -> str:
 
 
 def _few(texts: Collection[str]) -> str:
-    return listed(list(texts), _SHOWN)
+    """Some of the texts in one line; records may hold anything, of any length."""
+    plain = ["".join(c if c.isprintable() else "?" for c in text[:_LONGEST]) for text in texts]
+    return listed(plain, _SHOWN)
