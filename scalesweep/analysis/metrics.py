@@ -155,7 +155,9 @@ def quantities_of(summary: "pd.DataFrame", benchmark: str) -> dict[str, Quantity
     }
 
 
-_SCALED = re.compile(r"(.+)_(ideal|eff|speedup)")
+# Ends of the names that the scaling of a metric has.
+SCALING_WORDS = ("ideal", "eff", "speedup")
+_SCALED = re.compile(rf"(.+)_({'|'.join(SCALING_WORDS)})")
 
 
 def units_of(

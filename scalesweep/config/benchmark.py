@@ -13,6 +13,7 @@ from scalesweep.config.expressions import Expression
 from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
+from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
@@ -313,6 +314,8 @@ def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers
     count = expression(content["count"], "workers.count")
     if "ranks" not in count.names:
         raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+    check_parameter(content["name"], f"{path}: workers.name")
+    check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.command_template import FOR_THE_LAUNCHER
+from scalesweep.config.reserved_names import check_parameter
 from scalesweep.config.yaml_loader import short
 from scalesweep.core.errors import UserError, choices, did_you_mean
 
@@ -128,6 +129,7 @@ def load_parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
     """A parameter as benchmark.yaml has it; raises UserError naming file and key."""
     kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
     where = f"{path}: parameters.{name}"
+    check_parameter(name, f"{path}: parameters")
     unknown = [kind for kind in kinds if kind not in _TYPES]
     if unknown:
         raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")

@@ -22,7 +22,9 @@ from scalesweep.planning.run_state import (
     newer,
     tell_runs,
     tell_set_aside,
+    tell_unusable,
     untrusted,
+    unusable,
 )
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
@@ -31,6 +33,9 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 
 _log = logging.getLogger(__name__)
+
+# For a Slurm that does not answer: a call that only plans waits so long in vain.
+PATIENCE_S = 60.0
 
 
 def prepare(
@@ -79,6 +84,8 @@ def prepare(
         states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
     if broken := untrusted(odd):
         _log.warning("%s", tell_set_aside(broken, dry))
+    if useless := unusable(odd):
+        _log.warning("%s", tell_unusable(useless))
     if stale := tell_stale(campaign, runs, odd):
         _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
@@ -136,7 +143,7 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
-        submission.find_live()
+        submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow

@@ -117,11 +117,11 @@ def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
             path = foreign / "benchmarks" / names[-1] / "benchmark.yaml"
             path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **content}))
             assert load_benchmark(names[-1]).python == "{program:torch_python}"
-        else:
+        elif "campaign" not in content:
             site = yaml.safe_dump({**SITE, **content})
             (foreign / "sites" / "toy.yaml").write_text(site)
             assert load_site("toy").programs["osu_allreduce"].startswith("/opt")
-    assert names == ["my_training", "osu_allreduce"]
+    assert names == ["my_training", "osu_allreduce", "my_ddp"]
 
 
 def test_the_metrics_of_tf_cnn_benchmarks() -> None:

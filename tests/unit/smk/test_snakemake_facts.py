@@ -178,7 +178,7 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
     assert facts.only_shows(SimpleNamespace(dryrun=True)) and not facts.asks_only("report")
 
 
-def test_a_call_that_ends_well_may_still_be_told_off() -> None:
+def test_a_call_that_goes_well_may_end_with_an_error() -> None:
     from snakemake.workflow import Workflow
 
     assert callable(Workflow.execute)
@@ -192,3 +192,10 @@ def test_a_call_that_ends_well_may_still_be_told_off() -> None:
         else:
             workflow.execute(1)
         assert calls == [(1,)]
+
+
+def test_the_scheduler_ends_when_what_has_started_is_over() -> None:
+    scheduler: Any = object.__new__(JobScheduler)
+    scheduler._lock, scheduler._open_jobs = threading.Lock(), threading.Semaphore(0)
+    facts.start_no_more(SimpleNamespace(scheduler=scheduler))
+    assert scheduler._user_kill == "graceful" and scheduler._open_jobs.acquire(blocking=False)

@@ -40,7 +40,7 @@ def campaign(campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def record_of(run: Any, **more: Any) -> dict[str, Any]:
     return {
         "run_id": run.run_id, "benchmark": "toy", "version": 1, "point": dict(run.point),
-        "repeat": 0, "site": "toy", "source": "measured", "started": "2026-01-01", "ended": "",
+        "repeat": 0, "site": "toy", "source": "measured", "started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:00:01+00:00",
         "wall_s": 1.0, "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
         "environment": {}, "notes": {}, "git": None, "command": [], **more,
     }  # fmt: skip
