@@ -44,11 +44,14 @@ try:
         overrides=facts.overrides(workflow),
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
-        dry=lambda: facts.only_shows(workflow),
+        dry=facts.only_shows(workflow),
+        reports=facts.asks_only("report"),
     )
 except UserError as error:
     sys.exit(f"error: {error}")
 
+if not facts.asks_only("plan", "report", "compare", "import_logs", "import_cosmoflow"):
+    facts.at_success(workflow, SWEEP.left_stale)
 facts.list_in_order()
 facts.heed_handlers(workflow)
 if SWEEP.submission:

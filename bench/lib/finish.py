@@ -17,7 +17,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.record import RECORD, SAMPLES, SCHEMA
 from scalesweep.planning.plan import build_plan, stamp_state, write_plan
-from scalesweep.planning.run_state import scan
+from scalesweep.planning.stock import take_stock
 
 MADE = (
     *("summary.parquet", "jobs.csv", "tables/.snakemake_timestamp"),
@@ -56,7 +56,7 @@ def main() -> None:
         record["digest"] = digest_of(record)
         folder = f"{campaign.runs_folder}/{run_id}"
         write(folder, {SAMPLES: samples, RECORD: canonical_json(record).encode()})
-    states = scan(campaign.runs_folder, runs, verify=True)
+    states = take_stock(campaign, runs, verify=True)
     stamp_state(campaign, states)
     write_plan(campaign, build_plan(campaign, states), as_json=True)
     for name in MADE:

@@ -20,7 +20,7 @@ from bench.lib.projects import project
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import RECORD, SAMPLES, completed, record_text
 from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.planning.run_state import scan
+from scalesweep.planning.stock import take_stock
 
 EPOCHS = 5
 # 91 points at each rank count: with 11 of them and 10 repeats 10,010 runs. The last ten are new.
@@ -90,7 +90,7 @@ class Made:
         """Write the plan of what is there; reads whatever record is new."""
         with contextlib.chdir(self.folder):
             campaign = load_campaign(Path(self.campaign))
-            states = scan(campaign.runs_folder, campaign.unique_runs())
+            states = take_stock(campaign, campaign.unique_runs())
             write_plan(campaign, build_plan(campaign, states), as_json=True)
 
 

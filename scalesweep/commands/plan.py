@@ -13,9 +13,9 @@ from scalesweep.planning.artifacts import forget_made
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.reextract import leave_stale, stale_runs
-from scalesweep.planning.run_state import scan
+from scalesweep.planning.reextract import runs_to_reread
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.slurm.job_watch import why_pending
@@ -45,10 +45,9 @@ def run(args: argparse.Namespace) -> None:
     """
     campaign = campaign_of(args)
     runs = campaign.unique_runs()
-    found = scan(campaign.runs_folder, runs, quarantine=args.inventory, verify=args.inventory)
-    states = leave_stale(runs, found)
+    states = take_stock(campaign, runs, quarantine=args.inventory, verify=args.inventory)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
-    known = {**kept_profiles(campaign), **states}
+    known = {**kept_profiles(campaign, runs), **states}
     plan = build_plan(campaign, known, shapes, _jobs(campaign) if shapes is not None else ())
     if args.inventory:
         forget_made(campaign.results)
@@ -57,8 +56,10 @@ def run(args: argparse.Namespace) -> None:
     print(plan_text(plan), end="")
     if args.ask_slurm and shapes:
         print(_word_of_slurm(Submission(campaign, states, runs), shapes))
-    stale = Counter(runs[run_id][0].benchmark.name for run_id in stale_runs(runs, states))
-    for name, count in stale.items():
+    if stale := tell_stale(campaign, runs, states):
+        print(f"\n{stale}")
+    rereads = Counter(runs[run_id][0].benchmark.name for run_id in runs_to_reread(runs, states))
+    for name, count in rereads.items():
         print(f"to be re-read: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 

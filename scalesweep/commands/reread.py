@@ -3,7 +3,7 @@
 import argparse
 
 from scalesweep.core.errors import UserError
-from scalesweep.planning.reextract import MARKERS, reread, stale_runs
+from scalesweep.planning.reextract import MARKERS, reread, runs_to_reread
 from scalesweep.planning.run_state import scan
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
@@ -21,10 +21,10 @@ def run(args: argparse.Namespace) -> None:
     runs = campaign.unique_runs()
     failed: list[str] = []
     hindered: list[str] = []
-    stale = stale_runs(runs, scan(campaign.runs_folder, runs))
+    rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
     for marker in (campaign.results / MARKERS).glob("*"):
         marker.unlink()
-    for run_id, extract in stale.items():
+    for run_id, extract in rereads.items():
         try:
             why = reread(campaign.runs_folder / run_id, extract)
             failed += [] if why is None else [f"{run_id}: {why}"]
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
             hindered.append(f"{run_id}: {error}")
     for line in (failed + hindered)[:SHOWN]:
         print(f"failed: {line}")
-    print(f"logs of {len(stale)} run(s) read again, {len(failed)} failed; nothing was run")
+    print(f"logs of {len(rereads)} run(s) read again, {len(failed)} failed; nothing was run")
     if failed:
         print("they are not run again for that: fix the patterns, or delete a run's failure.json")
     if hindered:

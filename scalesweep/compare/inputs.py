@@ -24,8 +24,8 @@ from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
 from scalesweep.core.profilers import NONE, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import DONE, scan, untrusted, unusable
+from scalesweep.planning.run_state import DONE, newer, scan, untrusted, unusable
+from scalesweep.planning.stock import take_stock
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
 from scalesweep.tables.summary import build_summary
 
@@ -222,8 +222,7 @@ def _now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
 
 def _plan_now(campaign: Campaign) -> Plan:
     runs = campaign.unique_runs()
-    states = leave_stale(runs, scan(campaign.runs_folder, runs, remember=False))
-    return build_plan(campaign, states)
+    return build_plan(campaign, take_stock(campaign, runs, remember=False))
 
 
 def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.DataFrame:
@@ -231,7 +230,7 @@ def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Data
     # Not remembered: the folder is left as it is.
     states = scan(folder, run_ids, remember=False)
     records = [folder / run_id / RECORD for run_id, state in states.items() if state.status == DONE]
-    broken = {**untrusted(states), **unusable(states)}
+    broken = {**untrusted(states), **newer(states), **unusable(states)}
     frame = build_summary(records, kept, broken, unusable=broken)
     for run_id, why in broken.items():
         _log.warning("%s/%s: %s: left out", folder.name, run_id, why)

@@ -53,6 +53,19 @@ class ExtractOrder(Patterns):
     work: Mapping[str, int]
 
 
+class ProgramOrder(TypedDict):
+    """What is started at a point, with nothing of a site in it: what the run's record says of it.
+
+    The places of ``command`` and ``launch`` that a site fills are in braces; ``launch`` is None
+    where the site's is used. ``files``: what the program is, by the words of the command.
+    """
+
+    command: list[str]
+    env: dict[str, str]  # set by parameters and the experiment
+    launch: dict[str, list[str]] | None
+    files: dict[str, str]
+
+
 class RunPlace(TypedDict):
     """Where a run stood in the order of its campaign."""
 
@@ -81,6 +94,7 @@ class Order(TypedDict):
     asked: Asked | None  # None outside of Slurm
     power: NotRequired[PowerOrder | None]  # None: switched off
     extract: NotRequired[ExtractOrder]  # of a foreign program
+    program: NotRequired[ProgramOrder]  # not in an order of an earlier version
     order: NotRequired[RunPlace]
     # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
     replaces: NotRequired[str]

@@ -32,6 +32,7 @@ from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import NONE, left_files
+from scalesweep.core.program_files import described_program
 from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
@@ -113,6 +114,7 @@ class _Verdict(NamedTuple):
 def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     """Run the program and sample its power."""
     work = attempt.work
+    program = _program(spec)
     with Sampling(spec, work) as sampling:
         outcome = run_program(spec, work, root)
         sampling.ran(outcome.started, outcome.started + outcome.wall_s)
@@ -139,6 +141,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         **outcome.code,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
+        **program,
         **sampling.result(),
     }
     if spec["profile"] != NONE:
@@ -149,6 +152,15 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
     return _Measured(outcome, base, removed)
+
+
+def _program(spec: Order) -> dict[str, Any]:
+    """What the record says of the program that is about to start."""
+    if "program" not in spec:
+        return {}
+    # A prologue may extend the PATH, which is known in its shell only.
+    search = "" if spec["prologue"] else environment(spec).get("PATH")
+    return {"program": described_program(spec["program"], "extract" in spec, search)}
 
 
 def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:

@@ -91,7 +91,8 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
         "run_id": spec["run_id"],
         "benchmark": spec["benchmark"],
         "version": spec["version"],
-        "params": spec["params"],
+        # Variables that the experiment sets are in its environment, and none of its parameters.
+        "params": {name: v for name, v in spec["params"].items() if "." not in name},
         "repeat": spec["repeat"],
         "data": spec["data"],
         "node_local": spec["node_local"],

@@ -1,133 +1,24 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_command
+from scalesweep.config.command_template import Command, load_command, program_named
 from scalesweep.config.expressions import Expression
+from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
+from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
-from scalesweep.config.yaml_loader import check_schema, load_yaml, short
-from scalesweep.core.errors import UserError, choices, did_you_mean
+from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "integer": (int,),
-    "number": (int, float),
-    "string": (str,),
-    "boolean": (bool,),
-    "array": (list,),
-    "null": (type(None),),
-}
-
-_WORDS = {
-    "integer": "an integer",
-    "number": "a number",
-    "string": "text",
-    "boolean": "true or false",
-    "array": "a list",
-    "null": "null",
-}
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a benchmark: what values it takes, and its default."""
-
-    name: str
-    types: tuple[str, ...]
-    default: Any
-    doc: str
-    unit: str | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    enum: tuple[Any, ...] | None = None
-    items: str | None = None
-    length: int | None = None
-    # Says what is computed rather than how: throughputs of two values are not ranked.
-    workload: bool = False
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values in words."""
-        if self.enum is not None:
-            return "one of " + ", ".join(str(value) for value in self.enum)
-        text = " or ".join(_WORDS[kind] for kind in self.types)
-        if self.items:
-            text += f" of {self.length or 'any number of'} {self.items}s"
-        if self.minimum is not None and self.maximum is not None:
-            text += f" from {self.minimum:g} to {self.maximum:g}"
-        elif self.minimum is not None:
-            text += f" of {self.minimum:g} or more"
-        elif self.maximum is not None:
-            text += f" of {self.maximum:g} or less"
-        return text
-
-    def normalise(self, value: Any, where: str) -> Any:
-        """The value in its one canonical form (4.0 -> 4 for an integer, 4 -> 4.0 for a number).
-
-        Raises UserError starting with ``where`` if the value is not allowed.
-        """
-        result = self._typed(value)
-        if result is _WRONG or (self.enum is not None and result not in self.enum):
-            near = did_you_mean(value, [str(one) for one in self.enum or ()])
-            hint = f"; {near}".rstrip("; ")
-            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
-        numbers = result if isinstance(result, list) else [result]
-        for number in numbers:
-            if isinstance(number, str) and (place := _PLACES.search(number)):
-                raise UserError(
-                    f"{where}: {self.name} = {short(value)}: a value must not contain {place[0]}"
-                )
-            if isinstance(number, bool) or not isinstance(number, int | float):
-                continue
-            low = self.minimum is not None and number < self.minimum
-            if low or (self.maximum is not None and number > self.maximum):
-                raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}")
-        return result
-
-    def _typed(self, value: Any) -> Any:
-        for kind in self.types:
-            result = _as_type(value, kind)
-            if result is _WRONG:
-                continue
-            if kind == "array":
-                result = [_as_type(item, self.items) if self.items else item for item in result]
-                if _WRONG in result or (self.length and len(result) != self.length):
-                    continue
-            return result
-        return _WRONG
-
-
-# What the launcher fills in, which it would do in a value too.
-_PLACES = re.compile("|".join(f"{{{name}}}" for name in FOR_THE_LAUNCHER))
-
-
-class _Wrong:
-    pass
-
-
-_WRONG: Any = _Wrong()
-
-
-def _as_type(value: Any, kind: str) -> Any:
-    if isinstance(value, bool) and kind != "boolean":
-        return _WRONG
-    if isinstance(value, float) and not math.isfinite(value):
-        return _WRONG
-    if kind == "integer" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if kind == "number" and isinstance(value, int):
-        return float(value)
-    return value if isinstance(value, _TYPES[kind]) else _WRONG
 
 
 @dataclass(frozen=True)
@@ -170,6 +61,9 @@ class Benchmark:
     """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
 
     ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
+    ``launch``: instead of the site's; ``python``: what starts the program instead of the site's,
+    maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
+    known.
     """
 
     name: str
@@ -188,6 +82,9 @@ class Benchmark:
     data: DataSet | None
     env: Mapping[str, str]
     command: Command
+    launch: Mapping[str, tuple[str, ...]] | None
+    python: str | None
+    threads: Expression | None
     extract: Extract | None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -232,6 +129,44 @@ class Benchmark:
             return None
         samples = int(self.work(point))
         return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
+
+    def threads_of(self, point: Mapping[str, Any]) -> int:
+        """Threads that a rank computes with: 1 where the benchmark does not say."""
+        threads = self.threads(point) if self.threads else 1
+        if isinstance(threads, int | float) and math.isfinite(threads):
+            return max(1, math.ceil(threads))
+        text = self.threads.text if self.threads else ""
+        raise UserError(f"{self.folder}/benchmark.yaml: threads: '{text}' is {threads!r}")
+
+    def variables(self, point: Mapping[str, Any]) -> dict[str, str]:
+        """Environment variables that parameters set."""
+        return {
+            variable: str(point[parameter])
+            for variable, parameter in self.env.items()
+            if point[parameter] is not None
+        }
+
+    def with_variables(self, names: Iterable[str]) -> "Benchmark":
+        """The same with environment variables that experiments may set.
+
+        Each is a parameter (``VARIABLE_PREFIX``) whose default is to leave the variable as it is:
+        ids of runs that do not set it stay what they are.
+        """
+        known = {
+            f"{VARIABLE_PREFIX}{name}": Parameter(
+                name=f"{VARIABLE_PREFIX}{name}",
+                types=("string", "null"),
+                default=None,
+                doc=f"Environment variable {name}; null leaves it unchanged.",
+            )
+            for name in sorted(names)
+        }
+        return replace(
+            self,
+            parameters={**self.parameters, **known},
+            env={**self.env, **{key.removeprefix(VARIABLE_PREFIX): key for key in known}},
+            defaults={**self.defaults, **dict.fromkeys(known)},
+        )
 
     @property
     def scale(self) -> str:
@@ -309,7 +244,9 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     check_schema(content, "benchmark", path)
     if content["name"] != name:
         raise UserError(f"{path}: name: {content['name']!r} differs from its folder {name!r}")
-    parameters = {key: _parameter(key, spec, path) for key, spec in content["parameters"].items()}
+    parameters = {
+        key: load_parameter(key, spec, path) for key, spec in content["parameters"].items()
+    }
     known_names = frozenset(parameters)
 
     def expression(text: str, key: str) -> Expression:
@@ -351,6 +288,9 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),
+        launch=_launch(content.get("launch"), path),
+        python=_python(content.get("python"), path),
+        threads=expression(content["threads"], "threads") if "threads" in content else None,
         extract=extract,
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
@@ -360,6 +300,28 @@ def _benchmark_file(name: str) -> Path | None:
     return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
 
 
+def _launch(
+    content: Mapping[str, list[str]] | None, path: Path
+) -> Mapping[str, tuple[str, ...]] | None:
+    """The benchmark's own launcher templates, tried; raises UserError."""
+    if content is None:
+        return None
+    templates = {key: tuple(words) for key, words in content.items()}
+    for words in templates.values():
+        fill_launcher(words, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
+    return templates
+
+
+def _python(python: str | None, path: Path) -> str | None:
+    """What starts the program, checked: a path, a name, or ``{program:NAME}``."""
+    if python is not None and "{" in python and program_named(python) is None:
+        raise UserError(
+            f"{path}: python: {python!r}; allowed: a path, a name that is found in PATH, or "
+            "{program:NAME}"
+        )
+    return python
+
+
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
     count = expression(content["count"], "workers.count")
     if "ranks" not in count.names:
@@ -367,31 +329,6 @@ def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers
     check_parameter(content["name"], f"{path}: workers.name")
     check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])
-
-
-def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
-    kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
-    where = f"{path}: parameters.{name}"
-    check_parameter(name, f"{path}: parameters")
-    unknown = [kind for kind in kinds if kind not in _TYPES]
-    if unknown:
-        raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")
-    enum = tuple(spec["enum"]) if "enum" in spec else None
-    draft = Parameter(
-        name=name,
-        types=tuple(kinds),
-        default=None,
-        doc=spec["doc"],
-        unit=spec.get("unit"),
-        minimum=spec.get("minimum"),
-        maximum=spec.get("maximum"),
-        enum=enum,
-        items=spec.get("items"),
-        length=spec.get("length"),
-        workload=spec.get("workload", False),
-    )
-    default = draft.normalise(spec["default"], f"{where}: default")
-    return Parameter(**{**draft.__dict__, "default": default})
 
 
 def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:

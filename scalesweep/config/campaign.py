@@ -1,13 +1,13 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.executables import named_programs
+from scalesweep.config.experiment_checks import check_constraint, check_programs, check_variables
 from scalesweep.config.grid import (
     MAX_POINTS,
     Grid,
@@ -80,6 +80,7 @@ class Campaign:
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
     which runs are started, None where it is that of the file. The control comes last. After
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
+    ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     """
 
     name: str
@@ -93,6 +94,7 @@ class Campaign:
     budget_node_hours: float | None
     stop_after: int | None
     seed: int | None
+    accept_stale: frozenset[str] = frozenset()
 
     @property
     def runs_folder(self) -> Path:
@@ -145,11 +147,15 @@ def load_campaign(
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")
+    variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
+    for spec in content["experiments"].values():
+        variables.setdefault(spec["benchmark"], set()).update(spec.get("env", {}))
     experiments = tuple(
         _experiment(
             name,
             spec if profile is None else {**spec, "profile": profile},
             machine,
+            variables[spec["benchmark"]],
             f"{path}: experiments.{name}",
         )
         for name, spec in content["experiments"].items()
@@ -159,7 +165,9 @@ def load_campaign(
         control = _control(experiments, content["control"], f"{path}: control")
         experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
-    check_programs(experiments, machine, programs, path)
+    for experiment in experiments:
+        missing = f"{path}: experiments.{experiment.name}"
+        check_programs(experiment.benchmark, experiment.points, machine, programs, missing)
     digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
@@ -173,6 +181,7 @@ def load_campaign(
         budget_node_hours=content.get("budget_node_hours"),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
+        accept_stale=frozenset(content.get("accept_stale", [])),
     )
 
 
@@ -198,7 +207,10 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
 
 
-def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> Experiment:
+def _experiment(
+    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str
+) -> Experiment:
+    """``variables``: those that any experiment of the campaign with this benchmark sets."""
     benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark")
     axes = {
         key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
@@ -210,12 +222,15 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         for key, value in spec.get("fixed", {}).items()
     }
     check_overlap(axes, linked, fixed, where)
-    grid = Grid({**benchmark.defaults, **fixed}, axes, linked)
+    env = check_variables(benchmark, spec.get("env", {}), f"{where}.env")
+    # No grid is over variables: what follows from this file knows the benchmark's own parameters.
+    own, benchmark = benchmark, benchmark.with_variables(variables)
+    grid = Grid({**benchmark.defaults, **fixed, **env}, axes, linked)
     if len(grid) > MAX_POINTS:
         raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
 
-    rules = exclusions(benchmark, spec.get("exclude", []), f"{where}.exclude")
-    extras = list(extra_points(benchmark, spec.get("extra", []), grid, f"{where}.extra"))
+    rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
+    extras = list(extra_points(own, spec.get("extra", []), grid, f"{where}.extra"))
     by_identity: dict[str, Mapping[str, Any]] = {}
     excluded: list[tuple[Mapping[str, Any], str]] = []
     for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
@@ -249,7 +264,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
-        constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
+        constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
     )
 
@@ -359,41 +374,3 @@ def _profiles(
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
     )
-
-
-def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
-    """The template of a Slurm constraint, after a look at the parameters in its braces."""
-    allowed = ", ".join(sorted(benchmark.parameters))
-    try:
-        fields = [part[1:] for part in string.Formatter().parse(template or "")]
-    except ValueError as error:
-        raise UserError(f"{where}: {template!r}: {error}; allowed in braces: {allowed}") from None
-    for name, form, conversion in fields:
-        if name is None:
-            continue
-        if name not in benchmark.parameters:
-            raise UserError(
-                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
-                + choices(name, sorted(benchmark.parameters))
-            )
-        if form or conversion:
-            raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
-    return template
-
-
-def check_programs(
-    experiments: Sequence["Experiment"], site: Site, programs: Mapping[str, str], path: Path
-) -> None:
-    """Raise UserError naming the first program that a benchmark starts and that has no path."""
-    if site.launch is None:
-        return
-    for experiment in experiments:
-        benchmark = experiment.benchmark
-        missing = sorted(benchmark.command.programs(experiment.points) - programs.keys())
-        if missing:
-            raise UserError(
-                f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
-                f"program '{missing[0]}', whose path is unknown; add to "
-                f"{site.file}, or to this file, "
-                f"'programs: {{{missing[0]}: /path}}'"
-            )

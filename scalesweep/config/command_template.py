@@ -1,5 +1,6 @@
 """The command of a benchmark: words with placeholders, some of them only under a condition."""
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,50 @@ class Command:
 
         words = [word for part in self.parts if part.applies(point) for word in part.words]
         return [_PLACE.sub(value, word) for word in words]
+
+    def open_words(self, point: Mapping[str, Any]) -> list[str]:
+        """The words for a point with nothing of a site in them: its places stay in braces."""
+        return self.fill(point, {name: f"{{{name}}}" for name in FOR_THE_SITE}, _Open())
+
+    def files(
+        self,
+        site: Mapping[str, str],
+        programs: Mapping[str, str],
+        point: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        """What is started, as far as words say: words as written -> path or name.
+
+        The programs that are named, and words that are paths (``{benchmark}/train.py``) without
+        any parameter. Of all words, or of those that are there at a ``point``. ``site`` and
+        ``programs`` as for ``fill``; a program without a path is left out.
+        """
+        found: dict[str, str] = {}
+        for part in self.parts:
+            if point is not None and not part.applies(point):
+                continue
+            for word in part.words:
+                places = list(_PLACE.finditer(word))
+                names = {place["program"] for place in places if place["program"]}
+                found |= {f"{{program:{n}}}": programs[n] for n in names if n in programs}
+                others = {place["name"] or "" for place in places if not place["program"]}
+                if "/" in word and not names and others <= {"benchmark", "benchmarks"}:
+                    path = _PLACE.sub(lambda place: site[place["name"]], word)
+                    if os.path.isfile(path):  # noqa: PTH113 (a word may be no path at all)
+                        found[word] = path
+        return found
+
+
+class _Open(dict[str, str]):
+    """Programs that are named instead of their paths."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{program:{name}}}"
+
+
+def program_named(word: str) -> str | None:
+    """NAME of a word that is ``{program:NAME}`` and nothing else."""
+    place = _PLACE.fullmatch(word)
+    return place["program"] if place else None
 
 
 def as_text(value: Any) -> str:

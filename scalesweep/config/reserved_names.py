@@ -26,7 +26,8 @@ OF_TABLES = frozenset(
         *("cv", "best", "next", "next_mean", "next_low", "next_high", "compared", "clear"),
         *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
-        *("domain", "counted", "watts", "worst", "score", "standard", "no_interval"),
+        *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
+        "threads_per_core",
     )
 )
 

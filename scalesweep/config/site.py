@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.power.domains import POWER_SOURCES
+from scalesweep.config.launcher_template import fill_launcher
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -85,41 +86,53 @@ class Site:
                 f"{self.name} has {self.nodes}; ranks_per_node = {-(-ranks // self.nodes)} or "
                 "more would fit"
             )
-        on_node = -(-ranks // nodes)
+        on_node = self.ranks_on_node(point)
         if on_node > self.cores_per_node and not self.oversubscribe:
             raise UserError(
                 f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
                 f"'oversubscribe: true' in {self.file} to allow it"
             )
 
-    def launcher(self, point: Mapping[str, Any]) -> list[str]:
-        """The words put before the program's own command, filled in for a point."""
+    def ranks_on_node(self, point: Mapping[str, Any]) -> int:
+        """Ranks of the fullest node of a point."""
+        return -(-int(point["ranks"]) // self.nodes_for(point))
+
+    def threads_per_core(self, point: Mapping[str, Any], threads: int) -> float | None:
+        """Threads for each core of a point's fullest node, if each rank has so many.
+
+        Above 1 the node is oversubscribed. None on a site that starts nothing: its ``nodes`` and
+        cores are not those of the machines that its runs were imported from.
+        """
+        if self.launch is None:
+            return None
+        return self.ranks_on_node(point) * threads / self.cores_per_node
+
+    def launcher(
+        self,
+        point: Mapping[str, Any],
+        own: Mapping[str, tuple[str, ...]] | None = None,
+        python: str | None = None,
+    ) -> list[str]:
+        """The words put before the program's own command, filled in for a point.
+
+        ``own``: templates of the benchmark, which replace those of the site, and are filled with
+        the ``python`` of the program. Raises UserError if the site starts nothing.
+        """
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
-        ranks = int(point["ranks"])
-        template = self.launch["single" if ranks == 1 else "multi"]
-        nodes = self.nodes_for(point)
-        per_node = -(-ranks // nodes)
+        ranks, per_node = int(point["ranks"]), self.ranks_on_node(point)
+        interpreter = (python or self.python) if own else self.python
         values = {
             "ranks": ranks,
-            "nodes": nodes,
+            "nodes": self.nodes_for(point),
             "ranks_per_node": per_node,
             "cpus_per_rank": max(1, self.cores_per_node // per_node),
-            "python": self.python,
-            "bin": str(Path(self.python).parent),
+            "python": interpreter,
+            "bin": str(Path(interpreter).parent),
             "launchers": str(LAUNCHERS),
         }
-        return [_fill(word, values, f"{self.file}: launch") for word in template]
-
-
-def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
-    try:
-        return word.format_map(values)
-    except (KeyError, ValueError, IndexError, AttributeError, MemoryError) as error:
-        raise UserError(
-            f"{where}: cannot fill {word!r} ({error}); allowed: "
-            + ", ".join(f"{{{name}}}" for name in values)
-        ) from None
+        template = (own or self.launch)["single" if ranks == 1 else "multi"]
+        return fill_launcher(tuple(template), values, f"{self.file}: launch")
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:

@@ -29,6 +29,8 @@ class PlanRun(TypedDict):
     status: str
     cause: str
     detail: str
+    # Threads for each core of the fullest node; above 1 it is oversubscribed. None: not known.
+    threads_per_core: float | None
     reused: bool  # an earlier experiment has it too
     to_run: bool
 

@@ -25,6 +25,7 @@ from scalesweep.core.record_content import MAX_BYTES, check_content
 # Of records: 2 holds what it says of each rank by column, 1 in rows. Others are brought to the last
 # when they are read (``_upgraded``); nothing on disk is rewritten.
 SCHEMA = 2
+_NO_SCHEMA = 1000  # from here on a schema is damage, not a version
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
@@ -79,7 +80,7 @@ class BadRecord(UserError):
 
 
 class NewerRecord(UserError):
-    """A whole record of a newer version: neither to be trusted blindly nor to be set aside."""
+    """A record of a newer version: neither to be trusted blindly nor to be set aside."""
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -138,14 +139,15 @@ def _has_digest(value: Any, digest: Any) -> bool:
 def check_record(record: Any, run_id: str, has_digest: HasDigest = _has_digest) -> None:
     """Raise BadRecord unless ``record`` is complete, of folder ``run_id``, and unchanged.
 
-    Raises NewerRecord if it is unchanged and of a schema that this version does not know.
+    Raises NewerRecord if it is of a later schema, whatever its digest: that version may make its
+    digests otherwise, and what it wrote must not be taken for damage.
     """
     if not isinstance(record, dict):
         raise BadRecord(f"{run_id}: the record is not a JSON object")
     schema, rest = record.get("schema"), {k: v for k, v in record.items() if k != "digest"}
     if schema not in range(1, SCHEMA + 1):
         read = f"this version reads schemas 1 to {SCHEMA}"
-        if isinstance(schema, int) and has_digest(rest, record.get("digest")):
+        if type(schema) is int and SCHEMA < schema < _NO_SCHEMA:
             raise NewerRecord(
                 f"{run_id}: a newer version of scalesweep wrote the record (schema {schema}), "
                 f"{read}: update scalesweep"

@@ -22,6 +22,7 @@ from scalesweep.findings.general import (
     cache_effect,
     coverage,
     outlier_runs,
+    oversubscribed,
     waiting,
     warnings,
 )
@@ -56,6 +57,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         waiting,
         slow_ranks,
         drift,
+        oversubscribed,
         outlier_runs,
         warnings,
         coverage,

@@ -250,10 +250,34 @@ def warnings(study: ExperimentResults) -> list[Finding]:
     return [Finding(study.name, "warnings", WARNING, text, evidence)]
 
 
+def oversubscribed(study: ExperimentResults) -> list[Finding]:
+    """Which points have more threads than cores on a node."""
+    loads: dict[Key, tuple[float, Row]] = {}
+    for run in study.entry["runs"]:
+        load = run.get("threads_per_core")
+        if load is not None and load > 1:
+            loads.setdefault(study.key(run["point"]), (load, run["point"]))
+    if not loads:
+        return []
+    named = [f"{study.describe(point)}: {load:.3g}" for load, point in loads.values()]
+    text = (
+        f"{len(loads):,} of {counted(len(study.states), 'point')} oversubscribed, with more than "
+        f"one thread for each core of a node ({listed(named, 4)}): their times also show how "
+        "threads share a core."
+    )
+    evidence = {
+        "experiment": study.name,
+        "table": "points",
+        "key": {},
+        "numbers": {"threads_per_core": max(load for load, _ in loads.values())},
+    }
+    return [Finding(study.name, "oversubscribed", WARNING, text, evidence)]
+
+
 def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.entry["runs"]
-    words = ("done", "failed", "unsupported", "new")
+    words = ("done", "failed", "unsupported", "stale", "new")
     counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
     for run in runs:
@@ -261,11 +285,17 @@ def coverage(study: ExperimentResults) -> list[Finding]:
             cause = str(run.get("cause") or "unknown")
             causes[cause] = causes.get(cause, 0) + 1
     parts = [f"{counts['done']:,} of {counted(len(runs), 'run')} done"]
+    accepted = sum(run["status"] == "done" and bool(run.get("detail")) for run in runs)
+    if accepted:
+        parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
     if counts["failed"]:
         told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
         parts.append(f"{counts['failed']:,} failed ({told})")
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']:,} unsupported on this machine")
+    if counts["stale"]:
+        why = sorted({str(run["cause"]) for run in runs if run["status"] == "stale"})
+        parts.append(f"{counts['stale']:,} stale ({listed(why)})")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
     if study.entry["excluded"]:

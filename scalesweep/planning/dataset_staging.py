@@ -52,14 +52,16 @@ class Staging:
         words += ["--params", parameters, "--workers", str(workers)]
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
 
-    def drop_stale_markers(self) -> None:
-        """Remove markers of data sets that have lost files since, so that staging repairs them."""
+    def lost(self) -> set[str]:
+        """Markers of data sets that have lost files since; without them these are staged again."""
+        found = set()
         for folder, (_, _, files) in self._needs.items():
             marker = Path(folder, self._markers[folder])
             if marker.exists() and not all(
                 _has_files(Path(folder, split), count) for split, count in files.items()
             ):
-                marker.unlink()
+                found.add(str(marker))
+        return found
 
 
 def _has_files(folder: Path, count: int) -> bool:

@@ -28,8 +28,9 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
-from scalesweep.planning.run_state import FAILED, RunState, other_sites, scan
+from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
 from scalesweep.planning.runtime_estimates import BASES, Estimates
+from scalesweep.planning.stock import take_stock
 
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 STATES_FOLDER = ".state"
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
-    *("status", "cause", "reason"),
+    *("status", "cause", "reason", "threads_per_core"),
 )
 
 
@@ -48,8 +49,11 @@ def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
     """
     # As one text: as lists of strings, 100,000 runs take four times as long.
     order = sorted(states)
-    found = map(states.__getitem__, order)
+    found = list(map(states.__getitem__, order))
     here = "\n".join([f"{i} {s.status} {s.stamp}" for i, s in zip(order, found, strict=True)])
+    # In what a record disagrees with the plan is no part of the stamp of its files.
+    told = [state.detail for state in found if state.detail and state.status in (DONE, STALE)]
+    here += "\n".join(told)
     # A folder's time changes with every run that begins in it.
     elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
     return digest_of([campaign.digest, here, elsewhere])
@@ -120,6 +124,9 @@ def _experiment_entry(
                 "status": state.status,
                 "cause": state.cause,
                 "detail": state.detail,
+                "threads_per_core": campaign.site.threads_per_core(
+                    run.point, benchmark.threads_of(run.point)
+                ),
                 "reused": reused,
                 "to_run": not state.settled,
             }
@@ -161,14 +168,20 @@ def _experiment_entry(
     }
 
 
-def kept_profiles(campaign: Campaign) -> dict[str, RunState]:
-    """State of the profiled runs that are there, asked for now or not, by their folders' names."""
+def kept_profiles(
+    campaign: Campaign, runs: Mapping[str, tuple[Experiment, Run]]
+) -> dict[str, RunState]:
+    """State of the profiled runs that are there, asked for now or not, by their folders' names.
+
+    Of points of the campaign's ``runs``.
+    """
     try:
         names = [path.name for path in campaign.runs_folder.iterdir() if "." in path.name]
     except OSError:
         return {}
-    kept = [name for name in names if split_name(name)[1] in KINDS]
-    return scan(campaign.runs_folder, kept) if kept else {}
+    found = {name: split_name(name) for name in names}
+    kept = {name: runs[i] for name, (i, kind) in found.items() if kind in KINDS and i in runs}
+    return take_stock(campaign, kept) if kept else {}
 
 
 def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[PlanProfile]:
@@ -364,12 +377,16 @@ def plan_csv(plan: Plan) -> str:
         tail = [experiment["benchmark"], plan["site"]]
         for run in experiment["runs"]:
             values = [_cell(run["point"].get(name)) for name in names]
+            load = run["threads_per_core"]
             state = [run["status"], run["cause"], run["detail"]]
+            state.append("" if load is None else f"{load:.4g}")
             place = [run["repeat"], run["position"]]
             writer.writerow([*head, run["run_id"], *tail, *place, *state, *values])
         for excluded in experiment["excluded"]:
             values = [_cell(excluded["point"].get(name)) for name in names]
-            writer.writerow([*head, "", *tail, "", "", "excluded", "", excluded["reason"], *values])
+            writer.writerow(
+                [*head, "", *tail, "", "", "excluded", "", excluded["reason"], "", *values]
+            )
     return out.getvalue()
 
 

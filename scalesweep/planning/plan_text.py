@@ -5,17 +5,21 @@ from typing import Any
 
 from tabulate import tabulate
 
-from scalesweep.core.formatting import counted, duration
-from scalesweep.core.plan_format import Plan, PlanJobs, PlanProfile, PlanRun
+from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import counted, duration, listed
+from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
-from scalesweep.planning.run_state import DONE, FAILED, NEW, UNSUPPORTED
+from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNSUPPORTED
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
     """The plan for people: a line per experiment, then what was excluded or failed and why."""
-    head = "experiment benchmark scaling points runs new done failed excluded ranks wall core-h"
-    rows = [head.split()]
+    counted_states = [NEW, DONE, FAILED]
+    if any(run["status"] == STALE for e in plan["experiments"] for run in e["runs"]):
+        counted_states.append(STALE)
+    head = ["experiment", "benchmark", "scaling", "points", "runs", *counted_states]
+    rows = [[*head, "excluded", "ranks", "wall", "core-h"]]
     unique: dict[str, str] = {}
     reused = 0
     for experiment in plan["experiments"]:
@@ -29,22 +33,24 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
             [
                 experiment["name"], experiment["benchmark"], experiment["scaling"],
                 str(experiment["points"]), str(len(statuses)),
-                *(str(statuses.count(status)) for status in (NEW, DONE, FAILED)),
+                *(str(statuses.count(status)) for status in counted_states),
                 str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
                 duration(experiment["estimate"]["wall_s"], missing="unknown"),
                 "unknown" if core_hours is None else f"{core_hours:.3g}",
             ]
         )  # fmt: skip
     statuses = list(unique.values())
-    counts = {status: statuses.count(status) for status in (NEW, DONE, FAILED, UNSUPPORTED)}
+    counts = {s: statuses.count(s) for s in (NEW, DONE, FAILED, UNSUPPORTED, STALE)}
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
         f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
         + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
+        + (f", {counts[STALE]} stale" if counts[STALE] else "")
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
         *aligned(rows, left={0, 1, 2}),
+        *filter(None, map(_oversubscribed, plan["experiments"])),
         *_profiled(plan),
         *_total(plan),
         *_jobs(plan["jobs"]),
@@ -161,7 +167,7 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    for status in (UNSUPPORTED, FAILED):
+    for status in (UNSUPPORTED, STALE, FAILED):
         failures = [
             Failure(run["run_id"], run["cause"], run["detail"], name, varying)
             for name, run, varying in _runs_of(plan)
@@ -179,3 +185,20 @@ def _runs_of(plan: Plan) -> Iterator[tuple[str, PlanRun | PlanProfile, dict[str,
         for run in runs:
             point = run["point"]
             yield experiment["name"], run, {axis: point[axis] for axis in axes if axis in point}
+
+
+def _oversubscribed(experiment: PlanExperiment) -> str:
+    """The points of an experiment with more threads than cores on a node, in one line."""
+    loads = {
+        canonical_json(run["point"]): (run["point"]["ranks"], load)
+        for run in experiment["runs"]
+        if (load := run["threads_per_core"]) is not None and load > 1
+    }
+    if not loads:
+        return ""
+    most = max(load for _, load in loads.values())
+    ranks = [f"{count:,}" for count in sorted({count for count, _ in loads.values()})]
+    return (
+        f"oversubscribed in {experiment['name']}: {counted(len(loads), 'point')} (ranks "
+        f"{listed(ranks)}): up to {most:.3g} threads for each core of a node"
+    )

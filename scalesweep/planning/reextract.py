@@ -41,29 +41,29 @@ _log = logging.getLogger(__name__)
 MARKERS = ".reread"  # in the results folder: an empty file for the last time that logs were read
 
 
-def stale_runs(
+def runs_to_reread(
     runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
 ) -> dict[str, Extract]:
     """The runs whose logs were read with other patterns than their benchmark has now.
 
     Run id -> patterns now. Only of programs that ended well; imported records have no logs.
     """
-    stale = {}
+    found = {}
     for run_id, (experiment, _) in runs.items():
         extract, state = experiment.benchmark.extract, states[run_id]
         if extract is None or state.extract in ("", extract.digest):
             continue
         if state.source in ("", "measured"):
-            stale[run_id] = extract
-    return stale
+            found[run_id] = extract
+    return found
 
 
-def leave_stale(
+def leave_rereads(
     runs: Mapping[str, tuple[Experiment, Run]], states: dict[str, RunState]
 ) -> dict[str, RunState]:
     """The states, with nothing left to run for the runs whose logs are to be read again."""
-    stale = {i: states[i]._replace(unread=True) for i in stale_runs(runs, states)}
-    return {**states, **stale} if stale else states
+    rereads = {i: states[i]._replace(unread=True) for i in runs_to_reread(runs, states)}
+    return {**states, **rereads} if rereads else states
 
 
 def reread(folder: Path, extract: Extract) -> str | None:

@@ -12,7 +12,7 @@ import orjson
 from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 7  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 8  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
@@ -20,7 +20,9 @@ class Entry(NamedTuple):
     ``RunState`` says of ``wall_s`` and ``fixed_s`` (s), ``source`` and ``extract``;
     ``unsupported``, why there can be no result (None if there is one); ``unread``, the files that
     were never read whole, with their checksums; ``unusable``, why no table can be made of the
-    record (empty if one can)."""
+    record (empty if one can); ``compared``, the key (``agreement.Planned``) of what it was last
+    compared with, empty if it never was; ``differs``, in what it disagreed with that: cause ->
+    text."""
 
     stamp: str
     wall_s: float | None
@@ -29,7 +31,9 @@ class Entry(NamedTuple):
     unsupported: str | None
     extract: str
     unread: dict[str, str]
-    unusable: str = ""
+    unusable: str
+    compared: str
+    differs: dict[str, str]
 
 
 class RunIndex:

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder
+from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder, ProgramOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.command_template import program_named
+from scalesweep.config.executables import named_programs
 from scalesweep.config.site import Site
 from scalesweep.config.study import study_folder
 from scalesweep.core.profilers import split_name
@@ -50,15 +52,10 @@ def run_spec(
     and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
-    launcher = site.launcher(point)
-    folder = benchmark.folder
-    values = {"python": site.python, "benchmark": str(folder), "benchmarks": str(folder.parent)}
+    python = python_of(campaign, benchmark)
+    launcher = launcher_of(campaign, benchmark, point)
+    values = {"python": python, **_folders(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
-    env = {
-        variable: str(point[parameter])
-        for variable, parameter in benchmark.env.items()
-        if point[parameter] is not None
-    }
     order: Order = {
         "run_id": split_name(run.run_id)[0],
         "profile": run.profile,
@@ -71,11 +68,12 @@ def run_spec(
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
         "argv": [*launcher, *command],
-        "env": {**site_environment(site), **env},
+        "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
         "power": power_order(site, site.nodes_for(point)),
+        "program": program_order(campaign, benchmark, point),
     }
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
@@ -83,6 +81,51 @@ def run_spec(
     if study := study_folder():
         order["study"] = str(study)
     return order
+
+
+def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
+    """What ``{python}`` is in the command of a benchmark: its own, else the site's."""
+    if benchmark.python is None:
+        return campaign.site.python
+    name = program_named(benchmark.python)
+    path = campaign.programs[name] if name else benchmark.python
+    return named_programs({"python": path})["python"]
+
+
+def launcher_of(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> list[str]:
+    """The words before the command: of the benchmark, else of the site."""
+    python = python_of(campaign, benchmark)
+    return campaign.site.launcher(point, benchmark.launch, python)
+
+
+def program_order(
+    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]
+) -> ProgramOrder:
+    """What is started at a point, with nothing of the site in it, and the files that it is."""
+    launch = benchmark.launch
+    return {
+        "command": benchmark.command.open_words(point),
+        "env": benchmark.variables(point),
+        "launch": None if launch is None else {key: list(words) for key, words in launch.items()},
+        "files": program_files(campaign, benchmark, point),
+    }
+
+
+def program_files(
+    campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """Files of the program, by the words of the command that name them (at a ``point``).
+
+    Of a native benchmark its folder: it is recorded, and what it means is said by the version
+    alone, so that comments and formatting make nothing stale.
+    """
+    if benchmark.extract is None:
+        return {"{benchmark}": str(benchmark.folder)}
+    return benchmark.command.files(_folders(benchmark), campaign.programs, point)
+
+
+def _folders(benchmark: Benchmark) -> dict[str, str]:
+    return {"benchmark": str(benchmark.folder), "benchmarks": str(benchmark.folder.parent)}
 
 
 def _extract(

@@ -8,11 +8,11 @@ imports nothing heavy.
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
@@ -24,6 +24,7 @@ from scalesweep.core.record import (
     RECORD,
     SAMPLES,
     BadRecord,
+    NewerRecord,
     checksums,
     read_failure,
     verify_files,
@@ -36,10 +37,31 @@ _MAX_DETAIL = 2000
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
-# Causes: a record (or a file of it) that is damaged, and one that is whole but of no use.
-BAD_RECORD, UNUSABLE_RECORD = "BAD_RECORD", "UNUSABLE_RECORD"
+# Causes: a record (or a file of it) that is damaged, one that is whole but of no use, and one of a
+# newer version.
+BAD_RECORD, UNUSABLE_RECORD, NEWER_RECORD = "BAD_RECORD", "UNUSABLE_RECORD", "NEWER_RECORD"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
+# There is a record, but of something else than is planned now: neither counted nor run again.
+STALE = "stale"
+
+
+class Comparison(Protocol):
+    """What records are compared with (``agreement.Planned``)."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """By run what the comparison rests on besides the run's id."""
+        ...
+
+    @property
+    def accepted(self) -> Set[str]:
+        """The ways to differ that make no run stale."""
+        ...
+
+    def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+        """In what a whole record disagrees: cause -> text."""
+        ...
 
 
 class RunState(NamedTuple):
@@ -65,10 +87,11 @@ class RunState(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to run: a result, the record that there can be none, or
-        logs to which other patterns are the answer, not another run, or a whole record that is
-        of no use: it is neither lost nor paid for again without being asked."""
-        settled = self.status in (DONE, UNSUPPORTED) or self.cause == UNUSABLE_RECORD
+        """Whether there is nothing left to run: a result, the record that there can be none, one
+        of something else (which the user decides about), logs to which other patterns are the
+        answer, not another run, or a whole record that is of no use: it is neither lost nor paid
+        for again without being asked."""
+        settled = self.status in (DONE, UNSUPPORTED, STALE) or self.cause == UNUSABLE_RECORD
         return settled or self.unread
 
 
@@ -79,19 +102,24 @@ def scan(
     remember: bool = True,
     verify: bool = False,
     afresh: bool = False,
+    planned: Comparison | None = None,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``: read (``look``), then written where that is asked for.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
     is pending again and nothing is lost. One that is whole, but holds what no table can be made
-    of, has failed with cause UNUSABLE_RECORD and stays where it is. ``remember``: keep what was
-    read in the folder's index, for the next scan. ``verify``, ``afresh``: as in ``look``.
+    of, has failed with cause UNUSABLE_RECORD and stays where it is. One of a newer version has
+    failed with cause NEWER_RECORD, and next to it nothing is written at all. ``remember``: keep
+    what was read in the folder's index, for the next scan. ``verify``, ``afresh``, ``planned``: as
+    in ``look``.
 
     Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
     """
     index = RunIndex(runs_folder)
-    found = look(runs_folder, run_ids, index, verify, afresh)
+    found = look(runs_folder, run_ids, index, verify, afresh, planned)
+    if found.newer:
+        return found.states  # the folder is that version's: nothing in it is touched
     if quarantine:
         for run_id, error in found.unreadable.items():
             where = f"{runs_folder}/{run_id}"
@@ -108,11 +136,13 @@ def scan(
 class Found:
     """What ``look`` has found: ``states`` of all runs, in the order asked for; ``read``, entries
     for the index of the records that were read; ``broken``, runs whose records cannot be trusted;
-    ``unreadable``, those of which a file cannot be read. The last two have failed."""
+    ``newer``, those whose records are of a newer version; ``unreadable``, those of which a file
+    cannot be read. The last three have failed."""
 
     states: dict[str, RunState] = field(default_factory=dict)
     read: dict[str, Entry] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    newer: list[str] = field(default_factory=list)
     unreadable: dict[str, OSError] = field(default_factory=dict)
 
 
@@ -122,52 +152,78 @@ def look(
     index: RunIndex,
     verify: bool = False,
     afresh: bool = False,
+    planned: Comparison | None = None,
 ) -> Found:
     """Look at every run in ``run_ids``; nothing is written.
 
     Checksums of samples.npz and power.csv cost a read of them, so they are compared where these
     files have changed since they were last compared; with ``verify`` also where they never were,
-    as those of new runs; with ``afresh`` nothing is taken from the index.
+    as those of new runs; with ``afresh`` nothing is taken from the index. Records that disagree
+    with ``planned`` are stale; they are compared when they are new, and when the plan has changed.
     """
     found = Found()
     states = found.states
     root = str(runs_folder)
     known = {} if afresh else index.entries
+    accepted = planned.accepted if planned else frozenset()
     for run_id in run_ids:
         folder = f"{root}/{run_id}"
         entry = known.get(run_id)
         stamp = files_stamp(folder, entry is not None and _has_power(entry.stamp))
         if stamp is None:
             states[run_id] = _unfinished(folder)
-        elif entry is not None and entry.stamp == stamp and not (verify and entry.unread):
-            states[run_id] = _finished(entry)
+        elif (
+            entry is not None
+            and entry.stamp == stamp
+            and not (verify and entry.unread)
+            and (planned is None or _is_compared(entry, planned.keys[run_id]))
+        ):
+            states[run_id] = _finished(entry, accepted)
         else:
-            states[run_id] = _read(folder, run_id, entry, stamp, verify, found)
+            states[run_id] = _read(folder, run_id, entry, stamp, verify, planned, found)
     return found
 
 
 def _read(
-    folder: str, run_id: str, entry: Entry | None, stamp: str, verify: bool, found: Found
+    folder: str,
+    run_id: str,
+    entry: Entry | None,
+    stamp: str,
+    verify: bool,
+    planned: Comparison | None,
+    found: Found,
 ) -> RunState:
     """State of a run whose record or files are to be read; what else is found goes to ``found``."""
     try:
-        found.read[run_id] = new = _new_entry(folder, entry, stamp, verify)
+        new = _new_entry(folder, run_id, entry, stamp, verify, planned)
     except FileNotFoundError:  # gone since the look before
         return _unfinished(folder)
     except BadRecord as error:
         found.broken.append(run_id)
         return RunState(FAILED, stamp, BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: ")))
+    except NewerRecord as error:
+        found.newer.append(run_id)
+        return RunState(FAILED, stamp, NEWER_RECORD, str(error).removeprefix(f"{run_id}: "))
     except OSError as error:
         found.unreadable[run_id] = error
         return RunState(FAILED, stamp, BAD_RECORD, str(error))
-    return _finished(new)
+    found.read[run_id] = new
+    return _finished(new, planned.accepted if planned else frozenset())
 
 
-def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> Entry:
-    """A run's entry in the index, made of its files; raises BadRecord or OSError.
+def _new_entry(
+    folder: str,
+    run_id: str,
+    entry: Entry | None,
+    stamp: str,
+    verify: bool,
+    planned: Comparison | None,
+) -> Entry:
+    """A run's entry in the index, made of its files; raises BadRecord, NewerRecord or OSError.
 
     ``entry``: what the index has of it so far.
     """
+    record = None
     if entry is None or entry.stamp != stamp:
         # Files that changed while the record did not: no program of ours does that.
         verify |= entry is not None and _record(entry.stamp) == _record(stamp)
@@ -186,25 +242,43 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
             unsupported=record.get("unsupported"),
             extract=_extract(record["notes"]),
             unread=unread,
+            unusable="",
+            compared="",
+            differs={},
         )
+    if planned is not None and not _is_compared(entry, key := planned.keys[run_id]):
+        record = record or read_record(Path(folder, RECORD))
+        entry = entry._replace(compared=key, differs=planned.differences(run_id, record))
     if verify:
         verify_files(Path(folder), entry.unread)
         entry = entry._replace(unread={})
     return entry
 
 
+def _is_compared(entry: Entry, key: str) -> bool:
+    """Whether a record needs no comparison: it was made, or the record is of no use anyway."""
+    return entry.compared == key or bool(entry.unusable)
+
+
 def unusable_entry(stamp: str, why: str) -> Entry:
     """The entry of a run whose record is whole, and of no use."""
-    return Entry(stamp, None, "", None, None, "", {}, why)
+    return Entry(stamp, None, "", None, None, "", {}, why, "", {})
 
 
-def _finished(entry: Entry) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable = entry
+def _finished(entry: Entry, accepted: Set[str]) -> RunState:
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, _, differs = entry
     if unusable:
         return RunState(FAILED, stamp, UNUSABLE_RECORD, unusable)
+    detail = ""
+    if differs:
+        detail = "; ".join(differs.values())
+        if causes := [cause for cause in differs if cause not in accepted]:
+            cause = f"{', '.join(causes)} changed"
+            return RunState(STALE, stamp, cause, detail, wall_s, source, fixed_s, extract)
+        detail = f"accepted although {detail}"
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
-    return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
+    return RunState(DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
 
 
 def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
@@ -332,6 +406,11 @@ def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
     return {i: state.detail for i, state in states.items() if state.cause == BAD_RECORD}
 
 
+def newer(states: Mapping[str, RunState]) -> dict[str, str]:
+    """The runs whose records are of a newer version: id -> which."""
+    return {i: state.detail for i, state in states.items() if state.cause == NEWER_RECORD}
+
+
 def note_unusable(runs_folder: Path, broken: Mapping[str, str]) -> None:
     """Remember what reading the samples of done runs has shown: run id -> why they are of no use.
 
@@ -347,25 +426,30 @@ def unusable(states: Mapping[str, RunState]) -> dict[str, str]:
     return {i: state.detail for i, state in states.items() if state.cause == UNUSABLE_RECORD}
 
 
-def tell_set_aside(broken: Mapping[str, str]) -> str:
-    """One line about records that were set aside: run id -> what is wrong with it."""
-    return _told(
-        broken, "cannot be trusted and was set aside", "cannot be trusted and were set aside"
-    )
+def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:
+    """One line about records that were set aside (``dry``: will be): run id -> what is wrong."""
+    aside = "will be" if dry else "was" if len(broken) == 1 else "were"
+    return _told(broken, f"cannot be trusted and {aside} set aside")
 
 
 def tell_unusable(broken: Mapping[str, str]) -> str:
     """One line about records that are of no use: run id -> why."""
-    told = _told(broken, "cannot be used and is left out", "cannot be used and are left out")
-    folder = "its folder to measure it" if len(broken) == 1 else "their folders to measure them"
-    return f"{told}; delete {folder} again"
+    are, folder = ("is", "its folder to measure it")
+    if len(broken) > 1:
+        are, folder = ("are", "their folders to measure them")
+    return f"{_told(broken, f'cannot be used and {are} left out')}; delete {folder} again"
 
 
-def _told(broken: Mapping[str, str], one: str, several: str) -> str:
-    named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
-    more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
-    records = f"1 record {one}" if len(broken) == 1 else f"{len(broken)} records {several}"
-    return f"{records}: {', '.join(named)}{more}"
+def _told(broken: Mapping[str, str], what: str) -> str:
+    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
+    return f"{records} {what}: {tell_runs(broken)}"
+
+
+def tell_runs(runs: Mapping[str, str]) -> str:
+    """Some runs in one line, the first of them by name: run id -> what is said of it."""
+    named = [f"{run_id} ({why})" for run_id, why in list(runs.items())[:SHOWN]]
+    more = f" and {len(runs) - SHOWN} more, see plan.csv" if len(runs) > SHOWN else ""
+    return ", ".join(named) + more
 
 
 def _fixed(phases: Mapping[str, Any]) -> float | None:

@@ -109,7 +109,9 @@ def render_report(
                 "csv": csv,
                 "failures": _failures(study, runs, links, budget),
                 "excluded": _by_reason(study, _excluded(study)),
-                "unsupported": _by_reason(study, _unsupported(study)),
+                "unsupported": _by_reason(study, _runs_with(study, "unsupported")),
+                "stale": _by_reason(study, _runs_with(study, "stale")),
+                "accepted": _by_reason(study, [r for r in _runs_with(study, "done") if r[0]]),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
             }
@@ -388,9 +390,9 @@ def _excluded(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
     return [(str(entry["reason"]), entry["point"]) for entry in study.entry["excluded"]]
 
 
-def _unsupported(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
-    """Reason and point of what this machine cannot do."""
-    runs = [run for run in study.entry["runs"] if run["status"] == "unsupported"]
+def _runs_with(study: ExperimentResults, status: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """What is said of the runs with a status, and their points."""
+    runs = [run for run in study.entry["runs"] if run["status"] == status]
     return [(str(run["detail"]), run["point"]) for run in runs]
 
 

@@ -183,7 +183,9 @@ def runs_data(
     show("Repeat", "repeat", number=True)
     words = [_word(row, fact is not None) for row, fact in zip(rows, runs, strict=True)]
     show("Status", "status", filter=True, texts=words)
-    shown[-1]["bad"] = [place for place, row in enumerate(rows) if row["status"] == "failed"]
+    shown[-1]["bad"] = [
+        place for place, row in enumerate(rows) if row["status"] in ("failed", "stale")
+    ]
     shown.append({"title": "Files", "name": "files", "files": True})
     columns.add("cause")
     if len(study.sources) > 1:
@@ -213,7 +215,7 @@ _STATUS = {"new": "pending"}
 
 
 def _word(row: Row, read: bool) -> str:
-    more = str(row["cause"] or "") if row["status"] == "failed" else ""
+    more = str(row["cause"] or "") if row["status"] in ("failed", "stale") else ""
     more = "record cannot be read" if row["status"] == "done" and not read else more
     return f"{row['status']}: {more}" if more else str(row["status"])
 

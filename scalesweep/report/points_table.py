@@ -117,7 +117,9 @@ def _run_cell(study: ExperimentResults, row: Row) -> Cell:
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = study.states.get(study.key(row))
     word = "" if state is None or done else state.word
-    return Cell(f"{done}/{planned}{f' {word}' if word else ''}", done == 0)
+    if state is not None and done and state.stale:
+        word = f"({state.stale} stale)"
+    return Cell(f"{done}/{planned}{f' {word}' if word else ''}", done == 0 or bool(word))
 
 
 def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, list[Column]]]:

@@ -4,10 +4,13 @@ Snakemake parses the Snakefile at every start and again inside every cluster job
 imports nothing heavy; a job does not even import it (``scalesweep.compute.job_spec``).
 """
 
+import atexit
 import os
 import shlex
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +21,16 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
-from scalesweep.planning.reextract import MARKERS, stale_runs
+from scalesweep.planning.reextract import MARKERS, runs_to_reread
 from scalesweep.planning.run_state import (
+    STALE,
     RunState,
-    scan,
     tell_set_aside,
     tell_unusable,
     untrusted,
     unusable,
 )
+from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.report_command import report_command
 
@@ -45,8 +49,8 @@ class SnakemakeContext:
     runs: Mapping[str, tuple[Experiment, Run]]
     # Set if runs become jobs of Slurm (`--profile slurm`).
     submission: Submission | None = None
-    # Whether this Snakemake only shows what it would do.
-    dry: Callable[[], bool] = lambda: False
+    # Whether this Snakemake only shows what it would do: then nothing is written.
+    dry: bool = False
 
     @property
     def results(self) -> str:
@@ -68,17 +72,17 @@ class SnakemakeContext:
         return tuple(run_id for run_id in self.runs if not self.states[run_id].settled)
 
     @cached_property
-    def stale(self) -> Mapping[str, Extract]:
+    def rereads(self) -> Mapping[str, Extract]:
         """The runs whose logs are to be read again, with the patterns, which have changed."""
         if self.options.get("pending") == "ignore":
             return {}
-        return stale_runs(self.runs, self.states)
+        return runs_to_reread(self.runs, self.states)
 
     def reread(self) -> list[str]:
         """Marker of logs that were read again."""
-        if not self.stale:
+        if not self.rereads:
             return []
-        stamps = [[i, self.states[i].stamp, patterns.digest] for i, patterns in self.stale.items()]
+        stamps = [[i, self.states[i].stamp, one.digest] for i, one in self.rereads.items()]
         return [f"{self.results}/{MARKERS}/{digest_of(stamps, 6)}"]
 
     @cached_property
@@ -101,15 +105,43 @@ class SnakemakeContext:
 
     def pending_markers(self) -> list[str]:
         """The markers that the jobs of the pending runs leave."""
-        return [f"{self.runs_folder}/{run_id}/{MARKER}" for run_id in self.pending]
+        runs = self.runs_folder
+        return [f"{self._elsewhere.get(i, runs)}/{i}/{MARKER}" for i in self.pending]
+
+    @cached_property
+    def elsewhere(self) -> str:
+        """A folder for what a dry run has to show Snakemake, which goes by files: a marker that
+        would be removed is not there, and a stamp that would be written is."""
+        folder = tempfile.mkdtemp(prefix="scalesweep-dry-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    @cached_property
+    def _elsewhere(self) -> Mapping[str, str]:
+        """The folder with the marker of a run in a dry run, where that in the run's own folder
+        does not say what the record says."""
+        found: dict[str, str] = {}
+        for run_id in self.awaited if self.dry else ():
+            folder = Path(self.runs_folder, run_id)
+            record = folder / RECORD
+            done = self.states[run_id].settled and record.exists()
+            if done != (folder / MARKER).exists():
+                found[run_id] = self.elsewhere
+                if done:
+                    marker = Path(self.elsewhere, run_id, MARKER)
+                    marker.parent.mkdir()
+                    marker.touch()
+                    time_ns = record.stat().st_mtime_ns
+                    os.utime(marker, ns=(time_ns, time_ns))
+        return found
 
     def fit_markers(self) -> None:
-        """Make the markers of the awaited runs say what the records say.
+        """Make the markers of the awaited runs say what the records say; not in a dry run.
 
         Only awaited runs have markers in the DAG, so this costs finished campaigns nothing. Raises
         OSError.
         """
-        for run_id in self.awaited:
+        for run_id in () if self.dry else self.awaited:
             folder = f"{self.runs_folder}/{run_id}"
             marker, record = f"{folder}/{MARKER}", f"{folder}/{RECORD}"
             if self.states[run_id].settled and os.path.exists(record):  # noqa: PTH110 (speed)
@@ -133,9 +165,22 @@ class SnakemakeContext:
         The markers of the awaited runs, or, with none awaited, the stamp of the state on disk,
         which is newer than the plan if the plan is of another state.
         """
-        if self.awaited or self.stale:
+        if self.awaited or self.rereads:
             return self.pending_markers() + self.adopted() + self.reread()
-        return [self._state_file]
+        return [self._stamp]
+
+    @cached_property
+    def _stamp(self) -> str:
+        """The stamp of the state on disk; where a dry run must not write it, one elsewhere."""
+        if self.dry and self._is_new():
+            stamp = Path(self.elsewhere, Path(self._state_file).name)
+            stamp.touch()
+            return str(stamp)
+        return self._state_file
+
+    def _is_new(self) -> bool:
+        """Whether no plan was made of the state on disk, or what was made of it is damaged."""
+        return not Path(self._state_file).exists() or was_changed(self.campaign.results)
 
     def stamp_new_state(self) -> None:
         """Leave a stamp if no plan was made of the state on disk (a run imported, deleted or
@@ -145,17 +190,16 @@ class SnakemakeContext:
         Done while parsing, because Snakemake takes a missing input of an existing file for
         something it may skip, and only a newer one for a reason.
         """
-        if not self.awaited and not self.stale:
-            stamp = Path(self.inventory_input()[0])
-            if not stamp.exists() or was_changed(self.campaign.results):
-                stamp.parent.mkdir(parents=True, exist_ok=True)
-                # Snakemake takes a newer file of the same content for the same.
-                stamp.write_text(f"{time.time_ns()}\n")
+        if not self.dry and not self.awaited and not self.rereads and self._is_new():
+            stamp = Path(self._state_file)
+            stamp.parent.mkdir(parents=True, exist_ok=True)
+            # Snakemake takes a newer file of the same content for the same.
+            stamp.write_text(f"{time.time_ns()}\n")
 
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read
         since the workflow was parsed; empty if there are none."""
-        now = scan(self.campaign.runs_folder, self.runs)
+        now = take_stock(self.campaign, self.runs)
         changed = {i: state for i, state in now.items() if state != self.states[i]}
         told = []
         if broken := untrusted(changed):
@@ -165,6 +209,16 @@ class SnakemakeContext:
         if useless := unusable(changed):
             told.append(tell_unusable(useless))
         return "; ".join(told)
+
+    def left_stale(self) -> str:
+        """What a call ends with that left stale runs as they are; empty if there are none."""
+        count = sum(state.status == STALE for state in self.states.values())
+        if not count or self.dry or self.options.get("pending") == "ignore":
+            return ""
+        return (
+            f"{count:,} of {len(self.states):,} runs are stale (plan.csv says why) and are in no "
+            "table; the warning above says how to measure or to accept them"
+        )
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""

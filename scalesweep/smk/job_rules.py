@@ -56,7 +56,10 @@ class JobRules:
 
         A wildcard, because the plugin names a job by rule and wildcards: it must tell whose it is.
         """
-        return re.escape(self.context.runs_folder)
+        folders = [self.context.runs_folder]
+        if self.context.dry:
+            folders.append(self.context.elsewhere)
+        return "|".join(map(re.escape, folders))
 
     @property
     def retries(self) -> int:
@@ -131,7 +134,7 @@ class JobRules:
     def leave_order(self, run_id: str, attempt: int = 1) -> None:
         """Write the order of a run's next job, once. Raises UserError or OSError."""
         context = self.context
-        if (run_id, attempt) in self._ordered or context.dry():
+        if (run_id, attempt) in self._ordered or context.dry:
             return
         experiment, run = context.runs[run_id]
         request = context.submission.request(run_id, attempt) if context.submission else None
@@ -157,7 +160,8 @@ class JobRules:
         """
         if not self.preflight.look_at(run_id):
             return []
-        return self._staging.marker(*self.context.runs[run_id])
+        markers = self._staging.marker(*self.context.runs[run_id])
+        return [f"{self.context.elsewhere}{m}" if m in self._lost else m for m in markers]
 
     @cached_property
     def _staging(self) -> Staging:
@@ -166,13 +170,21 @@ class JobRules:
         return Staging(context.campaign, [context.runs[run_id] for run_id in wanted])
 
     def mend_data(self) -> None:
-        """Have data sets that have lost files since staged again."""
-        self._staging.drop_stale_markers()
+        """Have data sets that have lost files since staged again; a dry run only shows that."""
+        for marker in () if self.context.dry else self._staging.lost():
+            Path(marker).unlink()
+
+    @cached_property
+    def _lost(self) -> set[str]:
+        """In a dry run: markers that are looked for elsewhere, where they are not."""
+        return self._staging.lost() if self.context.dry else set()
 
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""
         most = self.context.campaign.site.stage_workers
         workers = most if self.context.submission else min(threads, most)
+        if self.context.dry:
+            folder = folder.removeprefix(self.context.elsewhere)
         return self._staging.command(folder, wanted, workers)
 
     def run_job(self, runs: str, run_id: str) -> str:

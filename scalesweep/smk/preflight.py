@@ -11,6 +11,7 @@ from scalesweep.config.executables import mistyped, not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
+from scalesweep.planning.run_spec import launcher_of, python_of
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission
 from scalesweep.slurm.job_table import JOBS, spent
@@ -47,18 +48,24 @@ class Preflight:
                 "`snakemake report` reports on the others"
             )
             return False
-        program = next(iter(site.launcher(run.point)), site.python)
+        benchmark = experiment.benchmark
+        python = python_of(context.campaign, benchmark)
+        program = next(iter(launcher_of(context.campaign, benchmark, run.point)), python)
         if not context.submission and not site.prologue and shutil.which(program) is None:
+            own = benchmark.launch or benchmark.python
             self.problems[program] = (
-                f"site {site.name} starts runs with {program!r}, which is not on this machine; "
-                "name another with --config site=NAME"
+                f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
+                "this machine"
+                if own
+                else f"site {site.name} starts runs with {program!r}, which is not on this "
+                "machine; name another with --config site=NAME"
             )
-        for name in sorted(experiment.benchmark.command.programs([run.point])):
+        for name in sorted(benchmark.command.programs([run.point])):
             path = context.campaign.programs[name]
             here = context.submission is None
             why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
             if why:
-                self.problems[name] = f"{experiment.benchmark.name}: {why}"
+                self.problems[name] = f"{benchmark.name}: {why}"
         return True
 
     @cached_property

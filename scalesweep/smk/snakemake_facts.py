@@ -1,13 +1,15 @@
-"""What is read of Snakemake's own objects, beyond what it documents, and two patches.
+"""What is read of Snakemake's own objects, beyond what it documents, and three patches.
 
 All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
 Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
 """
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _log = logging.getLogger(__name__)
@@ -61,9 +63,54 @@ def default_resources(workflow: Any) -> set[str]:
     return set(workflow.resource_settings.default_resources or ())
 
 
+# Options (destinations) with which Snakemake shows what there is, and runs nothing.
+_SHOWS = (
+    *("dryrun", "dag", "rulegraph", "filegraph", "d3dag", "summary", "detailed_summary", "lint"),
+    *("list_target_rules", "list_rules", "print_compilation", "list_changes", "list_untracked"),
+    *("list_input_changes", "list_params_changes", "containerize"),
+)
+
+
+def _arguments() -> Any:
+    """Snakemake's command line, parsed; None where it was not called by one.
+
+    While the Snakefile is parsed the workflow knows neither targets nor executor, and has no other
+    place for them: they are read where Snakemake itself keeps them.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "args_to_api":
+        frame = frame.f_back
+    return frame and frame.f_locals.get("args")
+
+
 def only_shows(workflow: Any) -> bool:
-    """Whether nothing will be run: -n, or no executor at all (--report, --dag)."""
-    return workflow.executor_plugin is None or bool(workflow.dryrun)
+    """Whether nothing will be run: -n, --dag, --list-rules, --report and the like."""
+    arguments = _arguments()
+    if arguments is None:
+        return bool(workflow.dryrun)
+    collects = arguments.reporter and not arguments.report_after_run
+    return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
+
+
+def asks_only(*rules: str) -> bool:
+    """Whether the command line names targets, and no others than these."""
+    named = set(getattr(_arguments(), "targets", None) or ())
+    return bool(named) and named <= set(rules)
+
+
+def at_success(workflow: Any, check: Callable[[], str]) -> None:
+    """End with a line and exit code 1 after all went well, if ``check`` returns one.
+
+    Snakemake calls no hook where nothing is to be done.
+    """
+    execute = workflow.execute
+
+    def checked(*words: Any, **named: Any) -> None:
+        execute(*words, **named)
+        if line := check():
+            sys.exit(f"error: {line}")
+
+    workflow.execute = checked
 
 
 def executor(workflow: Any) -> str | None:

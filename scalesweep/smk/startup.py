@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,21 @@ from scalesweep.config.study import default_campaign, find_campaign, shown, stud
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
-from scalesweep.planning.reextract import leave_stale
 from scalesweep.planning.run_state import (
+    FAILED,
+    NEW,
+    STALE,
+    UNSUPPORTED,
+    RunState,
     forget_unsupported,
-    scan,
+    newer,
+    tell_runs,
     tell_set_aside,
     tell_unusable,
     untrusted,
     unusable,
 )
+from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
@@ -37,13 +43,16 @@ def prepare(
     configfiles: Sequence[Path],
     overrides: Mapping[str, Any],
     cluster: bool,
-    dry: Callable[[], bool],
+    dry: bool,
+    reports: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
-    runs become jobs of Slurm; ``dry()`` tells whether nothing is to be written. Broken records are
-    set aside here, before Snakemake builds its DAG. Raises UserError.
+    runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
+    ``reports``: a report is all that is asked for. Broken records are set aside here, before
+    Snakemake builds its DAG. Raises UserError, also where there are records of a newer version that
+    runs would be added to.
     """
     set_up()
     options = read_options(overrides)
@@ -63,15 +72,20 @@ def prepare(
             "name another site with --config site=NAME, or leave out the profile"
         )
     runs = campaign.unique_runs()
-    if "retry" in options:
-        forget_unsupported(campaign.runs_folder, runs)
     full = options.get("check") == "full"
-    found = scan(campaign.runs_folder, runs, quarantine=True, verify=full, afresh=full)
-    states = leave_stale(runs, found)
-    if broken := untrusted(states):
-        _log.warning("%s", tell_set_aside(broken))
-    if useless := unusable(states):
+    states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
+    odd = {i: state for i, state in states.items() if state.status in (FAILED, STALE)}
+    _refuse_newer(campaign, odd, only_warn=reports or options.get("pending") == "ignore")
+    if "retry" in options:
+        if not dry:
+            forget_unsupported(campaign.runs_folder, runs)
+        states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
+    if broken := untrusted(odd):
+        _log.warning("%s", tell_set_aside(broken, dry))
+    if useless := unusable(odd):
         _log.warning("%s", tell_unusable(useless))
+    if stale := tell_stale(campaign, runs, odd):
+        _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:
@@ -86,6 +100,19 @@ def prepare(
         where = error.filename or campaign.results  # a write to an open file names none
         raise UserError(f"{where}: cannot be written: {error.strerror}") from None
     return context, preflight, jobs
+
+
+def _refuse_newer(campaign: Campaign, states: Mapping[str, RunState], only_warn: bool) -> None:
+    """Raise UserError if there are records of a newer version, which are left as they are.
+
+    A report of the others can be made (``only_warn``); beside them nothing is measured.
+    """
+    if not (found := newer(states)):
+        return
+    line = f"{campaign.runs_folder}: nothing was changed: {tell_runs(found)}"
+    if not only_warn:
+        raise UserError(f"{line}; or name another folder with --config results=FOLDER")
+    _log.warning("%s", line)
 
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:
@@ -118,8 +145,8 @@ def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeC
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow
-    if submission.settle_past(workflow.pending):
-        states = leave_stale(workflow.runs, scan(workflow.campaign.runs_folder, workflow.runs))
+    if not workflow.dry and submission.settle_past(workflow.pending):
+        states = take_stock(workflow.campaign, workflow.runs)
         submission.states = states
         return replace(workflow, states=states)
     return workflow

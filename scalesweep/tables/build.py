@@ -34,7 +34,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
-from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
+from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.training import training_tables
@@ -69,7 +69,11 @@ def make_tables(
         tables = {
             "runs": _runs(data, points),
             "points": pd.DataFrame(
-                {**identity_columns(data.axes, points, samples=True), **statistics}
+                {
+                    **identity_columns(data.axes, points, samples=True),
+                    **state_columns(data.axes, points),
+                    **statistics,
+                }
             ),
         }
         if data.scale in data.axes:

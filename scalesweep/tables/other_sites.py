@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.core.record import RECORD
-from scalesweep.planning.run_state import DONE, other_sites, scan
+from scalesweep.planning.run_state import DONE, newer, other_sites, scan
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         # Not remembered: another site's folder is left as it is.
         states = scan(folder, here, remember=False)
         done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
-        broken: dict[str, str] = {}
+        broken = newer(states)
         if done:
             found[folder.name] = build_summary(done, broken=broken, unusable=broken)
         for run_id, why in broken.items():

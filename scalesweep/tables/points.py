@@ -1,5 +1,6 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Point:
     planned: int
     samples: int | None  # of an epoch, as measured
     work: int | None = None  # as planned; None where the benchmark declares none
+    stale: int = 0  # runs whose records are of something else
+    threads_per_core: float | None = None  # of the fullest node; None: not known
 
 
 def identity_columns(
@@ -44,6 +47,26 @@ def identity_columns(
         "repeats": np.array([point.rows.size for point in points], np.int64),
         "planned": np.array([point.planned for point in points], np.int64),
     }
+
+
+def _agrees(measured: str | None, planned: Mapping[str, Any]) -> bool:
+    """Whether a point as measured (JSON) has the planned values, as far as both name them."""
+    point = {} if measured is None else json.loads(measured)
+    return all(planned[name] == value for name, value in point.items() if name in planned)
+
+
+def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
+    """What the plan says of the points besides: stale runs, and how full their nodes are.
+
+    A parameter of such a name keeps its column.
+    """
+    columns = {
+        "stale": np.array([point.stale for point in points], np.int64),
+        "threads_per_core": np.array(
+            [math.nan if p.threads_per_core is None else p.threads_per_core for p in points]
+        ),
+    }
+    return {name: values for name, values in columns.items() if name not in axes}
 
 
 class ExperimentData:
@@ -72,11 +95,17 @@ class ExperimentData:
         self.measures = self._measures(rows)
 
     def _finished(self, elsewhere: bool) -> dict[str, int]:
-        """Row of the summary of every finished run."""
+        """Row of the summary of every finished run; of another site's those of the same point."""
         index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
+        points = self.texts("_point") if elsewhere else []
         found = {}
         for run in self.experiment["runs"]:
-            if run["run_id"] in index if elsewhere else run["status"] == "done":
+            if elsewhere:
+                row = index.get(run["run_id"])
+                wanted = row is not None and _agrees(points[row], run["point"])
+            else:
+                wanted = run["status"] == "done"
+            if wanted:
                 if run["run_id"] not in index:
                     raise UserError(
                         f"run {run['run_id']} is done in the plan but missing from the summary; "
@@ -132,6 +161,8 @@ class ExperimentData:
         work: dict[str, int | None] = {}
         values: dict[str, dict[str, Any]] = {}
         planned: dict[str, int] = {}
+        stale: dict[str, int] = {}
+        loads: dict[str, float | None] = {}
         rows: dict[str, dict[str, list[int]]] = {}
         for run in self.experiment["runs"]:
             here = {name: run["point"][name] for name in self.axes}
@@ -139,6 +170,8 @@ class ExperimentData:
             values[key] = here
             work[key] = run.get("work")
             planned[key] = planned.get(key, 0) + 1
+            stale[key] = stale.get(key, 0) + (run["status"] == "stale")
+            loads[key] = run.get("threads_per_core")
             found = rows.setdefault(key, {})
             if (row := self.row_of.get(run["run_id"])) is not None:
                 found.setdefault(sources[row], []).append(row)
@@ -154,9 +187,12 @@ class ExperimentData:
                         planned[key],
                         sizes.pop() if len(sizes) == 1 else None,
                         work[key],
+                        stale[key],
+                        loads[key],
                     )
                 )
             if not found:
                 nothing = np.empty(0, np.intp)
-                result.append(Point(values[key], None, nothing, planned[key], None, work[key]))
+                known = (planned[key], None, work[key], stale[key], loads[key])
+                result.append(Point(values[key], None, nothing, *known))
         return result

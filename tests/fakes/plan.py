@@ -7,7 +7,7 @@ from scalesweep.core.plan_format import Plan
 
 _RUN = {
     "repeat": 0, "position": 1, "point": {"ranks": 1}, "work": None, "status": "new", "cause": "",
-    "detail": "", "reused": False,
+    "detail": "", "threads_per_core": None, "reused": False,
 }  # fmt: skip
 _PROFILE = {
     "kind": "cprofile", "point": {"ranks": 1}, "status": "new", "cause": "", "detail": "",

@@ -42,6 +42,14 @@ def reasons(project: Project) -> dict[str, str]:
         return {row["run_id"]: row["reason"] for row in csv.DictReader(file) if row["reason"]}
 
 
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Names, times and content of all that is below a folder."""
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(folder.rglob("*"))
+    }
+
+
 def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
     return {run_id for run_id in before | after if before.get(run_id) != after.get(run_id)}
 
@@ -95,9 +103,19 @@ def test_damaged_results(project: Project) -> None:
     jobs = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
     assert {"inventory", "summarise", "tables", "figures", "page"} <= jobs and "run" not in jobs
 
+    # A dry run sets nothing aside, and shows what would be measured again.
+    text = (runs / second / "record.json").read_text()
+    (runs / second / "record.json").write_text(text.replace('"repeat": ', '"repeat": 1'))
+    (runs / ".index.json").unlink()
+    tree = snapshot(results)
+    done = project.snakemake("--configfile", "c.yaml", "-n")
+    assert f"1 record cannot be trusted and will be set aside: {second}" in done.stderr
+    assert f"Running {second}" in done.stdout and done.returncode == 0
+    assert snapshot(results) == tree
+    (runs / second / "record.json").write_text(text)
+
     # Found when stock is taken, and when samples are read that are whole and of another shape: the
     # call fails, its report has the rest.
-    (runs / ".index.json").unlink()
     flip(runs / third / "samples.npz")
     record = json.loads((runs / first / "record.json").read_bytes())
     np.savez(runs / "odd.npz", local_times=np.ones(3))

@@ -139,6 +139,73 @@ def test_patterns_that_match_nothing_are_a_failure_that_runs_nothing(finished: P
     assert totals(finished) == [8.5, 16.5, 8.5, 16.5] and starts(finished) == 6
 
 
+def reasons(project: Project) -> set[tuple[str, str, str]]:
+    with (project.path / "results" / "plan.csv").open() as file:
+        return {(row["status"], row["cause"], row["reason"]) for row in csv.DictReader(file)}
+
+
+def counts(project: Project) -> list[tuple[str, str]]:
+    with (project.path / "results" / "tables" / "rates" / "points.csv").open() as file:
+        return [(row["repeats"], row["stale"]) for row in csv.DictReader(file)]
+
+
+def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None:
+    """A default and the program have changed, and nobody has raised the version."""
+    before = finished.records()
+    edit(finished, "default: [1, 2]", "default: [1, 3]")
+    program = finished.path / "speaker.py"
+    program.write_text(program.read_text() + "# more\n")
+    tree = snapshot(finished)
+    dry = finished.snakemake("-n", "--configfile", "c.yaml")
+    assert dry.returncode == 0 and snapshot(finished) == tree
+    why = f"sizes was [1, 2], is [1, 3]; {program} was edited since"
+    assert (
+        "4 runs of 4 are stale: their records are of something else than is planned" in dry.stderr
+    )
+    assert f"{why} (4 runs)" in dry.stderr
+    assert "'accept_stale: [parameters, program]' to c.yaml" in dry.stderr
+    assert "Running foreign" not in dry.stdout
+    for call in range(2):
+        done = finished.snakemake("--configfile", "c.yaml")
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        assert ("Nothing to be done" in done.stdout + done.stderr) == bool(call)
+        assert "error: 4 of 4 runs are stale (plan.csv says why)" in done.stderr
+    assert finished.records() == before and starts(finished) == 6
+    assert reasons(finished) == {("stale", "parameters, program changed", why)}
+    assert counts(finished) == [("0", "1")] * 4
+    report = (finished.path / "results" / "report.html").read_text()
+    assert "4 stale" in report and "Stale runs" in report and "is [1, 3]" in report
+    plan = finished.snakemake("plan", "--configfile", "c.yaml")
+    assert plan.returncode == 0 and "4 runs, 0 done, 0 failed, 0 new, 4 stale" in plan.stdout
+    finished.write("c.yaml", f"accept_stale: [parameters, program]\n{CAMPAIGN}")
+    done = finished.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert finished.records() == before and starts(finished) == 6
+    assert reasons(finished) == {("done", "", f"accepted although {why}")}
+    assert counts(finished) == [("1", "0")] * 4
+    assert "Accepted runs" in (finished.path / "results" / "report.html").read_text()
+
+
+def test_records_of_a_newer_version_are_left_alone(finished: Project) -> None:
+    for path in finished.path.glob("results/runs/toy/*/record.json"):
+        path.write_text(path.read_text().replace('"schema": 2', '"schema": 9'))
+    tree = snapshot(finished)
+    for words in ((), ("-n",), ("plan",)):
+        done = finished.snakemake(*words, "--configfile", "c.yaml")
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+        assert done.returncode == 1 and len(lines) == 1 and "(schema 9)" in lines[0]
+        assert snapshot(finished) == tree and starts(finished) == 6
+
+
+def snapshot(project: Project) -> dict[str, tuple[int, bytes]]:
+    """Names, times and content of the results."""
+    paths = sorted((project.path / "results").rglob("*"))
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in paths
+    }
+
+
 def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
     project = foreign_project(tmp_path / "project")
     project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2], size: [4, 8]", "size: [4, 8]"))
@@ -188,7 +255,7 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
             "foreign: programs.speaker: 'no-such-program': a name without a slash, not found in "
             "PATH on this machine",
         ),
-        ("programs: {speaker: 3}", "c.yaml: programs.speaker: 3 is not text"),
+        ("programs: {speaker: 3}", 'c.yaml: programs.speaker: 3 is not text; write "3" in quotes'),
     ],
 )
 def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, programs: str, told: str) -> None:

@@ -19,7 +19,7 @@ from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
-from scalesweep.planning.reextract import reread, stale_runs
+from scalesweep.planning.reextract import reread, runs_to_reread
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.run_state import RunState, scan
 from tests.conftest import ROOT
@@ -63,6 +63,55 @@ def test_the_command_is_filled_in(folder: Path, campaign: Callable[..., Campaign
     assert words(campaign(extra="a b", fast=False)) == [
         *expected[:4], "--fast=false", "--out={out}", "--extra=a b",
     ]  # fmt: skip
+
+
+def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
+    folder: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    command = words(campaign(ranks=2))
+    assert command[:2] == [sys.executable, SITE["launch"]["multi"][1]]  # type: ignore[index]
+    launch_words = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node={ranks_per_node}"]
+    edited(launch={"single": [], "multi": launch_words})
+    found = words(campaign(ranks=4, ranks_per_node=2))
+    assert found[:4] == [sys.executable, *launch_words[1:3], "--nproc-per-node=2"]
+    assert found[4:6] == [sys.executable, f"{folder}/speaker.py"]
+    # The program's, apart from the site's: what is in front of it, too, is the benchmark's.
+    edited(python="~/torch/bin/python")
+    home = str(Path("~/torch/bin/python").expanduser())
+    found = words(campaign(ranks=4, ranks_per_node=2))
+    assert found[0] == home and found[4] == home
+    # On this machine only: sites and campaigns say where programs are.
+    edited(python="{program:torch}", launch={"single": ["{bin}/run"], "multi": []})
+    head = f"programs: {{speaker: {folder}/speaker.py, torch: /opt/torch/bin/python3}}"
+    assert words(campaign(head))[:2] == ["/opt/torch/bin/run", "/opt/torch/bin/python3"]
+    with pytest.raises(UserError, match="starts the program 'torch', whose path is unknown"):
+        campaign()
+
+
+def test_the_python_of_a_benchmark_is_not_that_of_the_site_s_launcher(
+    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    edited(python="python3")
+    found = words(campaign(ranks=2))
+    assert found[0] == sys.executable and found[3] == "python3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"launch": {"single": []}}, "launch: lacks the key 'multi'|multi"),
+        ({"launch": {"single": ["{gpus}"], "multi": []}}, "launch: cannot fill '{gpus}'"),
+        ({"python": "{python}"}, "python: '{python}'; allowed: a path, a name"),
+        ({"python": "bin/{program:x}"}, "python: 'bin/{program:x}'; allowed"),
+        ({"threads": "cores * 2"}, "threads: 'cores * 2': unknown parameter 'cores'"),
+    ],
+)
+def test_mistakes_in_launch_and_python(
+    edited: Callable[..., Benchmark], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        edited(**changes)
+    assert any(part in str(error.value) for part in told.split("|"))
 
 
 def test_braces_of_others_are_left_alone(
@@ -212,9 +261,9 @@ def state(campaign: Campaign) -> RunState:
     return scan(campaign.runs_folder, [run_id])[run_id]
 
 
-def stale(campaign: Campaign) -> int:
+def to_reread(campaign: Campaign) -> int:
     runs = campaign.unique_runs()
-    return len(stale_runs(runs, scan(campaign.runs_folder, runs)))
+    return len(runs_to_reread(runs, scan(campaign.runs_folder, runs)))
 
 
 def test_reading_again_changes_the_numbers_and_nothing_else(
@@ -222,11 +271,11 @@ def test_reading_again_changes_the_numbers_and_nothing_else(
 ) -> None:
     _, path = run(campaign(ranks=2))
     old = read_record(path / "record.json")
-    assert stale(campaign(ranks=2)) == 0
+    assert to_reread(campaign(ranks=2)) == 0
     new = patterns(edited({"pattern": r"step 0: (\S+)"}))
-    assert stale(campaign(ranks=2)) == 1
+    assert to_reread(campaign(ranks=2)) == 1
     assert reread(path, new) is None
-    assert stale(campaign(ranks=2)) == 0 and state(campaign(ranks=2)).status == "done"
+    assert to_reread(campaign(ranks=2)) == 0 and state(campaign(ranks=2)).status == "done"
     record = read_record(path / "record.json")
     assert record["metrics"]["total_rate"]["value"] == 4
     assert {key: record[key] for key in KEPT} == {key: old[key] for key in KEPT}
@@ -249,13 +298,13 @@ def test_patterns_that_match_nothing_lose_nothing(
     assert why == "metric total_rate: pattern 'nothing (like) it' matches no line of stdout.log"
     found = state(campaign())
     assert (found.status, found.cause, found.detail) == ("failed", "BAD_RESULT", why)
-    assert found.settled and stale(campaign()) == 0  # another run would print the same
+    assert found.settled and to_reread(campaign()) == 0  # another run would print the same
     failure = read_failure(path)
     assert failure is not None and failure["started"] == old["started"]
     assert not (path / "samples.npz").exists()
     # And back: the record is what it was.
     right = patterns(edited({"pattern": r"total: (\S+)"}))
-    assert stale(campaign()) == 1 and reread(path, right) is None
+    assert to_reread(campaign()) == 1 and reread(path, right) is None
     assert read_record(path / "record.json")["metrics"] == old["metrics"]
     assert read_failure(path) is None and started(folder) == 1
     assert len(list(path.glob("attempt-1/failure.*.json"))) == 1
@@ -276,7 +325,7 @@ def test_a_program_that_failed_is_not_read_again(
 ) -> None:
     run(campaign(extra="fail"))
     edited({"unit": "1"})
-    assert stale(campaign(extra="fail")) == 0
+    assert to_reread(campaign(extra="fail")) == 0
 
 
 def test_a_record_stands_where_its_logs_are_gone(
@@ -286,17 +335,17 @@ def test_a_record_stands_where_its_logs_are_gone(
     old = read_record(path / "record.json")
     (path / "attempt-1" / "stdout.log").unlink()
     new = patterns(edited({"unit": "1"}))
-    assert stale(campaign()) == 1 and reread(path, new) is None and stale(campaign()) == 0
+    assert to_reread(campaign()) == 1 and reread(path, new) is None and to_reread(campaign()) == 0
     record = read_record(path / "record.json")
     assert record["metrics"] == old["metrics"] and record["samples"] == old["samples"]
     assert record["notes"]["extract"]["kept_despite"] == new.digest
     shutil.rmtree(path / "attempt-1")
-    assert reread(path, patterns(edited({"unit": "2"}))) is None and stale(campaign()) == 0
+    assert reread(path, patterns(edited({"unit": "2"}))) is None and to_reread(campaign()) == 0
     # Without logs a failure can only be run again.
     edited({"pattern": "Total (.*)"})
     _, path = run(campaign(size=5))
     shutil.rmtree(path / "attempt-1")
     edited({"pattern": "total: (.*)"})
-    assert stale(campaign(size=5)) == 1
+    assert to_reread(campaign(size=5)) == 1
     assert reread(path, patterns(edited())) == "attempt-1/attempt.json is gone or not whole"
-    assert stale(campaign(size=5)) == 0 and not state(campaign(size=5)).settled
+    assert to_reread(campaign(size=5)) == 0 and not state(campaign(size=5)).settled

@@ -9,6 +9,7 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
+from scalesweep.planning.run_spec import run_spec
 
 Load = Callable[..., Campaign]
 
@@ -231,7 +232,7 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
         ),
         (
             "campaign: test\nsite: toy\nsites: x\n",
-            "unknown key 'sites'; did you mean site? allowed: budget_node_hours",
+            "unknown key 'sites'; did you mean site? allowed: accept_stale, budget_node_hours",
         ),
         (
             "campaign: test\nsite: toy\nsite: toy\n",
@@ -303,3 +304,55 @@ def test_a_way_to_run_without_a_site(toy: Path, site: str, cluster: bool, told: 
     assert str(error.value).startswith(f"{path}: ") and told in str(error.value)
     assert "\n" not in str(error.value)
     assert load_campaign(path, cluster=not cluster).site.name == "toy"
+
+
+# Environment variables of an experiment
+
+
+TWO = (
+    "campaign: test\nsite: toy\nexperiments:\n  a: {benchmark: toy}\n"
+    "  b: {benchmark: toy, env: {OMP_PROC_BIND: close}}\n"
+    "  c: {benchmark: toy, env: {OMP_PROC_BIND: close, OMP_PLACES: cores}, axes: {size: [1, 2]}}\n"
+)
+
+
+def test_variables_of_an_experiment_are_part_of_what_is_measured(toy: Path) -> None:
+    path = toy / "campaign.yaml"
+    path.write_text("campaign: test\nsite: toy\nexperiments: {a: {benchmark: toy}}\n")
+    (alone,) = load_campaign(path).unique_runs()
+    path.write_text(TWO)
+    campaign = load_campaign(path)
+    a, b, c = (experiment.runs for experiment in campaign.experiments)
+    # What sets no variable is what it was, and no two experiments share a run of another one.
+    assert a[0].run_id == alone and len({run.run_id for run in (*a, *b, *c)}) == 4
+    experiment = campaign.experiments[2]
+    assert experiment.axes == ("size",) and experiment.benchmark.name == "toy"
+    order = run_spec(campaign, experiment, c[0])
+    assert order["env"] == {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
+    assert run_spec(campaign, campaign.experiments[0], a[0])["env"] == {}
+    assert b[0].point["env.OMP_PROC_BIND"] == "close" and b[0].point["env.OMP_PLACES"] is None
+
+
+def test_variables_of_an_experiment_go_before_those_of_the_site(toy: Path) -> None:
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(f"{site.read_text()}env: {{OMP_PROC_BIND: spread, A: b}}\n")
+    (toy / "campaign.yaml").write_text(TWO)
+    campaign = load_campaign(toy / "campaign.yaml")
+    envs = [run_spec(campaign, e, e.runs[0])["env"] for e in campaign.experiments[:2]]
+    assert envs == [{"OMP_PROC_BIND": "spread", "A": "b"}, {"OMP_PROC_BIND": "close", "A": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("env: {TOY_THREADS: '2'}", "env.TOY_THREADS: benchmark toy sets this variable by its"),
+        ("env: {A: 2}", 'experiments.e.env.A: 2 is not text; write "2" in quotes'),
+        ("env: {'a-b': x}", "letters, digits and '_'"),
+        ("env: {A: x}\naxes: {env.A: [x, y]}", "benchmark toy has no parameter 'env.A'"),
+        ("env: {A: x}\nextra: [{env.A: y}]", "benchmark toy has no parameter 'env.A'"),
+    ],
+)
+def test_mistakes_in_variables(campaign_of: Load, body: str, told: str) -> None:
+    with pytest.raises(UserError) as error:
+        campaign_of(body)
+    assert told in str(error.value)

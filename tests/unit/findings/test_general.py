@@ -11,6 +11,7 @@ from scalesweep.findings.general import (
     cache_effect,
     coverage,
     outlier_runs,
+    oversubscribed,
     waiting,
     warnings,
 )
@@ -324,6 +325,30 @@ def test_coverage_counts_everything() -> None:
     assert found.text == (
         "Coverage: 2 of 4 runs done, 1 failed (TIMEOUT 1), 1 pending, 1 point excluded on purpose."
     )
+
+
+def test_coverage_names_stale_and_accepted_runs() -> None:
+    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
+    s.entry["runs"][0].update(status="stale", cause="program changed", detail="x was edited since")
+    s.entry["runs"][1].update(detail="accepted although size was 1, is 2")
+    found = only(coverage(s))
+    assert found.level == "warning" and found.text == (
+        "Coverage: 3 of 4 runs done (1 of them accepted although they differ from the plan), "
+        "1 stale (program changed)."
+    )
+
+
+def test_oversubscribed_points_are_named() -> None:
+    s = study([{"ranks": i, **value("later", (10, 9, 11))} for i in (1, 2, 4)], ["ranks"])
+    assert oversubscribed(s) == []  # of a plan that knows no cores
+    for run, load in zip(s.entry["runs"], (0.5, 1.0, 2.0), strict=True):
+        run["threads_per_core"] = load
+    found = only(oversubscribed(s))
+    assert found.level == "warning" and found.text == (
+        "1 of 3 points oversubscribed, with more than one thread for each core of a node "
+        "(4 ranks: 2): their times also show how threads share a core."
+    )
+    assert oversubscribed(s)[0] in find(s)
 
 
 def test_nothing_finished_gives_coverage_only() -> None:

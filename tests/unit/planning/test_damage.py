@@ -22,6 +22,7 @@ from scalesweep.core.record import (
     RECORD,
     SAMPLES,
     BadRecord,
+    NewerRecord,
     checksums,
     described,
     read_record,
@@ -76,7 +77,10 @@ def test_every_flipped_bit_of_a_record_is_found_or_changes_nothing(
         monkeypatch.setattr(record, "record_bytes", lambda path, changed=changed: changed)
         try:
             assert read_record(path) == good
-        except BadRecord as error:
+        except (
+            BadRecord,
+            NewerRecord,
+        ) as error:  # a digit of the schema may be that of a later one
             assert str(error).startswith(IDS[0]) and "\n" not in str(error)
             found += 1
     assert found > 7 * len(content)  # what is left are spaces between values

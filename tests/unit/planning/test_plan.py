@@ -46,6 +46,36 @@ def test_counts_add_up(campaign_of: Callable[..., Campaign]) -> None:
     assert {row["ranks"] for row in rows} == {"1", "2"}
 
 
+def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., Campaign]) -> None:
+    """Two cores: threads as the benchmark says, or one for each rank."""
+    body = "axes: {ranks: [1, 2, 4], threads: [null, 2]}\nfixed: {ranks_per_node: 4}"
+    plan = build_plan(campaign := campaign_of(body), states_of(campaign))
+    runs = plan["experiments"][0]["runs"]
+    assert [run["threads_per_core"] for run in runs] == [0.5, 0.5, 1, 1, 2, 2]
+    assert "oversubscribed in e: 2 points (ranks 4): up to 2 threads for each core" in plan_text(
+        plan
+    )
+    path = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    path.write_text(path.read_text() + "threads: threads if threads is not null else 0\n")
+    plan = build_plan(campaign := campaign_of(body), states_of(campaign))
+    runs = plan["experiments"][0]["runs"]
+    assert [run["threads_per_core"] for run in runs] == [0.5, 1, 1, 2, 2, 4]
+    text = plan_text(plan)
+    assert "oversubscribed in e: 3 points (ranks 2 and 4): up to 4 threads for each core" in text
+    rows = list(csv.DictReader(io.StringIO(plan_csv(plan))))
+    assert [row["threads_per_core"] for row in rows] == ["0.5", "1", "1", "2", "2", "4"]
+    # A run on nodes of their own shares nothing.
+    spread = campaign_of(body.replace("ranks_per_node: 4", "ranks_per_node: 1"))
+    runs = build_plan(spread, states_of(spread))["experiments"][0]["runs"]
+    assert {run["threads_per_core"] for run in runs} == {0.5, 1}
+    # A site that starts nothing has cores of no meaning.
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().partition("launch")[0])
+    imported = campaign_of(body)
+    runs = build_plan(imported, states_of(imported))["experiments"][0]["runs"]
+    assert {run["threads_per_core"] for run in runs} == {None}
+
+
 def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("axes: {ranks: [1, 2]}\nrepeats: 3")
     states = states_of(campaign)

@@ -147,6 +147,53 @@ def test_of_the_ready_jobs_the_first_that_fit_are_started() -> None:
     assert picked == jobs[:8]
 
 
+def args_to_api(args: Any, call: Any) -> Any:
+    """Snakemake's own function of that name parses the Snakefile with ``args`` among its locals."""
+    return call()
+
+
+@pytest.mark.parametrize(
+    ("words", "shows"),
+    [
+        (["-n"], True), (["plan", "-n"], True), (["--dag"], True), (["--summary"], True),
+        (["--list-rules"], True), (["--lint"], True), ([], False), (["report"], False),
+        (["--forcerun", "run"], False), (["--touch"], False),
+    ],
+)  # fmt: skip
+def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
+    words: list[str], shows: bool
+) -> None:
+    from snakemake.cli import args_to_api as theirs
+    from snakemake.cli import get_argument_parser
+
+    assert "args" in theirs.__code__.co_varnames
+    args = get_argument_parser().parse_args([*words, "--cores", "1"])
+    assert not [name for name in facts._SHOWS if not hasattr(args, name)]
+    workflow: Any = SimpleNamespace(dryrun=False)  # which is not known by then
+    assert args_to_api(args, lambda: facts.only_shows(workflow)) is shows
+    assert args_to_api(args, lambda: facts.asks_only("report", "plan")) == bool(
+        {"report", "plan"} & {*words}
+    )
+    # Without a command line, as from Snakemake's API.
+    assert facts.only_shows(SimpleNamespace(dryrun=True)) and not facts.asks_only("report")
+
+
+def test_a_call_that_goes_well_may_end_with_an_error() -> None:
+    from snakemake.workflow import Workflow
+
+    assert callable(Workflow.execute)
+    for line in ("", "4 runs are stale"):
+        calls: list[Any] = []
+        workflow = SimpleNamespace(execute=lambda *words, calls=calls, **named: calls.append(words))
+        facts.at_success(workflow, lambda line=line: line)  # type: ignore[misc]
+        if line:
+            with pytest.raises(SystemExit, match="error: 4 runs are stale"):
+                workflow.execute(1)
+        else:
+            workflow.execute(1)
+        assert calls == [(1,)]
+
+
 def test_the_scheduler_ends_when_what_has_started_is_over() -> None:
     scheduler: Any = object.__new__(JobScheduler)
     scheduler._lock, scheduler._open_jobs = threading.Lock(), threading.Semaphore(0)

@@ -137,6 +137,25 @@ def test_statistics_over_repeats_equal_naive_arithmetic(study: Study) -> None:
     assert (row["repeats"], row["planned"], row["samples"]) == (3, 3, 60)
 
 
+def test_points_say_what_is_stale_and_how_full_nodes_are(study: Study) -> None:
+    for ranks in (1, 2):
+        for repeat in range(2):
+            study.run({"ranks": ranks}, 10.0 + repeat)
+    stale = study.experiment["runs"][3]
+    stale.update(status="stale", cause="parameters changed", detail="size was 1, is 2")
+    for run in study.experiment["runs"]:
+        run["threads_per_core"] = run["point"]["ranks"] / 1.0
+    points = study.tables()["points"]
+    assert points["repeats"].tolist() == [2, 1] and points["planned"].tolist() == [2, 2]
+    assert points["stale"].tolist() == [0, 1] and points["threads_per_core"].tolist() == [1, 2]
+    assert points["total_time_mean_later"].tolist() == [10.5, 10.0]
+    # A parameter of that name keeps its column.
+    for run in study.experiment["runs"]:
+        run["point"]["stale"] = 5
+    study.run({"ranks": 2, "stale": 7}, 10.0)
+    assert study.tables()["points"]["stale"].tolist() == [5, 5, 7]
+
+
 def test_one_repeat_has_its_own_spread_and_no_interval(study: Study) -> None:
     array = np.array([[5.0, 6.0], [7.0, 8.0]])
     study.run({"ranks": 2}, None, arrays={"local_times": array, "global_times": array})

@@ -130,8 +130,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan_of(campaign: Campaign) -> dict[str, Any]:
-    states = scan(campaign.runs_folder, campaign.unique_runs())
-    return build_plan(campaign, {**kept_profiles(campaign), **states})
+    runs = campaign.unique_runs()
+    states = scan(campaign.runs_folder, runs)
+    return build_plan(campaign, {**kept_profiles(campaign, runs), **states})
 
 
 @pytest.mark.usefixtures("here")

@@ -229,6 +229,11 @@ def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
     assert "sites-run" in [drawing.name for drawing in draw(study)]
     assert "4.4" in texts(study, "sites")[0][1]
     assert "sites" not in here.tables({})
+    # Of another site only what was measured at the points that are planned now is compared.
+    for run in here.experiment["runs"][3:]:
+        run["point"] = {**run["point"], "devices_per_rank": 4}
+    table = here.tables(elsewhere)["sites"]
+    assert sorted(zip(table["ranks"], table["site"], strict=True)) == [(1, "here"), (1, "there")]
 
 
 def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:

@@ -112,14 +112,20 @@ def test_a_newer_record_is_refused_and_left_where_it_is(kept: Path) -> None:
         with pytest.raises(NewerRecord, match=said):
             read(kept / RECORD)
     with pytest.raises(UserError, match=said):
-        scan(kept.parent, [kept.name], quarantine=True)
-    with pytest.raises(UserError, match=said):
         build_summary([kept / RECORD])
-    assert (kept / RECORD).exists() and not list(kept.glob("*.broken"))
-    # Of a damaged one nothing is believed, its schema neither.
-    (kept / RECORD).write_text(json.dumps({**newer, "digest": "0" * 32}))
-    with pytest.raises(BadRecord, match="record schema 3, this version reads schemas 1 to 2"):
-        read_record(kept / RECORD)
+    # Whatever its digest: a later version may make it otherwise.
+    for digest in (digest_of(newer), "0" * 32, None):
+        (kept / RECORD).write_text(json.dumps({**newer, "digest": digest}))
+        before = {path.name: path.read_bytes() for path in kept.iterdir()}
+        state = scan(kept.parent, [kept.name], quarantine=True, verify=True)[kept.name]
+        assert (state.status, state.cause) == ("failed", "NEWER_RECORD")
+        assert not state.settled and "update scalesweep" in state.detail
+        assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
+    # What is no number of a version is damage.
+    for schema in (0, -1, 10**6, "3", 2.5, None):
+        (kept / RECORD).write_text(json.dumps({**newer, "schema": schema}))
+        with pytest.raises(BadRecord, match=r"record schema .*, this version reads schemas 1 to 2"):
+            read_record(kept / RECORD)
 
 
 HOSTS = ["nid00012", 'a"b', "a\\b", *map(chr, range(1, 0x80)), "größe", "\ud800", "\U0001f600", "/"]

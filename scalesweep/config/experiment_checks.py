@@ -1,0 +1,69 @@
+"""Checks of what an experiment says beyond its grid: constraint, programs, variables."""
+
+import string
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.command_template import program_named
+from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.site import Site
+from scalesweep.core.errors import UserError, choices
+
+
+def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
+    """The template of a Slurm constraint, after a look at the parameters in its braces."""
+    allowed = ", ".join(sorted(benchmark.parameters))
+    try:
+        fields = [part[1:] for part in string.Formatter().parse(template or "")]
+    except ValueError as error:
+        raise UserError(f"{where}: {template!r}: {error}; allowed in braces: {allowed}") from None
+    for name, form, conversion in fields:
+        if name is None:
+            continue
+        if name not in benchmark.parameters:
+            raise UserError(
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
+                + choices(name, sorted(benchmark.parameters))
+            )
+        if form or conversion:
+            raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
+    return template
+
+
+def check_programs(
+    benchmark: Benchmark,
+    points: Collection[Mapping[str, Any]],
+    site: Site,
+    programs: Mapping[str, str],
+    where: str,
+) -> None:
+    """Raise UserError naming the first program that a benchmark starts and that has no path.
+
+    ``where``: campaign file and experiment.
+    """
+    if site.launch is None:
+        return
+    needed = benchmark.command.programs(points)
+    if python := program_named(benchmark.python or ""):
+        needed.add(python)
+    if missing := sorted(needed - programs.keys()):
+        raise UserError(
+            f"{where}: benchmark {benchmark.name} starts the "
+            f"program '{missing[0]}', whose path is unknown; add to "
+            f"{site.file}, or to this file, "
+            f"'programs: {{{missing[0]}: /path}}'"
+        )
+
+
+def check_variables(benchmark: Benchmark, env: Mapping[str, str], where: str) -> dict[str, str]:
+    """An experiment's environment variables as parameters; raises UserError for one that a
+    parameter of the benchmark sets."""
+    for name in env:
+        if name in benchmark.env:
+            raise UserError(
+                f"{where}.{name}: benchmark {benchmark.name} sets this variable by its parameter "
+                f"{benchmark.env[name]}; set that under axes or fixed"
+            )
+    key = {name: f"{VARIABLE_PREFIX}{name}" for name in env}
+    return {key[name]: value for name, value in env.items()}

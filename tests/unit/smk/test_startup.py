@@ -1,0 +1,237 @@
+"""What a call does while the Snakefile is parsed; a dry run does none of it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import FAILURE, RECORD, read_record, write_record
+from scalesweep.planning.artifacts import note_made
+from scalesweep.planning.plan import build_plan, stamp_state, write_plan
+from scalesweep.planning.stock import take_stock
+from scalesweep.smk.context import MARKER, SnakemakeContext
+from scalesweep.smk.startup import prepare
+
+Load = Callable[..., Campaign]
+Tree = Mapping[str, tuple[int, bytes]]
+
+
+@pytest.fixture
+def campaign(campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """A campaign of three runs: one done, one that this machine cannot do, one that failed."""
+    monkeypatch.chdir(tmp_path)
+    campaign = campaign_of("axes: {size: [1, 2, 3]}")
+    done, unsupported, failed = campaign.unique_runs().values()
+    for (_, run), more in ((done, {}), (unsupported, {"unsupported": "no GPU"})):
+        write_record(campaign.runs_folder / run.run_id, record_of(run, **more))
+    folder = campaign.runs_folder / failed[1].run_id
+    folder.mkdir()
+    (folder / FAILURE).write_text(json.dumps({"cause": "KILLED", "detail": "signal SIGKILL"}))
+    for _, run in (done, failed):
+        (campaign.runs_folder / run.run_id / MARKER).touch()
+    return campaign
+
+
+def record_of(run: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id, "benchmark": "toy", "version": 1, "point": dict(run.point),
+        "repeat": 0, "site": "toy", "source": "measured",
+        "started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:00:01+00:00",
+        "wall_s": 1.0, "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
+        "environment": {}, "notes": {}, "git": None, "command": [], **more,
+    }  # fmt: skip
+
+
+def call(campaign: Campaign, dry: bool, reports: bool = False, **options: str) -> SnakemakeContext:
+    context, _, _ = prepare([campaign.file], options, campaign.file, False, dry, reports)
+    return context
+
+
+def tree(folder: Path) -> Tree:
+    """Names, times and content of all that is below a folder."""
+    return {
+        str(path.relative_to(folder)): (
+            path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"",
+        )
+        for path in sorted(folder.rglob("*"))
+    }  # fmt: skip
+
+
+def runs_of(campaign: Campaign) -> list[Path]:
+    return [campaign.runs_folder / run_id for run_id in campaign.unique_runs()]
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def damage(campaign: Campaign) -> None:
+    edit(runs_of(campaign)[0] / RECORD, '"wall_s": 1.0', '"wall_s": 2.0')
+
+
+def newer(campaign: Campaign) -> None:
+    edit(runs_of(campaign)[0] / RECORD, '"schema": 2', '"schema": 3')
+
+
+def older(campaign: Campaign) -> None:
+    """As schema 1 was: the digest is of the content as it is stored."""
+    from scalesweep.core.files import digest_of
+
+    path = runs_of(campaign)[0] / RECORD
+    record = {**json.loads(path.read_text()), "schema": 1}
+    del record["digest"]
+    path.write_text(json.dumps({**record, "digest": digest_of(record)}))
+
+
+def edited(campaign: Campaign) -> None:
+    edit(
+        campaign.file.parent / "benchmarks" / "toy" / "benchmark.yaml", "default: 1.0", "default: 3"
+    )
+
+
+def no_record(campaign: Campaign) -> None:
+    (runs_of(campaign)[0] / RECORD).unlink()
+
+
+def no_marker(campaign: Campaign) -> None:
+    (runs_of(campaign)[0] / MARKER).unlink()
+
+
+def all_done(campaign: Campaign) -> None:
+    """Everything is done, and what is made of it is there; one table has been cut since."""
+    for _, run in campaign.unique_runs().values():
+        write_record(campaign.runs_folder / run.run_id, record_of(run))
+    states = take_stock(campaign, campaign.unique_runs())
+    write_plan(campaign, build_plan(campaign, states), as_json=True)
+    stamp_state(campaign, states)
+    note_made(campaign.results)
+    (campaign.results / "plan.json").write_text("{")
+
+
+def nothing(campaign: Campaign) -> None:
+    pass
+
+
+CHANGES = [nothing, damage, newer, older, edited, no_record, no_marker, all_done]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("known", [False, True], ids=["first look", "index"])
+def test_a_dry_run_changes_nothing(
+    campaign: Campaign, tmp_path: Path, change: Callable[[Campaign], None], known: bool
+) -> None:
+    if known:
+        take_stock(campaign, campaign.unique_runs())
+    change(campaign)
+    before = tree(tmp_path)
+    for options in ({}, {"check": "full"}, {"retry": "unsupported"}, {"pending": "ignore"}):
+        try:
+            call(campaign, dry=True, **options)
+        except UserError as error:
+            assert change is newer and options != {"pending": "ignore"}
+            assert "a newer version of scalesweep wrote the record (schema 3)" in str(error)
+        assert tree(tmp_path) == before
+
+
+def test_a_dry_run_shows_what_a_call_would_do(campaign: Campaign) -> None:
+    """Snakemake goes by files: markers that would be removed are looked for elsewhere."""
+    done, unsupported, failed = (folder.name for folder in runs_of(campaign))
+    damage(campaign)
+    context = call(campaign, dry=True)
+    missing = [Path(path) for path in context.pending_markers()]
+    assert [path.parent.name for path in missing] == [done, failed]
+    assert not any(path.exists() for path in missing)
+    context = call(campaign, dry=True, retry="unsupported")
+    assert len(context.pending) == 3
+    # The same call, not dry: the record is set aside, the markers are gone.
+    context = call(campaign, dry=False)
+    assert context.pending == (done, failed)
+    assert not any(Path(path).exists() for path in context.pending_markers())
+    assert (campaign.runs_folder / done / "record.json.broken").exists()
+    call(campaign, dry=False, retry="unsupported")
+    assert not (campaign.runs_folder / unsupported / RECORD).exists()
+
+
+def test_a_dry_run_shows_that_all_would_be_made_again(campaign: Campaign) -> None:
+    all_done(campaign)
+    dry, real = call(campaign, dry=True), call(campaign, dry=False)
+    (shown,), (stamp,) = dry.inventory_input(), real.inventory_input()
+    assert shown != stamp and Path(shown).stat().st_mtime >= Path(stamp).stat().st_mtime - 1
+    os.utime(campaign.results / "plan.json", (1, 1))
+    # With check=full finished runs have markers as old as their records.
+    markers = [Path(path) for path in call(campaign, dry=True, check="full").pending_markers()]
+    times = [(folder / RECORD).stat().st_mtime_ns for folder in runs_of(campaign)]
+    elsewhere = [p for p in markers if campaign.runs_folder not in p.parents]
+    assert [p.parent.name for p in elsewhere] == [runs_of(campaign)[1].name]
+    assert elsewhere[0].stat().st_mtime_ns == times[1]
+
+
+def test_records_of_a_newer_version_are_refused_and_reported_beside(
+    campaign: Campaign, caplog: pytest.LogCaptureFixture
+) -> None:
+    newer(campaign)
+    before = tree(campaign.results)
+    with pytest.raises(UserError, match=r"nothing was changed: .* wrote the record") as error:
+        call(campaign, dry=False)
+    assert "\n" not in str(error.value) and tree(campaign.results) == before
+    # A report of the others goes on.
+    for options in ({"reports": True}, {"pending": "ignore"}):
+        context = call(campaign, dry=False, **options)
+        assert "newer version" in caplog.text
+        assert context.states[runs_of(campaign)[0].name].cause == "NEWER_RECORD"
+        assert not list(campaign.results.rglob("*.broken"))
+
+
+def test_an_older_record_is_brought_to_the_schema_of_today_on_read(campaign: Campaign) -> None:
+    older(campaign)
+    path = runs_of(campaign)[0] / RECORD
+    content = path.read_bytes()
+    context = call(campaign, dry=False)
+    assert context.states[path.parent.name].status == "done"
+    assert read_record(path)["schema"] == 2 and path.read_bytes() == content
+
+
+def test_stale_runs_end_a_call_and_are_never_awaited(
+    campaign: Campaign, caplog: pytest.LogCaptureFixture
+) -> None:
+    edited(campaign)
+    context = call(campaign, dry=False)
+    failed = runs_of(campaign)[2].name
+    assert context.awaited == (failed,)
+    assert "rate was 1.0, is 3.0 (2 runs)" in caplog.text
+    assert context.left_stale().startswith("2 of 3 runs are stale")
+    # A dry run and a report say it and end well.
+    assert not call(campaign, dry=True).left_stale()
+    assert not call(campaign, dry=False, pending="ignore").left_stale()
+
+
+def test_a_dry_run_shows_that_data_would_be_made_again(campaign: Campaign, tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks" / "toy"
+    (folder / "stage.py").touch()
+    with (folder / "benchmark.yaml").open("a") as file:
+        file.write(
+            "data: {program: stage.py, parameters: [], files: {train: size}, bytes_per_file: '1'}\n"
+        )
+    failed = runs_of(campaign)[2].name
+    jobs = prepare([campaign.file], {}, campaign.file, False, False)[2]
+    (name,) = jobs.staged(failed)
+    marker = Path(name)
+    marker.parent.mkdir(parents=True)
+    marker.touch()  # and none of its three files is there
+    before = tree(tmp_path)
+    dry = prepare([campaign.file], {}, campaign.file, False, True)[2]
+    (shown,) = dry.staged(failed)
+    assert tree(tmp_path) == before and not Path(shown).exists()
+    assert shown.endswith(name) and shown != name
+    place, _, wanted = shown.rpartition("/staged-")
+    command = jobs.stage_command(str(marker.parent), wanted, 1)
+    assert dry.stage_command(place, wanted, 1) == command
+    prepare([campaign.file], {}, campaign.file, False, False)
+    assert not marker.exists()
