@@ -1,11 +1,12 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo check test lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo study check test lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
@@ -22,6 +23,9 @@ setup:
 demo: setup
 	@snakemake
 	@echo "report: $(CURDIR)/results/report.html"
+
+study: setup
+	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
 
 # What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
 check: lint

@@ -138,7 +138,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         "ended": ended.isoformat(timespec="milliseconds"),
         "wall_s": outcome.wall_s,
         "attempt": attempt.number,
-        "git": outcome.git,
+        **outcome.code,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
         **program,

@@ -14,6 +14,7 @@ from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
@@ -77,6 +78,7 @@ class Benchmark:
     workers: Workers | None
     main_metric: str | None
     metrics: Mapping[str, str]  # definitions, for the report
+    compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
     data: DataSet | None
     env: Mapping[str, str]
     command: Command
@@ -227,16 +229,17 @@ class Benchmark:
 
 
 def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
-    """Read ``workflow/benchmarks/<name>/benchmark.yaml``.
+    """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, or of ``folder``.
 
     ``where`` starts the error for an unknown name (for example campaign file and key).
     Raises UserError for an unknown benchmark or a faulty file.
     """
-    folder = folder or BENCHMARKS / name
-    path = folder / "benchmark.yaml"
-    if not path.is_file():
-        known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
+    path = folder / "benchmark.yaml" if folder else _benchmark_file(name)
+    if path is None or not path.is_file():
+        files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
+        known = sorted({file.parent.name for file in files})
         raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
+    folder = path.parent
     content = load_yaml(path)
     check_schema(content, "benchmark", path)
     if content["name"] != name:
@@ -252,6 +255,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
+    metrics = {
+        name: one if isinstance(one, dict) else {"definition": one}
+        for name, one in content.get("metrics", {}).items()
+    }
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
@@ -276,7 +283,8 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         work=expression(work["samples"], "work.samples") if work else None,
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
-        metrics=content.get("metrics", {}),
+        metrics={name: one.get("definition", "") for name, one in metrics.items()},
+        compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),
@@ -286,6 +294,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         extract=extract,
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
+
+
+def _benchmark_file(name: str) -> Path | None:
+    return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
 
 
 def _launch(

@@ -51,7 +51,7 @@ def check_programs(
         raise UserError(
             f"{where}: benchmark {benchmark.name} starts the "
             f"program '{missing[0]}', whose path is unknown; add to "
-            f"config/sites/{site.name}.yaml, or to this file, "
+            f"{site.file}, or to this file, "
             f"'programs: {{{missing[0]}: /path}}'"
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
+from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import LAUNCHERS, SITES
@@ -51,6 +52,7 @@ class Site:
     """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
 
     name: str
+    file: Path  # as a person would type it
     nodes: int
     cores_per_node: int
     memory_gb_per_node: float | None
@@ -88,7 +90,7 @@ class Site:
         if on_node > self.cores_per_node and not self.oversubscribe:
             raise UserError(
                 f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
-                f"'oversubscribe: true' in config/sites/{self.name}.yaml to allow it"
+                f"'oversubscribe: true' in {self.file} to allow it"
             )
 
     def ranks_on_node(self, point: Mapping[str, Any]) -> int:
@@ -116,9 +118,8 @@ class Site:
         ``own``: templates of the benchmark, which replace those of the site, and are filled with
         the ``python`` of the program. Raises UserError if the site starts nothing.
         """
-        where = f"config/sites/{self.name}.yaml"
         if self.launch is None:
-            raise UserError(f"{where}: has no 'launch', so no run can start there")
+            raise UserError(f"{self.file}: has no 'launch', so no run can start there")
         ranks, per_node = int(point["ranks"]), self.ranks_on_node(point)
         interpreter = (python or self.python) if own else self.python
         values = {
@@ -131,26 +132,27 @@ class Site:
             "launchers": str(LAUNCHERS),
         }
         template = (own or self.launch)["single" if ranks == 1 else "multi"]
-        return fill_launcher(tuple(template), values, f"{where}: launch")
+        return fill_launcher(tuple(template), values, f"{self.file}: launch")
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
-    """Read ``config/sites/<name>.yaml``.
+    """Read ``config/sites/<name>.yaml`` of the study or the shipped one, or that in ``folder``.
 
     ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
     faulty file.
     """
-    folder = folder or SITES
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = sorted(found.stem for found in folder.glob("*.yaml"))
-        raise UserError(f"{where}: no site {name!r} in {folder}; {choices(name, known)}")
+    path = folder / f"{name}.yaml" if folder else find_file(OWN_SITES, SITES, f"{name}.yaml")
+    if path is None or not path.is_file():
+        files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
+        known = sorted({file.stem for file in files})
+        raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "site", path)
     if content["site"] != name:
         raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
     site = Site(
         name=name,
+        file=shown(path),
         nodes=content["nodes"],
         cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
         memory_gb_per_node=content.get("memory_gb_per_node"),

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 from scalesweep.core.formatting import counted, finite, listed, with_interval
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    evidence_of,
+    marked,
+    why_unconfirmed,
+)
 from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
@@ -30,14 +38,16 @@ def best_value(study: ExperimentResults) -> list[Finding]:
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
             text = (
                 f"these repeats do not identify the best {name} at {listed(where, 5)}: the "
-                "interval of the best overlaps another, or a point has one repeat and no interval."
+                "interval of the best overlaps another, or a point has none (one repeat, or "
+                "identical repeats)."
             )
             found.append(_finding(study, "best value", OPEN, unsure[0], text, "best"))
     return found
 
 
 def value_ratio(study: ExperimentResults) -> list[Finding]:
-    """How one of two values compares with the other; where the interval holds 1 it is said so."""
+    """How one of two values compares with the other; where the interval holds 1, or there is none,
+    it is said so."""
     found: list[Finding] = []
     for names in _parameters(study):
         name = ", ".join(names)
@@ -54,13 +64,22 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
-        if unsure := [row for row in rows if row not in clear]:
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
+        unsure: dict[str, list[Row]] = {}
+        for row in rows:
+            if row not in clear:
+                unsure.setdefault(row["no_interval"] or "", []).append(row)
+        for why, some in unsure.items():
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in some]
             text = (
                 f"{over} ({name}): these repeats show no difference in {label} at "
                 f"{listed(where, 5)}."
             )
-            found.append(_finding(study, "ratio", OPEN, unsure[0], text, "comparisons"))
+            if why:
+                text = (
+                    f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
+                    f"{why_unconfirmed(why)}."
+                )
+            found.append(_finding(study, "ratio", OPEN, some[0], text, "comparisons"))
     return found
 
 
@@ -138,6 +157,8 @@ def _finding(
         "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
     }[table]
     evidence = evidence_of(study, table, row, columns)
+    if "parameter" in row:
+        evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
     return Finding(study.name, rule, level, text, evidence)

@@ -149,6 +149,7 @@ def _experiment_entry(
         "version": benchmark.version,
         "main_metric": experiment.main_metric,
         "metrics": dict(benchmark.metrics),
+        "compare": dict(benchmark.compare),
         "scaling": experiment.scaling,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
