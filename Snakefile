@@ -50,7 +50,7 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
-if not facts.asks_only("plan", "report", "compare", "import_logs", "import_cosmoflow"):
+if not facts.asks_only(*facts.ASIDE):
     facts.at_success(workflow, SWEEP.left_stale)
 facts.list_in_order()
 facts.heed_handlers(workflow)

@@ -92,6 +92,10 @@ def only_shows(workflow: Any) -> bool:
     return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
 
 
+# Targets beside the campaign's own results: what is stale there is no failure of theirs.
+ASIDE = ("plan", "report", "compare", "doctor", "import_logs", "import_cosmoflow")
+
+
 def asks_only(*rules: str) -> bool:
     """Whether the command line names targets, and no others than these."""
     named = set(getattr(_arguments(), "targets", None) or ())

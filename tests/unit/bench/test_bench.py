@@ -97,7 +97,7 @@ def test_a_finished_campaign_is_planned_without_reading_a_record(
     monkeypatch.setattr(scalesweep.planning.run_state, "verify_files", _refuse)
 
     def nothing_to_do() -> tuple[str, ...]:
-        context, _, _ = prepare([Path(name)], {}, Path(name), cluster=False, dry=False)
+        context, _, _ = prepare([Path(name)], {}, cluster=False, dry=False)
         return context.awaited
 
     assert nothing_to_do() == ()

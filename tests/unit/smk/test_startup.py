@@ -40,15 +40,15 @@ def campaign(campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def record_of(run: Any, **more: Any) -> dict[str, Any]:
     return {
         "run_id": run.run_id, "benchmark": "toy", "version": 1, "point": dict(run.point),
-        "repeat": 0, "site": "toy", "source": "measured",
-        "started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:00:01+00:00",
-        "wall_s": 1.0, "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
-        "environment": {}, "notes": {}, "git": None, "command": [], **more,
+        "repeat": 0, "site": "toy", "source": "measured", "started": "2026-01-01T00:00:00+00:00",
+        "ended": "2026-01-01T00:00:01+00:00", "wall_s": 1.0, "attempt": 1, "phases": {},
+        "metrics": {}, "work": {}, "resources": {}, "environment": {}, "notes": {}, "git": None,
+        "command": [], **more,
     }  # fmt: skip
 
 
 def call(campaign: Campaign, dry: bool, reports: bool = False, **options: str) -> SnakemakeContext:
-    context, _, _ = prepare([campaign.file], options, campaign.file, False, dry, reports)
+    context, _, _ = prepare([campaign.file], options, False, dry, reports)
     return context
 
 
@@ -220,18 +220,18 @@ def test_a_dry_run_shows_that_data_would_be_made_again(campaign: Campaign, tmp_p
             "data: {program: stage.py, parameters: [], files: {train: size}, bytes_per_file: '1'}\n"
         )
     failed = runs_of(campaign)[2].name
-    jobs = prepare([campaign.file], {}, campaign.file, False, False)[2]
+    jobs = prepare([campaign.file], {}, False, False)[2]
     (name,) = jobs.staged(failed)
     marker = Path(name)
     marker.parent.mkdir(parents=True)
     marker.touch()  # and none of its three files is there
     before = tree(tmp_path)
-    dry = prepare([campaign.file], {}, campaign.file, False, True)[2]
+    dry = prepare([campaign.file], {}, False, True)[2]
     (shown,) = dry.staged(failed)
     assert tree(tmp_path) == before and not Path(shown).exists()
     assert shown.endswith(name) and shown != name
     place, _, wanted = shown.rpartition("/staged-")
     command = jobs.stage_command(str(marker.parent), wanted, 1)
     assert dry.stage_command(place, wanted, 1) == command
-    prepare([campaign.file], {}, campaign.file, False, False)
+    prepare([campaign.file], {}, False, False)
     assert not marker.exists()
