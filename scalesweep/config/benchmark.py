@@ -17,6 +17,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
 
+# Folder of the benchmarks that an import made, in its results folder.
+MADE = "benchmarks"
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
@@ -279,12 +282,18 @@ class Benchmark:
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
+def load_benchmark(
+    name: str, where: str = "benchmark", folder: Path | None = None, beside: Path | None = None
+) -> Benchmark:
     """Read ``workflow/benchmarks/<name>/benchmark.yaml``.
 
-    ``where`` starts the error for an unknown name (for example campaign file and key).
+    ``where`` starts the error for an unknown name (for example campaign file and key). ``beside``
+    is a campaign's folder: an import may have made a benchmark of its own in ``benchmarks`` there.
     Raises UserError for an unknown benchmark or a faulty file.
     """
+    made = beside / MADE / name if beside else None
+    if made and (made / "benchmark.yaml").is_file() and not (BENCHMARKS / name).is_dir():
+        folder = made
     folder = folder or BENCHMARKS / name
     path = folder / "benchmark.yaml"
     if not path.is_file():

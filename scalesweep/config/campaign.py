@@ -148,6 +148,7 @@ def load_campaign(
             spec if profile is None else {**spec, "profile": profile},
             machine,
             f"{path}: experiments.{name}",
+            path.parent,
         )
         for name, spec in content["experiments"].items()
     )
@@ -197,8 +198,10 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
 
 
-def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> Experiment:
-    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark")
+def _experiment(
+    name: str, spec: Mapping[str, Any], site: Site, where: str, folder: Path
+) -> Experiment:
+    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
     axes = {
         key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
         for key, value in spec.get("axes", {}).items()

@@ -14,7 +14,9 @@ OVERRIDES = {
     "pending": "ignore: report on the results so far, run nothing",
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: run the points again that this machine could not run",
-    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
+    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs), a "
+    "table (import_table)",
+    "map": "what the columns of a table mean (import_table)",
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "ranks": "number of ranks of imported runs whose logs do not state it (import_logs)",

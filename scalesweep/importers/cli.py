@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import ImportedRun, Refusal
@@ -52,14 +53,16 @@ def deliver(
     refusals: Sequence[Refusal],
     rules: Mapping[str, Rules],
     description: str,
+    benchmarks: Mapping[str, Benchmark] | None = None,
 ) -> list[Refusal]:
     """Write records of the runs, a campaign of them and its report; print what came of it.
 
-    ``refusals`` are those of the reading. Returns all refusals. Raises UserError if nothing could
-    be imported or the report fails.
+    ``refusals`` are those of the reading, ``benchmarks`` those that the import made. Returns all
+    refusals. Raises UserError if nothing could be imported or the report fails.
     """
     startable = load_site(args.site).launch is not None
-    written, refused = import_runs(runs, Path(args.results) / "runs" / args.site, startable)
+    folder = Path(args.results) / "runs" / args.site
+    written, refused = import_runs(runs, folder, startable, benchmarks)
     refused = [*refusals, *refused]
     for refusal in refused:
         print(f"refused: {refusal.message}", file=sys.stderr)

@@ -33,7 +33,8 @@ class Rules:
     scaling experiment of its own, and where a method was not measured on one worker, the only
     method that was is its base: one worker exchanges nothing. ``prefix`` keeps the names of
     several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
-    same over all ranks together, as where ranks share a data set.
+    same over all ranks together, as where ranks share a data set. ``stated`` is the kind of scaling
+    that the source states, for benchmarks that declare no work.
     """
 
     scaling: str
@@ -41,6 +42,7 @@ class Rules:
     methods: tuple[str, ...] = ()
     prefix: str = ""
     totals: tuple[str, ...] = ()
+    stated: str = "none"
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
     for point in group.points:
         work = benchmark.total_work(point)
         if not work:
-            return "none"
+            return rules.stated
         key = _series_key(benchmark, point, rules, methods=False)
         each.setdefault(key, set()).add(work / benchmark.scale_of(point))
         total.setdefault(key, set()).add(work)

@@ -40,18 +40,21 @@ class Written:
 
 
 def import_runs(
-    runs: Sequence[ImportedRun], runs_folder: Path, startable: bool = False
+    runs: Sequence[ImportedRun],
+    runs_folder: Path,
+    startable: bool = False,
+    benchmarks: Mapping[str, Benchmark] | None = None,
 ) -> tuple[list[Written], list[Refusal]]:
     """Write a record for every run below ``runs_folder``.
 
     With ``startable`` points that the benchmark could not start itself are refused, as a campaign
-    of a site with a launcher refuses them.
+    of a site with a launcher refuses them. ``benchmarks`` are those that the import made.
 
     Runs of one point become its repeats in the order given. A run that was imported before keeps
     its record; an id that holds something else is refused, never overwritten. So are a second
     copy of a run, and a run that differs from the first of its point in its ``variant``.
     """
-    writer = _Writer(runs_folder, startable)
+    writer = _Writer(runs_folder, startable, benchmarks or {})
     written: list[Written] = []
     refusals: list[Refusal] = []
     for run in runs:
@@ -65,10 +68,12 @@ def import_runs(
 class _Writer:
     """Writes records and remembers what it wrote."""
 
-    def __init__(self, runs_folder: Path, startable: bool) -> None:
+    def __init__(
+        self, runs_folder: Path, startable: bool, benchmarks: Mapping[str, Benchmark]
+    ) -> None:
         self.runs_folder = runs_folder
         self.startable = startable
-        self.benchmarks: dict[str, Benchmark] = {}
+        self.benchmarks = dict(benchmarks)
         # By point: the runs written so far.
         self.repeats: dict[str, list[ImportedRun]] = {}
 

@@ -4,6 +4,7 @@
 localrules:
     import_cosmoflow,
     import_logs,
+    import_table,
 
 
 # snakemake import_cosmoflow --config source=FOLDER [site=LABEL] [results=FOLDER]
@@ -38,3 +39,23 @@ use rule import_cosmoflow as import_logs with:
         snakefile=workflow.main_snakefile,
     message:
         "Importing logs"
+
+
+# snakemake import_table --config source=FILE [map=FILE.yaml] [site=LABEL] [results=FOLDER]
+rule import_table:
+    log:
+        f"{RESULTS}/logs/import_table.log",
+    params:
+        script=f"{SCRIPT}/import_table.py",
+        source=SWEEP.options.get("source", ""),
+        map=SWEEP.options.get("map", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing a table"
+    shell:
+        "{params.script} --source={params.source:q} --map={params.map:q} --site={params.site:q}"
+        " --results={params.results:q} --ranks={params.ranks:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
