@@ -206,8 +206,8 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
         unlike = [name for name in texts if _differ(entry.row.cells[name], other.row.cells[name])]
         if unlike:
             words = (
-                f"the same point as line {other.row.line}, but another {unlike[0]}: name the column "
-                "under parameters, or under ignore"
+                f"the same point as line {other.row.line}, but another {unlike[0]}: name the "
+                "column under parameters, or under ignore"
             )
             found.refusals.append(Refusal(file, words, entry.row.line))
             continue

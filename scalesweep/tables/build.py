@@ -21,11 +21,12 @@ from scalesweep.analysis.metrics import (
     units_of,
 )
 from scalesweep.analysis.stats import (
+    Stated,
     coefficient_of_variation,
     mean_bounds,
     outliers,
     pooled_std,
-    ratio_interval,
+    stated_interval,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
@@ -64,10 +65,15 @@ def make_tables(
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
         statistics = _statistics(data, points)
+        stated = _stated_words(data, points)
         tables = {
             "runs": _runs(data, points),
             "points": pd.DataFrame(
-                {**identity_columns(data.axes, points, samples=True), **statistics}
+                {
+                    **identity_columns(data.axes, points, samples=True),
+                    **({"stated": typed_values(stated)} if any(stated) else {}),
+                    **statistics,
+                }
             ),
         }
         if data.scale in data.axes:
@@ -166,9 +172,27 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             for stat in ("mean", "std")
         )
         rows = _over_repeats(means, stds)
+        for place, stated in _stated(data, points, (metric, phase)).items():
+            span = stated_interval(stated)
+            rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
+
+
+def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
+    """By place, points whose spread is what their source states."""
+    found = {place: data.stated(point, measure) for place, point in enumerate(points)}
+    return {place: stated for place, stated in found.items() if stated}
+
+
+def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
+    """Of each point the metrics whose interval is stated by the source, with the count."""
+    words: list[list[str]] = [[] for _ in points]
+    for measure in data.measures:
+        for place, stated in _stated(data, points, measure).items():
+            words[place].append(f"{measure[0]}: n = {stated.count:g}")
+    return ["; ".join(those) or None for those in words]
 
 
 def _over_repeats(means: Floats, stds: Floats) -> Floats:
@@ -259,7 +283,7 @@ def _against_base(
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0:
             speedup = float(values.mean()) / float(base.mean())
-            bounds = ratio_interval(values, base)
+            bounds = data.ratio(point, points[0], measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
             row[4:7] = [speedup, bounds.low, bounds.high]
         result.append(row)

@@ -111,7 +111,7 @@ def _ratios(
         repeats = data.repeats(point, measure)
         if value == reference or not repeats.size or not base.size or base.mean() == 0:
             continue
-        interval = ratio_interval(repeats, base)
+        interval = data.ratio(point, group[reference], measure)
         yield {
             **_row(data, point, names, measure, leaders),
             "value": text_of(value),
@@ -135,7 +135,7 @@ def _best(
     ranked = []
     for value, point in group.items():
         if (repeats := data.repeats(point, measure)).size:
-            ranked.append((value, point, float(repeats.mean()), mean_interval(repeats)))
+            ranked.append((value, point, float(repeats.mean()), data.interval(point, measure)))
     if len(ranked) < 2:
         return
     ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])
