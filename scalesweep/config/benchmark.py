@@ -160,6 +160,7 @@ class Benchmark:
     """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
 
     ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
+    ``parts``: regular expressions that group the functions of a profile; empty: those by default.
     """
 
     name: str
@@ -178,6 +179,7 @@ class Benchmark:
     env: Mapping[str, str]
     command: Command
     extract: Extract | None
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def parameter(self, name: str, where: str) -> Parameter:
@@ -341,6 +343,7 @@ def load_benchmark(
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),
         extract=extract,
+        parts=_parts(content.get("parts", {}), path),
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
 
@@ -350,6 +353,19 @@ def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers
     if "ranks" not in count.names:
         raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
     return Workers(content["name"], count, content["doc"])
+
+
+def _parts(content: Mapping[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
+    """Patterns by part; raises UserError for one that is no regular expression."""
+    for part, patterns in content.items():
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise UserError(
+                    f"{path}: parts.{part}: '{pattern}' is not a regular expression ({error})"
+                ) from None
+    return {part: tuple(patterns) for part, patterns in content.items()}
 
 
 def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:

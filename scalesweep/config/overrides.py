@@ -15,7 +15,8 @@ OVERRIDES = {
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: run the points again that this machine could not run",
     "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs), a "
-    "table (import_table)",
+    "table (import_table), a profile or a folder (import_profiles)",
+    "benchmark": "whose runs were profiled, and whose parts group functions (import_profiles)",
     "map": "what the columns of a table mean (import_table)",
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",

@@ -27,6 +27,7 @@ from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.lines import group_figures, single_figures
+from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
@@ -116,7 +117,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     alone = len(study.grid) == 1 and study.scale not in study.leaders
     makers: list[_Maker] = [single_figures] if alone else []
     makers += [site_figures, rank_figures, accuracy_figures, phase_figures, phase_energy_figures]
-    return [*makers, power_figures]
+    return [*makers, part_figures, power_figures]
 
 
 def _drawn_by() -> str:

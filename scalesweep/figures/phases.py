@@ -93,7 +93,7 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     heading(figure, head, named)
     ax = figure.subplots()
     for place, rows in enumerate(some):
-        _bar(
+        stacked_bar(
             ax, place, {str(row["phase"]): row[what] * factor for row in rows}, looks, top * factor
         )
     ax.set_yticks(range(len(some)), labels)
@@ -123,13 +123,14 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     return [Drawing(name, head, text, alt, figure)]
 
 
-def _bar(
+def stacked_bar(
     ax: Axes,
     place: int,
     parts: Mapping[str, float],
     looks: Mapping[str, tuple[str, str]],
     top: float,
 ) -> None:
+    """Draw one bar, its parts one behind another; ``top`` is the longest bar's length."""
     left = 0.0
     for name, (colour, hatch) in looks.items():
         value = parts.get(name)

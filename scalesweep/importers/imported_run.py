@@ -47,7 +47,8 @@ class ImportedRun:
     read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
     own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
     without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
-    ``metrics``, ``phases``, ``phase_spans``, ``environment`` and ``notes`` are as in a record.
+    ``metrics``, ``phases``, ``parts``, ``phase_spans``, ``environment`` and ``notes`` are as in a
+    record.
     """
 
     benchmark: str
@@ -63,6 +64,7 @@ class ImportedRun:
     variant: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
     phase_spans: Sequence[tuple[str, float, float]] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()

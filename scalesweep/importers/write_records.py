@@ -185,6 +185,8 @@ def _write(
         "git": None,
         "command": list(run.command),
     }
+    if run.parts:
+        record["parts"] = dict(run.parts)
     if run.phase_spans:
         record["phase_spans"] = [list(span) for span in run.phase_spans]
     folder.mkdir(parents=True, exist_ok=True)

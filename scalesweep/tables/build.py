@@ -34,6 +34,7 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
+from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
@@ -56,7 +57,8 @@ def make_tables(
     cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several; the control point has ``runs`` and ``points`` only.
+    target, ``ranks`` where there are several, ``parts`` where they were profiled; the
+    control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -92,6 +94,8 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
+            parts = part_table(data, points)
+            tables |= {} if parts is None else {"parts": parts}
             ranks = rank_table(data, [[points[i] for i in g] for g in _series(data, points)], runs)
             tables |= {} if ranks is None else {"ranks": ranks}
         result[experiment["name"]] = tables

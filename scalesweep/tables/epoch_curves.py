@@ -2,8 +2,9 @@
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by
-phase; ``_stated``: standard deviation and count of the metrics whose source states them;
-``_facts``: where and with what it ran. Missing (None) where a record has none.
+phase; ``_parts``: seconds by named part; ``_stated``: standard deviation and count of the metrics
+whose source states them; ``_facts``: where and with what it ran. Missing (None) where a record has
+none.
 """
 
 import json
@@ -22,8 +23,9 @@ from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
 STATED = "_stated"
+PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", STATED, FACTS)
+CURVES = ("_epochs", "_phases", "_energy", STATED, PARTS, FACTS)
 
 
 def curves_of(
@@ -45,6 +47,7 @@ def curves_of(
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
         STATED: _stated(record.get("metrics") or {}),
+        PARTS: _numbers(record.get("parts"), "parts"),
         FACTS: facts_text(record, machines),
     }
 

@@ -4,6 +4,7 @@
 localrules:
     import_cosmoflow,
     import_logs,
+    import_profiles,
     import_table,
 
 
@@ -58,4 +59,24 @@ rule import_table:
     shell:
         "{params.script} --source={params.source:q} --map={params.map:q} --site={params.site:q}"
         " --results={params.results:q} --ranks={params.ranks:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
+
+
+# snakemake import_profiles --config source=FILE_OR_FOLDER [benchmark=NAME] [ranks=N] [site=LABEL]
+rule import_profiles:
+    log:
+        f"{RESULTS}/logs/import_profiles.log",
+    params:
+        script=f"{SCRIPT}/import_profiles.py",
+        source=SWEEP.options.get("source", ""),
+        benchmark=SWEEP.options.get("benchmark", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing profiles"
+    shell:
+        "{params.script} --source={params.source:q} --benchmark={params.benchmark:q}"
+        " --site={params.site:q} --results={params.results:q} --ranks={params.ranks:q}"
         " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
