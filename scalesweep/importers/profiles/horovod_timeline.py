@@ -62,6 +62,7 @@ class _Trace:
 
     intervals: list[_Interval] = field(default_factory=list)
     ticks: set[int] = field(default_factory=set)
+    latest: dict[int, float] = field(default_factory=dict)  # time of a tensor's last event
     first: float = math.inf
     last: float = -math.inf
     unfinished: int = 0
@@ -182,10 +183,17 @@ def _add(event: Mapping[str, Any], trace: _Trace, stacks: dict[int, list[_Open]]
         raise ProfileRefused("an event whose time is no number of microseconds")
     trace.first, trace.last = min(trace.first, when), max(trace.last, when)
     stack = stacks.setdefault(tensor, [])
+    if when < trace.latest.get(tensor, 0):
+        raise ProfileRefused("earlier than the event before it of its tensor: lines are swapped")
+    trace.latest[tensor] = when
     if kind == "B":
         name = event.get("name")
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][\w ./-]{0,99}", name):
             raise ProfileRefused("a phase without a name")
+        if stack and name.startswith(NEGOTIATE):
+            raise ProfileRefused(f"{name} begins inside {stack[-1].name}: lines are missing")
+        if not stack and _CALL.fullmatch(name):
+            raise ProfileRefused(f"{name} begins outside of any operation: lines are missing")
         stack.append(_Open(name, float(when), stack[-1] if stack else None))
     elif kind == "X":
         name = str(event.get("name"))
@@ -195,8 +203,6 @@ def _add(event: Mapping[str, Any], trace: _Trace, stacks: dict[int, list[_Open]]
         if not stack:
             raise ProfileRefused("a phase ends that has not begun: lines are missing or swapped")
         opened = stack.pop()
-        if when < opened.begin:
-            raise ProfileRefused(f"{opened.name} ends before it begins: lines are swapped")
         opened.size = _size(event.get("args"))
         trace.intervals.append(
             _Interval(opened.name, tensor, opened.begin, float(when), opened.outer)
