@@ -15,6 +15,8 @@ from scalesweep.analysis.pop import PopFactors
 from scalesweep.analysis.types import Floats
 
 OTHER = "other"
+# Time that a tool counted and that an excerpt of its table leaves out.
+NOT_LISTED = "(not listed)"
 # Communication and copies look the same in every program.
 DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
     "mpi": [r"^P?MPI_"],

@@ -171,8 +171,9 @@ def nsys_text() -> str:
     """The same kernels as the older text tables, whose columns a line of dashes measures."""
     head = " Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum         Name    \n"
     rule = " -------  ---------------  ---------  -------  -------  -------  ---------------\n"
+    total = sum(time for _, _, time in KERNELS)
     rows = "".join(
-        f" {10.0:7.1f}  {time:15d}  {calls:9d}  {1.0:7.1f}  {1:7d}  {2:7d}  {name}\n"
+        f" {100 * time / total:7.1f}  {time:15d}  {calls:9d}  {1.0:7.1f}  {1:7d}  {2:7d}  {name}\n"
         for name, calls, time in KERNELS
     )
     return head + rule + rows + "\n"

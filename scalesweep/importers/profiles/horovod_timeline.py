@@ -25,6 +25,10 @@ TOOL = "horovod_timeline"
 NEGOTIATE = "NEGOTIATE_"
 # Calls that move the data of an operation: MPI_ALLREDUCE in ALLREDUCE.
 _CALL = re.compile(r"(?:MPI|NCCL|GLOO|CCL|DDL|ADASUM)_\w+")
+# What is not inside of anything else; ends say dtype and shape.
+_OPERATIONS = frozenset(
+    ("ALLREDUCE", "ALLGATHER", "BROADCAST", "ALLTOALL", "REDUCESCATTER", "JOIN", "BARRIER")
+)
 _BYTES = {
     "uint8": 1, "int8": 1, "bool": 1, "uint16": 2, "int16": 2, "float16": 2, "bfloat16": 2,
     "int32": 4, "float32": 4, "int64": 8, "float64": 8,
@@ -187,14 +191,7 @@ def _add(event: Mapping[str, Any], trace: _Trace, stacks: dict[int, list[_Open]]
         raise ProfileRefused("earlier than the event before it of its tensor: lines are swapped")
     trace.latest[tensor] = when
     if kind == "B":
-        name = event.get("name")
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][\w ./-]{0,99}", name):
-            raise ProfileRefused("a phase without a name")
-        if stack and name.startswith(NEGOTIATE):
-            raise ProfileRefused(f"{name} begins inside {stack[-1].name}: lines are missing")
-        if not stack and _CALL.fullmatch(name):
-            raise ProfileRefused(f"{name} begins outside of any operation: lines are missing")
-        stack.append(_Open(name, float(when), stack[-1] if stack else None))
+        stack.append(_begun(event.get("name"), float(when), stack))
     elif kind == "X":
         name = str(event.get("name"))
         if stack and stack[-1].name.startswith(NEGOTIATE) and re.fullmatch(r"\d{1,6}", name):
@@ -203,10 +200,23 @@ def _add(event: Mapping[str, Any], trace: _Trace, stacks: dict[int, list[_Open]]
         if not stack:
             raise ProfileRefused("a phase ends that has not begun: lines are missing or swapped")
         opened = stack.pop()
+        if stack and event.get("args"):
+            raise ProfileRefused(f"{opened.name} ends as {stack[0].name} does: lines are missing")
         opened.size = _size(event.get("args"))
         trace.intervals.append(
             _Interval(opened.name, tensor, opened.begin, float(when), opened.outer)
         )
+
+
+def _begun(name: Any, when: float, stack: Sequence[_Open]) -> _Open:
+    """A phase that begins inside of those of ``stack``; raises ProfileRefused where none can."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][\w ./-]{0,99}", name):
+        raise ProfileRefused("a phase without a name")
+    if stack and (name.startswith(NEGOTIATE) or name in _OPERATIONS):
+        raise ProfileRefused(f"{name} begins inside {stack[-1].name}: lines are missing")
+    if not stack and _CALL.fullmatch(name):
+        raise ProfileRefused(f"{name} begins outside of any operation: lines are missing")
+    return _Open(name, when, stack[-1] if stack else None)
 
 
 def _size(args: Any) -> int | None:

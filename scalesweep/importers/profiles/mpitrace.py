@@ -16,7 +16,14 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Function, Message, Profile, RankTimes
 from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, number, text_of
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    number,
+    text_of,
+)
 
 TOOL = "mpitrace"
 MAX_RANKS = 1_000_000
@@ -74,7 +81,7 @@ def read(files: Sequence[Path]) -> Found:
 def _rank(file: Path, text: str) -> _Rank:
     one: _Rank | None = None
     where = ""  # the operation whose sizes are listed, or the table of all ranks
-    for line, content in enumerate(text.splitlines(), 1):
+    for line, content in enumerate(lines_of(text), 1):
         if head := _HEAD.match(content.strip()):
             if one:
                 raise ProfileRefused("two ranks in one file", line)
@@ -101,7 +108,9 @@ def _add_line(one: _Rank, content: str, where: str, line: int) -> str:
     if where == _ALL:
         if task := _TASK.fullmatch(content):
             _add_task(one, task, line)
-    elif where and (size := _SIZE.fullmatch(content)):
+    elif size := _SIZE.fullmatch(content):
+        if not where:
+            raise ProfileRefused("sizes of an operation without its name", line)
         values = number(size[2], "bytes", line), number(size[3], "seconds", line)
         one.sizes.append((where, int(size[1]), *values))
     elif call := _CALL.fullmatch(content):
@@ -137,6 +146,14 @@ def _check(one: _Rank) -> None:
             raise ProfileRefused(f"has no 'total {what} time': cut off?")
     if one.elapsed <= 0 or one.communication > one.elapsed:
         raise ProfileRefused("more time in MPI than elapsed")
+    calls = {name: count for name, count, _ in one.calls}
+    for name in {operation for operation, _, _, _ in one.sizes}:
+        sized = sum(count for operation, count, _, _ in one.sizes if operation == name)
+        if sized != calls.get(name):
+            raise ProfileRefused(
+                f"{calls.get(name)} calls of {name}, but {sized} by size: lines are missing or "
+                "changed"
+            )
     together = sum(seconds for _, _, seconds in one.calls)
     # Each is rounded to a millisecond.
     if abs(together - one.communication) > 0.0006 * (len(one.calls) + 1):

@@ -15,14 +15,24 @@ from pathlib import Path
 
 import numpy as np
 
-from scalesweep.analysis.profile import Function, Phase, Profile
+from scalesweep.analysis.profile import NOT_LISTED, Function, Phase, Profile
 from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, number, text_of
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    number,
+    text_of,
+)
 
 TOOL = "nsys"
 SQLITE = "SQLite format 3"
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
 _TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
+_SHARE = re.compile(r"time ?\(%\)")
+_ROW = re.compile(r"\s*\d+\.\d+(?:,|\s{2,})\d+(?:,|\s{2,})\d+(?:,|\s{2,})")
+_HEADED = re.compile(r"\s*\"?Time ?\(%\)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
 _NAMES = ("name", "operation", "range", "event type")
@@ -134,6 +144,7 @@ class _Heading:
     name: int
     total: int
     calls: int
+    share: int | None
     unit: float
     kind: str
     width: int
@@ -153,7 +164,8 @@ def _heading(line: str) -> _Heading | None:
         kind = "copy"
     elif words[name] == "range":
         kind = "range"
-    return _Heading(name, total[0], calls, _UNITS[total[1][1] or "ns"], kind, len(words))
+    share = next((place for place, word in enumerate(words) if _SHARE.fullmatch(word)), None)
+    return _Heading(name, total[0], calls, share, _UNITS[total[1][1] or "ns"], kind, len(words))
 
 
 def _split(line: str) -> list[str]:
@@ -167,35 +179,80 @@ def _tables(file: Path) -> _File:
     found = _File(file)
     heading: _Heading | None = None
     spans: list[tuple[int, int]] = []
-    seen: set[tuple[str, str]] = set()
-    for line, content in enumerate(text_of(file).splitlines(), 1):
+    rows: list[_Share] = []
+    for line, content in enumerate(lines_of(text_of(file)), 1):
         if (head := _heading(content)) is not None:
-            heading, spans = head, []
-            seen = set()
-        elif heading is None:
-            continue
+            found.functions += _whole(rows, found)
+            heading, spans, rows = head, [], []
+        elif _HEADED.match(content):
+            raise ProfileRefused("a heading that cannot be read: cut off?", line)
         elif not content.strip():
-            heading = None if spans or found.functions else heading
+            continue
+        elif heading is None:
+            if _ROW.match(content):
+                raise ProfileRefused(
+                    "a row without its heading: lines are missing or swapped", line
+                )
         elif _DASHES.fullmatch(content):
             spans = [match.span() for match in re.finditer(r"-+", content)]
             if len(spans) != heading.width:
                 raise ProfileRefused("the heading and the line below it do not match", line)
+        elif (row := _row(content, heading, spans, line)) is None:
+            found.functions += _whole(rows, found)
+            heading, rows = None, []
+        elif row in rows:
+            raise ProfileRefused("a row is there twice", line)
         else:
-            function = _row(content, heading, spans, line)
-            if function is None:
-                heading = None
-                continue
-            if (function.kind, content) in seen:
-                raise ProfileRefused("a row is there twice", line)
-            seen.add((function.kind, content))
-            found.functions.append(function)
+            rows.append(row)
+    found.functions += _whole(rows, found)
     return found
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A row: its function, and the share of the table's time that it states (None: it does not)."""
+
+    function: Function
+    share: float | None
+    line: int = field(compare=False)
+
+
+def _whole(rows: Sequence[_Share], found: _File) -> list[Function]:
+    """The functions of a table whose shares agree with its times, and what it does not list.
+
+    Shares have one decimal. Of an excerpt the rest is a function of its own, so that the others
+    keep their share.
+    """
+    functions = [row.function for row in rows]
+    stated = [row.share for row in rows if row.share is not None]
+    total = sum(function.exclusive_s for function in functions)
+    if len(stated) < len(rows) or not total or not sum(stated):
+        return functions
+    whole = total / (sum(stated) / 100)
+    if sum(stated) > 100.1 + 0.06 * len(rows):
+        words = f"the shares of a table add up to {sum(stated):.1f} %: rows are there twice"
+        raise ProfileRefused(words, rows[0].line)
+    if abs(sum(stated) - 100) <= 0.06 * len(rows) + 0.1:
+        whole = total
+    for row in rows:
+        share = 100 * row.function.exclusive_s / whole
+        if abs(share - (row.share or 0.0)) > 0.06 + 0.002 * share:
+            raise ProfileRefused(
+                f"states {row.share:.1f} % of the table's time, which is {share:.1f} %: lines are "
+                "missing, swapped or there twice",
+                row.line,
+            )
+    if (rest := whole - total) > 1e-6 * whole:
+        found.notes["not_listed"] = f"{100 * rest / whole:.1f} % of a table's time is in no row"
+        kind = functions[0].kind
+        functions.append(Function(NOT_LISTED, None, kind, 1, rest, rest))
+    return functions
 
 
 def _row(
     content: str, heading: _Heading, spans: Sequence[tuple[int, int]], line: int
-) -> Function | None:
-    """A function of a row; None of text that follows a table."""
+) -> _Share | None:
+    """A row of a table; None of text that follows it."""
     if spans:
         # The last column may run over its dashes.
         ends = [end for _, end in spans[:-1]] + [len(content)]
@@ -214,7 +271,8 @@ def _row(
     name = cells[heading.name].strip()
     if total < 0 or calls < 1 or not name:
         raise ProfileRefused("a row without a name, a call or a time: cut off?", line)
-    return Function(name, None, heading.kind, calls, total, total)
+    share = number(cells[heading.share], "share", line) if heading.share is not None else None
+    return _Share(Function(name, None, heading.kind, calls, total, total), share, line)
 
 
 def _is_database(file: Path) -> bool:

@@ -19,7 +19,14 @@ from scalesweep.analysis.pop import (
 )
 from scalesweep.analysis.profile import Profile
 from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, number, text_of
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    number,
+    text_of,
+)
 from scalesweep.importers.table_file import half_unit
 
 TOOL = "modelfactors"
@@ -82,7 +89,7 @@ def _rows(text: str) -> tuple[list[int], _Rows, _Rows]:
     counts: list[int] = []
     rows: _Rows = {}
     halves: _Rows = {}
-    for line, content in enumerate(text.splitlines(), 1):
+    for line, content in enumerate(lines_of(text), 1):
         name, *cells = [cell.strip() for cell in content.lstrip("#").split(";")]
         key = name.lower()
         if not key and not cells:
@@ -137,12 +144,14 @@ def _profile(
         "runtime": metric(seconds(_RUNTIME), "s", "lower"),
         **{name: metric(value, "1", "higher") for name, value in values.items()},
     }
+    as_printed: list[str] = []
     for line, name in _PRINTED.items():
         printed = rows[line][place] / 100 if line in rows else math.nan
         if not math.isfinite(printed):
             continue
         if name not in values:
             metrics[name] = metric(printed, "1", "higher")
+            as_printed.append(name)
         elif abs(printed - values[name]) > _AGREE + halves[line][place] / 100:
             raise ProfileRefused(
                 f"{where}: {line} is printed as {printed:.6f}, the durations give "
@@ -152,7 +161,7 @@ def _profile(
         printed = rows[line][place] if line in rows else math.nan
         if math.isfinite(printed) and name not in metrics:
             metrics[name] = metric(printed, unit, "higher")
-    notes: dict[str, object] = {"scaling": scaling}
+    notes: dict[str, object] = {"scaling": scaling, "as_printed": as_printed}
     if factors.variant:
         notes["variant"] = f"{factors.variant}: {VARIANTS[MODELFACTORS]}"
     return Profile(

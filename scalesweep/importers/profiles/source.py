@@ -60,6 +60,14 @@ def text_of(file: Path) -> str:
     return text
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a file that ends with one; raises ProfileRefused where the last has no end."""
+    if text and not text.endswith(("\n", "\r")):
+        count = text.count("\n") + 1
+        raise ProfileRefused("the last line has no line end: cut off?", count)
+    return text.splitlines()
+
+
 def number(text: str, what: str, line: int | None = None) -> float:
     """A finite number; raises ProfileRefused naming what it is."""
     word = text.strip()

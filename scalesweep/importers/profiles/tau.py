@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
-from scalesweep.analysis.profile import Function, Profile, RankTimes
+from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
 from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, text_of
+from scalesweep.importers.profiles.source import Found, ProfileRefused, lines_of, metric, text_of
 from scalesweep.importers.table_file import half_unit
 
 TOOL = "tau"
+_COMPLETE = 0.01  # of the time: what the digits of a whole table leave open
 _NODE = re.compile(r"NODE (\d{1,7});CONTEXT (\d{1,7});THREAD (\d{1,7}):\s*")
 _SUMMARY = re.compile(r"FUNCTION SUMMARY \((mean|total)\):\s*")
 _ROW = re.compile(
@@ -50,6 +51,11 @@ class _Section:
         return max((row.inclusive_s for row in self.rows), default=0.0)
 
     @property
+    def unlisted(self) -> float:
+        """Elapsed time that no row has as its own; negative where rows overlap."""
+        return self.elapsed - sum(row.exclusive_s for row in self.rows)
+
+    @property
     def mpi(self) -> float:
         """Exclusive time of MPI's functions."""
         return sum(row.exclusive_s for row in self.rows if _MPI.match(row.name))
@@ -77,44 +83,38 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     for section in (*nodes, *([mean] if mean else [])):
         if not section.rows:
             raise ProfileRefused("a section without a function: cut off?", section.line)
-    # The first thread of a node is its process; others work for it at the same time.
-    first: dict[int, _Section] = {}
-    for section in nodes:
-        if section.node is not None and section.thread == (0, 0):
-            first[section.node] = section
+    first = _processes(nodes, ranks)
     threads = len(nodes) - len(first)
-    if first and sorted(first) != list(range(len(first))):
-        missing = next(node for node in range(len(first)) if node not in first)
-        raise ProfileRefused(f"node {missing} of those up to {max(first)} is missing")
-    if ranks and first and ranks != len(first):
-        raise ProfileRefused(f"has {len(first)} nodes, but --config ranks={ranks}")
-    shown = list(first.values()) or ([mean] if mean else [])
+    shown = first or ([mean] if mean else [])
     if not shown:
         raise ProfileRefused("no node and no mean: cut off?")
     elapsed = np.array([section.elapsed for section in shown])
     mpi = np.array([section.mpi for section in shown])
     if not (elapsed > 0).all() or (mpi > elapsed * 1.01).any():
         raise ProfileRefused("functions take no time, or MPI's more than all together")
-    if mean and first and abs(mean.elapsed / float(elapsed.mean()) - 1) > 0.02 and not threads:
-        raise ProfileRefused(
-            f"the mean is {mean.elapsed:.4g} s, the nodes have {elapsed.mean():.4g} s on average: "
-            "sections are missing or changed"
-        )
+    if mean and first and not threads:
+        _compare(mean, float(elapsed.mean()), float(mpi.mean()))
     useful = np.maximum(elapsed - mpi, 0.0)
+    left = [section.unlisted / section.elapsed for section in shown]
     notes: dict[str, object] = {"times": "of each node" if first else "means over all ranks"}
     if again:
         notes["rows_skipped"] = f"{again} rows that say again what others say"
     if threads:
         notes["threads"] = f"{threads} further threads, whose times are not added"
-    whole = bool(first) and bool((useful > 0).all())
+    if max(left) > _COMPLETE:
+        notes["not_listed"] = f"up to {100 * max(left):.1f} % of a node's time is in no row"
+    if min(left) < -_COMPLETE:
+        notes["overlap"] = "rows overlap: their own times add up to more than elapsed"
+    # What is not listed may be MPI: without it nothing is known of the useful time.
+    whole = bool(first) and bool((useful > 0).all()) and max(left) <= _COMPLETE
     return Profile(
         tool=TOOL,
         file=file,
         ranks=len(first) or ranks,
         elapsed_s=float(elapsed.max()),
-        rank_times=RankTimes(elapsed, useful, mpi) if first else None,
+        rank_times=RankTimes(elapsed, useful, mpi) if whole else None,
         factors=rank_factors(useful, float(elapsed.max())) if whole else None,
-        functions=tuple(row for section in shown for row in section.rows),
+        functions=tuple(row for section in shown for row in _with_rest(section)),
         metrics={
             "runtime": metric(float(elapsed.max()), "s", "lower"),
             "mpi_time": metric(float(mpi.mean()), "s", "lower", "rank"),
@@ -124,13 +124,42 @@ def _profile(file: Path, ranks: int | None) -> Profile:
     )
 
 
+def _processes(nodes: Sequence[_Section], ranks: int | None) -> list[_Section]:
+    """The first thread of every node, which is its process; others work for it at the same time."""
+    first = {one.node: one for one in nodes if one.node is not None and one.thread == (0, 0)}
+    if sorted(first) != list(range(len(first))):
+        missing = next(node for node in range(len(first)) if node not in first)
+        raise ProfileRefused(f"node {missing} of those up to {max(first)} is missing")
+    if ranks and first and ranks != len(first):
+        raise ProfileRefused(f"has {len(first)} nodes, but --config ranks={ranks}")
+    return [first[node] for node in range(len(first))]
+
+
+def _compare(mean: _Section, elapsed: float, mpi: float) -> None:
+    """Refuse a mean that is not that of the nodes (``elapsed``, ``mpi``: their means)."""
+    for own, theirs, words in ((mean.elapsed, elapsed, "in all"), (mean.mpi, mpi, "in MPI")):
+        if abs(own - theirs) > 0.01 * elapsed:
+            raise ProfileRefused(
+                f"the mean has {own:.4g} s {words}, the nodes {theirs:.4g} s on average: sections "
+                "or rows are missing or changed"
+            )
+
+
+def _with_rest(section: _Section) -> list[Function]:
+    """The rows, and what none of them has as an entry of its own, so that shares stay right."""
+    rest = section.unlisted
+    if rest <= _COMPLETE * section.elapsed:
+        return section.rows
+    return [*section.rows, Function(NOT_LISTED, section.node, "cpu", 1, rest, rest)]
+
+
 def _sections(text: str) -> tuple[list[_Section], _Section | None, int]:
     """Sections of nodes, the section of the mean, and how many rows were skipped."""
     nodes: list[_Section] = []
     mean: _Section | None = None
     current: _Section | None = None
     again, total = 0, False
-    for line, content in enumerate(text.splitlines(), 1):
+    for line, content in enumerate(lines_of(text), 1):
         if node := _NODE.fullmatch(content.strip()):
             current = _Section(int(node[1]), (int(node[2]), int(node[3])), line)
             if any((one.node, one.thread) == (current.node, current.thread) for one in nodes):

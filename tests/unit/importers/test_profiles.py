@@ -182,7 +182,8 @@ def test_a_timeline_that_was_never_closed(tmp_path: Path) -> None:
     begins = [place for place, line in enumerate(lines) if '"ph": "B"' in line]
     for first, second, told in (
         (begins[0], begins[0] + 5, "a phase ends that has not begun"),
-        (begins[0] + 1, begins[3], "earlier than the event before"),
+        (begins[0] + 1, begins[3], "begins inside NEGOTIATE_ALLREDUCE"),
+        (begins[0] + 5, begins[3] + 3, "earlier than the event before"),
     ):
         swapped = list(lines)
         swapped[first], swapped[second] = lines[second], lines[first]
