@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import INDEX, Table
 from scalesweep.importers.table_map import alias
 from scalesweep.tables.summary_cache import IDENTITY
@@ -51,7 +52,12 @@ class _Guess:
 
 
 def draft_of(table: Table) -> str:
-    """A map of the table as YAML with comments: whole, as far as the columns' names go."""
+    """A map of the table as YAML with comments: whole, as far as the columns' names go.
+
+    Raises UserError for a table without a row.
+    """
+    if not table.rows:
+        raise UserError(f"{table.file}: holds no row that can be read")
     guess = _guess(table)
     content = _content(table, guess)
     parts = [
@@ -221,7 +227,7 @@ def _families(guess: _Guess) -> dict[str, dict[str, str]]:
             stems.setdefault(stem, {})[suffix] = column
     for column in guess.metrics:
         if column in stems:
-            stems[column][""] = column
+            stems[column] = {"": column, **stems[column]}
     return {stem: variants for stem, variants in stems.items() if len(variants) > 1}
 
 
@@ -303,7 +309,7 @@ def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
         metrics[name] = {**spec, **_meaning(column)}
         used |= {column, *more}
     if not metrics:
-        column = guess.ranks or next(iter(content["parameters"].values()))["column"]
+        column = guess.ranks or next(iter([*guess.parameters, *guess.ignore]))
         metrics["published_value"] = {"column": column, **_meaning(column)}
     content["metrics"] = metrics
     found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]

@@ -166,16 +166,16 @@ class _Reader:
             parameters[name] = ParameterMap(
                 name, None, "string", side.get("unit"), words, side.get("workload", False)
             )
+        for value, columns in side["values"].items() if side else ():
+            if unknown := sorted(set(columns) - set(content["metrics"])):
+                raise self._error(
+                    f"side_by_side.values.{value}",
+                    f"{unknown[0]!r} is no metric; allowed: {', '.join(content['metrics'])}",
+                )
         metrics = {
             name: self._metric(name, spec, side) for name, spec in content["metrics"].items()
         }
         self._check_names(parameters, metrics, content)
-        for value, columns in side["values"].items() if side else ():
-            if unknown := sorted(set(columns) - set(metrics)):
-                raise self._error(
-                    f"side_by_side.values.{value}",
-                    f"{unknown[0]!r} is no metric; allowed: {', '.join(metrics)}",
-                )
         for name in content.get("ignore", []):
             self._column(name, "ignore")
         repeat = content.get("repeat")
