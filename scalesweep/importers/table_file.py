@@ -313,7 +313,11 @@ def _object(line: str) -> dict[str, Cell]:
             raise ValueError(f"{name[:40]!r} is not one value")
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
             raise ValueError(f"{name[:40]!r} is beyond 64 bits")
-    return found
+    # As pandas writes what is missing.
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in found.items()
+    }
 
 
 def _parquet(content: bytes, file: Path) -> Table:

@@ -128,6 +128,8 @@ def _ranks(number: Number | None) -> int:
 
 
 def _tidy(cell: Cell) -> Cell:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise RowRefused(f"a parameter of {cell}")
     if not isinstance(cell, str):
         return cell
     text = " ".join(cell.split())
@@ -215,7 +217,12 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
 
 
 def _cells(row: Row) -> dict[str, Cell]:
-    return {name: cell for name, cell in row.cells.items() if cell is not None}
+    """What a row holds, for its digest: JSON knows no infinity."""
+    return {
+        name: str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
+        for name, cell in row.cells.items()
+        if cell is not None
+    }
 
 
 def _differ(one: Cell, other: Cell) -> bool:
