@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,6 +78,7 @@ class Campaign:
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
     which runs are started, None where it is that of the file. The control comes last.
+    ``imported``: what an importer says of the runs that it left out.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Campaign:
     programs: Mapping[str, str]
     budget_node_hours: float | None
     seed: int | None
+    imported: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def runs_folder(self) -> Path:
@@ -172,6 +174,7 @@ def load_campaign(
         programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
         seed=_seed(content.get("order", {})),
+        imported=content.get("imported", {}),
     )
 
 
@@ -241,7 +244,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=_runs(benchmark, by_identity, spec.get("repeats", 1)),
+        runs=_planned(benchmark, by_identity, spec, linked, where),
         profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
@@ -249,6 +252,37 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+    )
+
+
+def _planned(
+    benchmark: Benchmark,
+    points: Mapping[str, Mapping[str, Any]],
+    spec: Mapping[str, Any],
+    linked: Sequence[Mapping[str, Any]],
+    where: str,
+) -> tuple[Run, ...]:
+    """The runs of an experiment's points, by their identities.
+
+    ``repeats`` is how many each has, or, as in campaigns of imported runs, the numbers of those
+    that each entry of ``linked`` has.
+    """
+    repeats = spec.get("repeats", 1)
+    if isinstance(repeats, int):
+        return _runs(benchmark, points, repeats)
+    if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
+        raise UserError(
+            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
+            "with neither axes, exclude nor extra"
+        )
+    if len(points) != len(linked):
+        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
+    longest = max(map(len, repeats))
+    return tuple(
+        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
+        for place in range(longest)
+        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
+        if place < len(numbers)
     )
 
 

@@ -27,6 +27,7 @@ class PointState:
     done: int = 0
     failed: int = 0
     new: int = 0
+    unfinished: int = 0
     causes: list[str] = field(default_factory=list)
 
     def count(self, run: PlanRun) -> None:
@@ -36,16 +37,21 @@ class PointState:
         elif run["status"] in ("failed", "unsupported"):
             self.failed += 1
             self.causes.append(str(run.get("cause") or "failed"))
+        elif run["status"] == "unfinished":
+            self.unfinished += 1
         else:
             self.new += 1
 
     @property
     def word(self) -> str:
-        """``done``, the cause of its failure, or ``pending``; partly done counts as done."""
+        """``done``, the cause of its failure, ``unfinished`` or ``pending``; partly done counts as
+        done."""
         if self.done:
             return "done"
         if self.failed:
             return " ".join(sorted(set(self.causes))) or "failed"
+        if self.unfinished:
+            return "unfinished"
         return "pending"
 
 

@@ -245,7 +245,7 @@ def warnings(study: ExperimentResults) -> list[Finding]:
 def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.entry["runs"]
-    words = ("done", "failed", "unsupported", "new")
+    words = ("done", "failed", "unsupported", "unfinished", "new")
     counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
     for run in runs:
@@ -258,11 +258,19 @@ def coverage(study: ExperimentResults) -> list[Finding]:
         parts.append(f"{counts['failed']:,} failed ({told})")
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']:,} unsupported on this machine")
+    if counts["unfinished"]:
+        parts.append(f"{counts['unfinished']:,} unfinished, without a result")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
     if study.entry["excluded"]:
         parts.append(f"{counted(len(study.entry['excluded']), 'point')} excluded on purpose")
-    level = NOTE if counts["done"] + counts["unsupported"] == len(runs) else WARNING
+    refused = study.entry.get("refused", 0)
+    if refused:
+        counts["refused"] = refused
+        of = study.entry["benchmark"]
+        parts.append(f"{counted(refused, f'more run of {of}', f'more runs of {of}')} refused on import")
+    whole = counts["done"] + counts["unsupported"] == len(runs) and not refused
+    level = NOTE if whole else WARNING
     evidence = {
         "experiment": study.name,
         "table": "runs",

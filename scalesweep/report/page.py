@@ -21,6 +21,7 @@ from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
 from scalesweep.report.html_assets import assets, render
+from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
 from scalesweep.report.page_data import (
@@ -31,6 +32,7 @@ from scalesweep.report.page_data import (
     runs_data,
     table_data,
 )
+from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.points_table import Table, point_table
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
@@ -106,7 +108,9 @@ def render_report(
                 "csv": csv,
                 "failures": _failures(study, runs, links, budget),
                 "excluded": _by_reason(study, _excluded(study)),
-                "unsupported": _by_reason(study, _unsupported(study)),
+                "fixed": fixed_parameters(study),
+                "unsupported": _by_reason(study, _settled(study, "unsupported")),
+                "unfinished": _by_reason(study, _settled(study, "unfinished")),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
             }
@@ -128,12 +132,14 @@ def render_report(
         "hosts": len({host for run in facts.values() for host in run.hosts}),
         "first": _day(started[0]) if started else None,
         "last": _day(ended[-1]) if ended else None,
+        "undated": sum(not run.started for run in facts.values()),
         "measured_s": sum(walls),
         "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
         "environments": environments,
         "machines": machines(run.hardware for run in facts.values()),
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
+        "imported": imported_section(plan, links),
         "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
         "plain_metrics": _plain_metrics(studies),
         "epochs": any("total_time" in study.measures for study in studies),
@@ -368,9 +374,9 @@ def _excluded(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
     return [(str(entry["reason"]), entry["point"]) for entry in study.entry["excluded"]]
 
 
-def _unsupported(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
-    """Reason and point of what this machine cannot do."""
-    runs = [run for run in study.entry["runs"] if run["status"] == "unsupported"]
+def _settled(study: ExperimentResults, status: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Reason and point of runs that have no result and are not to be run."""
+    runs = [run for run in study.entry["runs"] if run["status"] == status]
     return [(str(run["detail"]), run["point"]) for run in runs]
 
 

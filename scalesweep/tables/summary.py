@@ -34,7 +34,7 @@ from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
@@ -83,6 +83,7 @@ def _summarise(
         point = record["point"]
         work = record.get("work") or {}
         identity = {name: record[name] for name in IDENTITY[:8]}
+        identity["started"] = dates_of(record)[0] or None
         machines = machine_names(record.get("resources") or {})
         identity["hosts"] = len(machines) or None  # None where none is known
         identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
