@@ -80,10 +80,11 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
             return
         # A launcher, which reads no packed logs, is spared these imports.
         module = import_module(packer)
+        own = tuple(getattr(module, name, EOFError) for name in ("BadGzipFile", "LZMAError"))
         try:
             with module.open(file) as unpacked:
                 yield unpacked
-        except (EOFError, zlib.error, getattr(module, "LZMAError", EOFError)) as error:
+        except (EOFError, zlib.error, *own) as error:
             raise OSError(0, f"the packed file is damaged ({error})") from None
 
 

@@ -164,6 +164,11 @@ class ExperimentResults:
             result.setdefault(self.key(run["point"]), PointState()).count(run)
         return result
 
+    def unfinished(self, row: Row) -> int:
+        """How many runs of a point were cut or aborted."""
+        state = self.states.get(self.key(row))
+        return 0 if state is None else state.unfinished
+
     @cached_property
     def excluded(self) -> set[Key]:
         """Points left out on purpose."""
@@ -214,8 +219,10 @@ class ExperimentResults:
     def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
         """``ranks 4, batch_size 8``: the named (default: all independent) parameters."""
         names = self.leaders if names is None else names
+        # What follows a parameter is named with it, and not once more.
+        told = {follower for name in names for follower in self.followers.get(name, [])}
         parts = []
-        for name in names:
+        for name in [name for name in names if name not in told]:
             if name == self.scale:
                 parts.append(self.scaled(self.scale_of(point)))
             else:

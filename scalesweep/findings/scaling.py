@@ -204,7 +204,9 @@ def _threshold(
     if first.side == "below":
         return f"{_over(study, points)}efficiency first falls under 80 % {at}", CONFIRMED, first
     if first.side == "~below":
-        text = f"measured efficiency first falls under 80 % {at}, not confirmed"
+        text = f"measured efficiency first falls under 80 % {at}; a single run, not confirmed"
+        if all(p.side.startswith("~") for p in points):  # nothing can be clear of anything
+            return text, OPEN, first
     else:
         text = f"the interval of the efficiency includes 80 % {at}"
     text = f"{_over(study, points)}{text}"

@@ -14,7 +14,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.importers import cosmoflow, detect_logs
 from scalesweep.importers.imported_run import Item, Refusal
 from scalesweep.importers.rank_map import read_ranks
-from scalesweep.importers.refusal_list import COPY, REFUSED, RefusalList
+from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, doubtful, write_runs
@@ -101,11 +101,13 @@ def deliver(
     print(f"imported: {imported} runs, refused: {refused.counts(REFUSED)}{also}")
     if refused.new:
         print(f"what was not imported: {refused.path}")
+    where = hint(source, importer) if refused.counts(NOT_READ) or not imported else ""
     if not imported:
-        where = hint(source, importer)
         if not refused.counts(REFUSED):
             raise UserError(f"{source}: holds nothing that {importer} reads{where}")
         raise UserError(f"{source}: no run could be imported{where}")
+    if where:
+        print(where.removeprefix("; "))
     _write_campaign(args, importer, store.runs, refused, {**RULES, **rules}, description, rules)
 
 

@@ -73,9 +73,7 @@ class _Job:
         return epochs.isdigit() and len(epochs) < 10 and len(self.rates) >= int(epochs)
 
 
-def read_jobs(
-    lines: Callable[[], Iterable[Line]], file: Path
-) -> Iterator[ImportedRun | Refusal]:
+def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[ImportedRun | Refusal]:
     """The runs of a log and the refusals in order; ``lines()`` are those of ``file``."""
     for job in _split(lines()):
         try:

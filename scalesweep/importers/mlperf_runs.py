@@ -143,7 +143,8 @@ def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]
         return str(status)[:40], str(status).lower() == "success"
     error = epochs[-1].error if epochs else None
     reached = is_number(target) and error is not None and error <= target
-    return f"{_NOT_STATED}; the last eval_error {'meets' if reached else 'misses'} the target", reached
+    outcome = "meets" if reached else "misses"
+    return f"{_NOT_STATED}; the last eval_error {outcome} the target", reached
 
 
 def _said(event: Event) -> list[str]:

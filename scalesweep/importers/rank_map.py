@@ -65,8 +65,8 @@ def read_ranks(text: str) -> RankMap | None:
     if not isinstance(content, dict) or not content:
         raise UserError(f"{where}: {_FORMS}")
     for name, ranks in content.items():
-        if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST:
-            raise UserError(f"{where}: {name}: {ranks!r}: must be a whole number from 1 to {MOST}")
+        if not _NUMBER.fullmatch(str(ranks)):
+            raise UserError(f"{where}: {name}: {ranks!r} is no whole number from 1 to {MOST}")
         if not str(name).strip("/. "):
             raise UserError(f"{where}: {name!r}: must be the name of a folder or file")
-    return RankMap({str(name): ranks for name, ranks in content.items()})
+    return RankMap({str(name): int(ranks) for name, ranks in content.items()})

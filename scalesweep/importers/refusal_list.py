@@ -19,7 +19,7 @@ COLUMNS = ("file", "line", "what", "benchmark", "reason")
 NAMED = 5
 _MOST_KINDS = 200
 _VARIABLE = re.compile(r"'[^']*'|\S*/\S+|\d[\d.,]*")
-_NOT_READ_REASON = "of no known kind"
+_NOT_READ_REASON = "no log of a known kind"
 
 
 @dataclass

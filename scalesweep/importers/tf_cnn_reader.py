@@ -37,9 +37,7 @@ AGREE = 0.05
 UNLIKE = 2.0
 
 
-def read_jobs(
-    lines: Callable[[], Iterable[Line]], file: Path
-) -> Iterator[ImportedRun | Refusal]:
+def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[ImportedRun | Refusal]:
     """The runs of a log and the refusals in order.
 
     ``lines`` gives the lines of ``file`` from its beginning, as often as it is called.

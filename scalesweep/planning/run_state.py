@@ -58,7 +58,8 @@ class RunState(NamedTuple):
     @property
     def settled(self) -> bool:
         """Whether there is nothing left to run: a result, the record that there can be none or that
-        another program got no further, or logs to which other patterns are the answer, not another run."""
+        another program got no further, or logs to which other patterns are the answer, not another
+        run."""
         return self.status in (DONE, UNSUPPORTED, UNFINISHED) or self.unread
 
 

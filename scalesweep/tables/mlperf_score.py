@@ -21,9 +21,8 @@ _LABELS = {"best": "Fastest run", "worst": "Slowest run", "score": "Score"}
 def score_table(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
     """Table `score`, where runs have a time to a target; points without a target are left out.
 
-    ``runs`` are those that began, failed and unfinished ones too, ``reached`` those of them that met
-    the target.
-    ``worst`` is missing where a run did not, as that one is the worst.
+    ``runs`` are those that began, failed and unfinished ones too, ``reached`` those of them that
+    met the target. ``worst`` is missing where a run did not, as that one is the worst.
     """
     if (METRIC, "run") not in data.measures:
         return {}

@@ -99,7 +99,7 @@ def test_one_repeat_confirms_nothing() -> None:
     found = only(best_configuration(study(rows)))
     assert found.level == "open"
     assert found.text == (
-        "Highest measured total throughput (first epoch): 20.00 samples/s at a 2; "
+        "Highest measured total throughput (first epoch): 20 samples/s at a 2; "
         "one repeat, not confirmed."
     )
 
