@@ -382,4 +382,4 @@ def sign_test(above: int, pairs: int) -> float:
     """
     more = max(above, pairs - above)
     tail = sum(math.comb(pairs, count) for count in range(more, pairs + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    return min(1.0, 2 * tail / float(2**pairs))

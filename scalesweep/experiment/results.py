@@ -166,8 +166,7 @@ class ExperimentResults:
 
     def unfinished(self, row: Row) -> int:
         """How many runs of a point were cut or aborted."""
-        state = self.states.get(self.key(row))
-        return 0 if state is None else state.unfinished
+        return self.states.get(self.key(row), PointState()).unfinished
 
     @cached_property
     def excluded(self) -> set[Key]:

@@ -32,7 +32,7 @@ def best_value(study: ExperimentResults) -> list[Finding]:
         unsure = [row for row in rows if not row["clear"]]
         for reason, among in _reasons(unsure).items():
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in among]
-            text = f"these repeats do not identify the best {name} at {listed(where, 5)}: {reason}."
+            text = f"the best {name} is not identified at {listed(where, 5)}: {reason}."
             found.append(_finding(study, "best value", OPEN, among[0], text, "best"))
     return found
 
@@ -42,13 +42,9 @@ def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in rows:
         if not finite(row["low"], row["high"]):
-            reason = (
-                "the highest mean is of a single run"
-                if row["better"] == "higher"
-                else ("the lowest mean is of a single run")
-            )
+            reason = "the best value is of a single run, and has no interval"
         elif not finite(row["next_low"], row["next_high"]):
-            reason = "the next value has a single run, and no interval"
+            reason = "the next value is of a single run, and has no interval"
         elif _overlap(row):
             reason = "the interval of the best overlaps that of the next"
         else:

@@ -24,7 +24,7 @@ def hint(source: Path, importer: str) -> str:
 _WHAT = {
     LOGS: "logs of training programs",
     COSMOFLOW: "result folders of cosmoflow-benchmark",
-    TABLE: "tables such as this one",
+    TABLE: "tables",
 }
 
 

@@ -180,6 +180,15 @@ def _scaling_groups(
     lent: dict[tuple[str, str], list[Point]] = {}
     for method, members in methods.items():
         own = tuple(_series(benchmark, members, rules))
+        # A series that begins at two workers, where another method lends it a base, has that one:
+        # its efficiency at two would be 1 of its own making.
+        begins = _begins(benchmark, own, rules)
+        own = tuple(
+            point
+            for point in own
+            if begins[_series_key(benchmark, point, rules)] == 1
+            or not _bases(benchmark, point, points, rules)
+        )
         yield _Group(f"{name}_{method}", f"{what}, {_words(method)}.", True, own)
         taken = {canonical_json(point) for point in own}
         for point in members:
@@ -196,6 +205,15 @@ def _scaling_groups(
             True,
             tuple({canonical_json(point): point for point in members}.values()),
         )
+
+
+def _begins(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> dict[str, int]:
+    """The smallest scale of each series, by its key."""
+    found: dict[str, int] = {}
+    for point in points:
+        key, scale = _series_key(benchmark, point, rules), benchmark.scale_of(point)
+        found[key] = min(scale, found.get(key, scale))
+    return found
 
 
 def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[Point]:
