@@ -44,8 +44,7 @@ class PointState:
 
     @property
     def word(self) -> str:
-        """``done``, the cause of its failure, ``unfinished`` or ``pending``; partly done counts as
-        done."""
+        """``done`` (partly, too), the cause of its failure, ``unfinished`` or ``pending``."""
         if self.done:
             return "done"
         if self.failed:

@@ -52,6 +52,7 @@ class Written:
     values: str = ""
     epochs_run: float | None = None
     unfinished: str = ""
+    began: float | None = None  # Unix time of its first phase, s
 
     @property
     def run_id(self) -> str:
@@ -120,6 +121,8 @@ class RecordStore:
     _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
     # By the digest of what it was read from.
     _there: dict[str, Written] = field(default_factory=dict)
+    # Digests of the runs that began at a time.
+    _began: dict[float, list[str]] = field(default_factory=dict)
     # Digests of the runs of this import.
     _seen: set[str] = field(default_factory=set)
 
@@ -146,7 +149,12 @@ class RecordStore:
         if found.run_id != folder.name:
             self.unreadable.append(folder.name)
         else:
-            self._there[found.digest or folder.name] = found
+            self._keep(found, found.digest or folder.name)
+
+    def _keep(self, run: Written, digest: str) -> None:
+        self._there[digest] = run
+        if run.began is not None:
+            self._began.setdefault(run.began, []).append(digest)
 
     def _benchmark(self, name: str) -> Benchmark:
         if name not in self._benchmarks:
@@ -179,12 +187,50 @@ class RecordStore:
                 return before
             # Read otherwise than before: its ranks were named, or what is known of it has changed.
             self._move(before)
+        elif (cut := self._part(benchmark, point, run)) is not None:
+            if run.unfinished and len(_longest(run.samples)) <= self._epochs(cut):
+                raise _Copy(f"a cut copy of the run in {cut.place}")
+            self._move(cut)  # the log has grown since
         record = _record(benchmark, run, point, self._free(benchmark, point), self.folder.name)
         samples_digest = _write(self.folder / record["run_id"], record, run)
         written = _written(benchmark, point, {**record, "samples": samples_digest})
-        self._there[written.digest] = written
+        self._keep(written, written.digest)
         self._seen.add(written.digest)
         return written
+
+    def _part(
+        self, benchmark: Benchmark, point: Mapping[str, Any], run: ImportedRun
+    ) -> Written | None:
+        """A run that is there and began as this one did, where one of the two is unfinished.
+
+        They are the same run, of which one log was cut.
+        """
+        if not run.phase_spans:
+            return None
+        for digest in self._began.get(run.phase_spans[0][1], ()):
+            other = self._there.get(digest)
+            if (
+                other is not None
+                and (other.unfinished or run.unfinished)
+                and (other.benchmark is benchmark and other.point == point)
+                and other.variant == run.variant
+                and self._agree(other, run)
+            ):
+                return other
+        return None
+
+    def _agree(self, other: Written, run: ImportedRun) -> bool:
+        """Whether all arrays of two runs are the same as far as both go."""
+        with np.load(self.folder / other.run_id / SAMPLES) as arrays:
+            return all(
+                np.array_equal(arrays[name][: len(mine)], mine[: len(arrays[name])], equal_nan=True)
+                for name, mine in run.samples.items()
+                if name in arrays
+            )
+
+    def _epochs(self, run: Written) -> int:
+        with np.load(self.folder / run.run_id / SAMPLES) as arrays:
+            return len(_longest(dict(arrays)))
 
     def _move(self, run: Written) -> None:
         """Take away the record of a run that is now one of another point; nothing is lost."""
@@ -239,7 +285,13 @@ def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str
         digest_of([numbers, samples["blake2b"] if samples else None]),
         numbers.get("epochs_run"),
         str(record.get("unfinished", "")),
+        record["phase_spans"][0][1] if record.get("phase_spans") else None,
     )
+
+
+def _longest(samples: Mapping[str, Any]) -> Sequence[Any]:
+    """The longest of a run's arrays; they have an entry per epoch."""
+    return max(samples.values(), key=len, default=())
 
 
 def _record(

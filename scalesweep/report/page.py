@@ -36,6 +36,7 @@ from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.points_table import Table, point_table
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
+from scalesweep.report.without_result import excluded_points, points_without_result
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, differences, group, read_facts
@@ -51,7 +52,6 @@ MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
 MAX_LINE, MAX_LINES = 300, 40
 MAX_SVG_BYTES = 3_000_000
-MAX_REASON_POINTS = 12
 
 
 def render_report(
@@ -107,10 +107,10 @@ def render_report(
                 "table": points,
                 "csv": csv,
                 "failures": _failures(study, runs, links, budget),
-                "excluded": _by_reason(study, _excluded(study)),
+                "excluded": excluded_points(study),
                 "fixed": fixed_parameters(study),
-                "unsupported": _by_reason(study, _settled(study, "unsupported")),
-                "unfinished": _by_reason(study, _settled(study, "unfinished")),
+                "unsupported": points_without_result(study, "unsupported"),
+                "unfinished": points_without_result(study, "unfinished"),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
             }
@@ -366,30 +366,6 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
         }
         for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
         if isinstance(one, dict)
-    ]
-
-
-def _excluded(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
-    """Reason and point of what the campaign leaves out."""
-    return [(str(entry["reason"]), entry["point"]) for entry in study.entry["excluded"]]
-
-
-def _settled(study: ExperimentResults, status: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Reason and point of runs that have no result and are not to be run."""
-    runs = [run for run in study.entry["runs"] if run["status"] == status]
-    return [(str(run["detail"]), run["point"]) for run in runs]
-
-
-def _by_reason(
-    study: ExperimentResults, points: Sequence[tuple[str, Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Points in words by the reason why they have no result, each once."""
-    reasons: dict[str, dict[str, None]] = {}
-    for reason, point in points:
-        reasons.setdefault(reason, {})[study.describe(point)] = None
-    return [
-        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
-        for reason, named in reasons.items()
     ]
 
 

@@ -221,11 +221,11 @@ def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
 def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame) -> pd.DataFrame:
     """`points` sorted by series and scale, with ideal, efficiency and speedup.
 
-    The base of a series is its smallest finished number of ranks (or devices), in `base_ranks` (or
-    `base_devices`). Against itself it has efficiency 1 by definition and no interval; but it has none
-    where it is all that its series has, or where another series of the source begins at a smaller scale: a 1 next to
-    what those have there would say something that was not measured. Where the base lacks a
-    metric, so does the series.
+    The base of a series is its smallest finished number of ranks (or devices), in `base_ranks`
+    (`base_devices`). Against itself it has efficiency 1 by definition and no interval. It has none
+    where it is all that its series has, or where another series of the source begins at a smaller
+    scale: a 1 next to what that has there would say something that was not measured. Where the
+    base lacks a metric, so does the series.
     """
     groups = _series(data, points)
     bases = _bases(data, points, groups)
