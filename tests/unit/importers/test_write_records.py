@@ -161,6 +161,28 @@ def test_keras_logs(read: Read, tmp_path: Path) -> None:
     ]
 
 
+def test_a_method_without_a_run_on_one_device_has_the_base_of_another(
+    read: Read, tmp_path: Path
+) -> None:
+    rates = {("gpu", 1): 30.0, ("gpu", 2): 50.0, ("cpu", 2): 51.0, ("cpu", 4): 80.0}
+    logs = [fake.keras([rate] * 3, count, kind) for (kind, count), rate in rates.items()]
+    loaded = campaign(read, tmp_path, "".join(logs))
+    scales = {
+        experiment.name: [point["devices_per_rank"] for point in experiment.points]
+        for experiment in loaded.experiments
+    }
+    # Its efficiency at two devices is one against one device, not 100 % of its own.
+    assert scales["keras_scaling_kuza55_cpu_over_kuza55_gpu"] == [1, 2, 4]
+    assert "keras_scaling_kuza55_cpu" not in scales
+    logs = [text for text, (kind, _) in zip(logs, rates, strict=True) if kind == "cpu"]
+    for name in ("log0.txt", "c"):
+        (tmp_path / name).unlink(missing_ok=True)
+    runs, _ = read("".join(logs))
+    written, _ = import_runs(runs, tmp_path / "other" / "imported")
+    content = campaign_of(written, RULES, "", "imported", "")
+    assert list(content["experiments"]) == ["keras_scaling_kuza55"]  # its own base
+
+
 def test_keras_logs_that_are_not_whole(read: Read) -> None:
     text = fake.keras()
     for damaged, reason in (
