@@ -23,7 +23,7 @@ from scalesweep.config.grid import (
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
 
@@ -159,10 +159,7 @@ def load_campaign(
         experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
     check_programs(experiments, machine, programs, path)
-    try:
-        digest = digest_of([content, site_name, *([] if profile is None else [profile])])
-    except ValueError:
-        raise UserError(f"{path}: a number is infinite or not a number") from None
+    digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
         description=content.get("description", ""),
@@ -313,7 +310,7 @@ def _control(
     if source is None:
         raise UserError(
             f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
-            f"allowed: {', '.join(by_name)}"
+            + choices(spec["experiment"], by_name)
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
@@ -370,9 +367,11 @@ def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | N
     known = benchmark.metrics
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    names = sorted({*known, *(metric.metric for metric in extracted)})
     raise UserError(
-        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; allowed: "
-        + (", ".join(known) or "none")
+        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; "
+        + (choices(named, names) if names else "it has only its own: leave main_metric out")
     )
 
 
@@ -385,7 +384,7 @@ def _profiles(
     allowed = FOREIGN_KINDS if benchmark.extract else KINDS
     if kind not in allowed:
         what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-        raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
+        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
     )
@@ -403,7 +402,8 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
             continue
         if name not in benchmark.parameters:
             raise UserError(
-                f"{where}: {name!r} is not a parameter of {benchmark.name}; allowed: {allowed}"
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
+                + choices(name, sorted(benchmark.parameters))
             )
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")

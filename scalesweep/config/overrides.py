@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.profilers import KINDS, NONE
 
 # Key -> what it does.
@@ -33,7 +33,7 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     """The overrides as text; raises UserError for an unknown key or a value not allowed."""
     unknown = sorted(set(overrides) - OVERRIDES.keys())
     if unknown:
-        raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
+        raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
     for key, value in overrides.items():
         if isinstance(value, dict | list) and (key, type(value)) != ("ranks", dict):
             raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
@@ -43,6 +43,7 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     }
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:
-            choices = ", ".join(f"{key}={value}" for value in allowed)
-            raise UserError(f"--config {key}={options[key]}: allowed: {choices}")
+            ways = ", ".join(f"{key}={value}" for value in allowed)
+            near = did_you_mean(options[key], allowed)
+            raise UserError(f"--config {key}={options[key]}: {near}allowed: {ways}")
     return options

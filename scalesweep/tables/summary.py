@@ -167,7 +167,12 @@ def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
         return None
     warmup = samples["warmup_step_times"]
     steps = np.concatenate([warmup, samples["step_times"]])
-    return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
+    state = steady_state(steps, len(warmup))
+    if state.agrees:
+        return None
+    late = not state.drifting and state.detected is not None
+    advice = f"set warmup_batches: {state.detected}" if late else "raise batches"
+    return f"{state.message.replace('values', 'steps')}; {advice}"
 
 
 def _plain_metrics(

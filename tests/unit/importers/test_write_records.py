@@ -84,7 +84,7 @@ def test_values_that_no_parameter_takes(read: Read, tmp_path: Path) -> None:
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert written == []
     assert refusals[0].reason.startswith("model = 'mynet' is not one of trivial, ")
-    assert refusals[1].reason == "data_format = 'NCWH' is not one of NHWC, NCHW"
+    assert refusals[1].reason == "data_format = 'NCWH' is not one of NHWC, NCHW; did you mean NCHW?"
 
 
 def campaign(read: Read, tmp_path: Path, *texts: str) -> Any:
