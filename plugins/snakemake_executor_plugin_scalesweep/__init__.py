@@ -18,7 +18,12 @@ from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
+from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
+
 __all__ = ["Executor", "ExecutorSettings", "Hooks", "common_settings"]
+
+# Snakemake imports this at every start, before it reads the files of --configfile.
+explain_config_files()
 
 
 class Hooks(Protocol):

@@ -5,6 +5,7 @@ that missing never turns into a number here. Results that do not exist (the spre
 repeat, a ratio of values that are not positive) are NaN, never 0.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -429,3 +430,14 @@ def _steady_from(
     if drifting:
         message = f"values still drift after the declared warm-up of {declared}"
     return SteadyState(declared, detected, drifting, not message, message)
+
+
+def sign_test(above: int, pairs: int) -> float:
+    """Two-sided p-value of ``above`` of so many independent pairs being on one side.
+
+    The probability, were both sides equally likely, of a split at least as uneven: twice the tail
+    of the binomial distribution with probability 1/2 (Dixon and Mood, JASA 41, 1946). 1 for none.
+    """
+    more = max(above, pairs - above)
+    tail = sum(math.comb(pairs, count) for count in range(more, pairs + 1))
+    return min(1.0, 2 * tail / float(2**pairs))

@@ -7,9 +7,11 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit
 from scalesweep.core.errors import UserError
 from scalesweep.importers import cli
+from scalesweep.importers.imported_run import NotRead
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
+from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_campaign import Rules
 
 IMPORTER = "import_profiles"
@@ -29,11 +31,7 @@ def run(args: argparse.Namespace) -> None:
     """
     cli.check_arguments(args, IMPORTER, "FILE_OR_FOLDER", ranks=True)
     known = load_benchmark(args.benchmark, "--config benchmark") if args.benchmark else None
-    source = read_source(Path(args.source), args.ranks)
-    if source.others:
-        names = ", ".join(str(file) for file in source.others[:3])
-        more = f" and {len(source.others) - 3} more" if len(source.others) > 3 else ""
-        print(f"no profile: {names}{more}")
+    source = read_source(Path(args.source), args.ranks or RankMap({}))
     try:
         with cpu_limit(GROUPING_S):
             made = runs_of(source.profiles, Path(args.source), known)
@@ -41,26 +39,20 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(
             f"benchmark {args.benchmark}: parts: a pattern takes too long; make it simpler"
         ) from None
-    benchmarks = {
-        name: make_benchmark(
+    rules = {known.name: Rules("scaling", (), prefix=f"{known.name}_")} if known else {}
+    for name in made.parameters:
+        make_benchmark(
             Path(args.results), name, _summary(name), made.parameters[name], made.metrics[name]
         )
-        for name in made.parameters
-    }
-    rules = {
-        name: Rules("scaling", (), prefix=f"{name}_", stated=made.scaling[name])
-        for name in benchmarks
-    }
-    if known:
-        rules[known.name] = Rules("scaling", (), prefix=f"{known.name}_")
+        rules[name] = Rules("scaling", (), prefix=f"{name}_", stated=made.scaling[name])
+    others = [NotRead(file) for file in source.others]
     cli.deliver(
         args,
         IMPORTER,
-        made.runs,
+        [*made.runs, *others],
         [*source.refusals, *made.refusals],
         rules,
         "Profiles of other tools, imported.",
-        benchmarks,
     )
 
 

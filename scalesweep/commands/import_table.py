@@ -58,18 +58,14 @@ def run(args: argparse.Namespace) -> None:
         table_map.scale,
         table_map.work,
     )
+    rules = Rules("scaling", (), prefix=f"{benchmark.name}_", stated=table_map.scaling or "none")
     cli.deliver(
         args,
         IMPORTER,
         found.runs,
         found.refusals,
-        {
-            benchmark.name: Rules(
-                scaling="scaling", comparisons=(), stated=table_map.scaling or "none"
-            )
-        },
+        {benchmark.name: rules},
         f"Table {Path(args.source).name}, imported.",
-        {benchmark.name: benchmark},
     )
 
 

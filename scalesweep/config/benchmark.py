@@ -13,7 +13,7 @@ from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_c
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
 from scalesweep.config.yaml_loader import check_schema, load_yaml, short
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
 
@@ -27,6 +27,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list,),
     "null": (type(None),),
+}
+
+_WORDS = {
+    "integer": "an integer",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "null": "null",
 }
 
 
@@ -52,15 +61,15 @@ class Parameter:
         """The allowed values in words."""
         if self.enum is not None:
             return "one of " + ", ".join(str(value) for value in self.enum)
-        text = " or ".join(self.types)
+        text = " or ".join(_WORDS[kind] for kind in self.types)
         if self.items:
             text += f" of {self.length or 'any number of'} {self.items}s"
         if self.minimum is not None and self.maximum is not None:
             text += f" from {self.minimum:g} to {self.maximum:g}"
         elif self.minimum is not None:
-            text += f", {self.minimum:g} or more"
+            text += f" of {self.minimum:g} or more"
         elif self.maximum is not None:
-            text += f", {self.maximum:g} or less"
+            text += f" of {self.maximum:g} or less"
         return text
 
     def normalise(self, value: Any, where: str) -> Any:
@@ -70,7 +79,9 @@ class Parameter:
         """
         result = self._typed(value)
         if result is _WRONG or (self.enum is not None and result not in self.enum):
-            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}")
+            near = did_you_mean(value, [str(one) for one in self.enum or ()])
+            hint = f"; {near}".rstrip("; ")
+            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
         numbers = result if isinstance(result, list) else [result]
         for number in numbers:
             if isinstance(number, str) and (place := _PLACES.search(number)):
@@ -189,7 +200,7 @@ class Benchmark:
         except KeyError:
             raise UserError(
                 f"{where}: benchmark {self.name} has no parameter {name!r}; "
-                f"allowed: {', '.join(sorted(self.parameters))}"
+                + choices(name, sorted(self.parameters))
             ) from None
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
@@ -300,7 +311,7 @@ def load_benchmark(
     path = folder / "benchmark.yaml"
     if not path.is_file():
         known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
-        raise UserError(f"{where}: no benchmark {name!r}; allowed: {', '.join(known)}")
+        raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "benchmark", path)
     if content["name"] != name:
@@ -373,7 +384,7 @@ def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
     where = f"{path}: parameters.{name}"
     unknown = [kind for kind in kinds if kind not in _TYPES]
     if unknown:
-        raise UserError(f"{where}: type {unknown[0]!r}; allowed: {', '.join(_TYPES)}")
+        raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")
     enum = tuple(spec["enum"]) if "enum" in spec else None
     draft = Parameter(
         name=name,

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from scalesweep.config.grid import (
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
 
@@ -78,6 +78,7 @@ class Campaign:
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
     which runs are started, None where it is that of the file. The control comes last.
+    ``imported``: what an importer says of the runs that it left out.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Campaign:
     programs: Mapping[str, str]
     budget_node_hours: float | None
     seed: int | None
+    imported: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def runs_folder(self) -> Path:
@@ -158,10 +160,7 @@ def load_campaign(
         experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
     check_programs(experiments, machine, programs, path)
-    try:
-        digest = digest_of([content, site_name, *([] if profile is None else [profile])])
-    except ValueError:
-        raise UserError(f"{path}: a number is infinite or not a number") from None
+    digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
         description=content.get("description", ""),
@@ -173,6 +172,7 @@ def load_campaign(
         programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
         seed=_seed(content.get("order", {})),
+        imported=content.get("imported", {}),
     )
 
 
@@ -244,7 +244,7 @@ def _experiment(
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=_runs(benchmark, by_identity, spec.get("repeats", 1)),
+        runs=_planned(benchmark, by_identity, spec, linked, where),
         profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
@@ -252,6 +252,37 @@ def _experiment(
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=_constraint(benchmark, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+    )
+
+
+def _planned(
+    benchmark: Benchmark,
+    points: Mapping[str, Mapping[str, Any]],
+    spec: Mapping[str, Any],
+    linked: Sequence[Mapping[str, Any]],
+    where: str,
+) -> tuple[Run, ...]:
+    """The runs of an experiment's points, by their identities.
+
+    ``repeats`` is how many each has, or, as in campaigns of imported runs, the numbers of those
+    that each entry of ``linked`` has.
+    """
+    repeats = spec.get("repeats", 1)
+    if isinstance(repeats, int):
+        return _runs(benchmark, points, repeats)
+    if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
+        raise UserError(
+            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
+            "with neither axes, exclude nor extra"
+        )
+    if len(points) != len(linked):
+        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
+    longest = max(map(len, repeats))
+    return tuple(
+        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
+        for place in range(longest)
+        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
+        if place < len(numbers)
     )
 
 
@@ -282,7 +313,7 @@ def _control(
     if source is None:
         raise UserError(
             f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
-            f"allowed: {', '.join(by_name)}"
+            + choices(spec["experiment"], by_name)
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
@@ -339,9 +370,11 @@ def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | N
     known = benchmark.metrics
     if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
         return named or benchmark.main_metric
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    names = sorted({*known, *(metric.metric for metric in extracted)})
     raise UserError(
-        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; allowed: "
-        + (", ".join(known) or "none")
+        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; "
+        + (choices(named, names) if names else "it has only its own: leave main_metric out")
     )
 
 
@@ -354,7 +387,7 @@ def _profiles(
     allowed = FOREIGN_KINDS if benchmark.extract else KINDS
     if kind not in allowed:
         what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-        raise UserError(f"{where}.profile: {kind!r}: {what}allowed: {', '.join((NONE, *allowed))}")
+        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
     )
@@ -372,7 +405,8 @@ def _constraint(benchmark: Benchmark, template: str | None, where: str) -> str |
             continue
         if name not in benchmark.parameters:
             raise UserError(
-                f"{where}: {name!r} is not a parameter of {benchmark.name}; allowed: {allowed}"
+                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
+                + choices(name, sorted(benchmark.parameters))
             )
         if form or conversion:
             raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 
 _ALLOWED = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
@@ -60,6 +60,6 @@ class Expression:
         if unknown:
             raise UserError(
                 f"{self._where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
-                f"allowed: {', '.join(sorted(known))}"
+                + choices(unknown[0], sorted(known))
             )
         return self

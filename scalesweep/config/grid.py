@@ -228,7 +228,35 @@ def check_scaling(
     scale = benchmark.scale
     if scale not in varying:
         raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
-    left_out = {scale, *benchmark.work.names, *benchmark.scale_parameters}
+    found = _lonely_work(benchmark, scaling, varying, points)
+    if found is None:
+        return
+    other = "strong" if scaling == "weak" else "weak"
+    fits = _lonely_work(benchmark, other, varying, points) is None
+    one = scale.removesuffix("s")
+    raise UserError(
+        f"{where}.scaling: {scaling} keeps the {_KEPT[scaling].format(one)} the same at several "
+        f"numbers of {scale}, but {found}; "
+        + (
+            f"scaling: {other} fits, which keeps the {_KEPT[other].format(one)}"
+            if fits
+            else "scaling: none compares the points without a series"
+        )
+    )
+
+
+_KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
+
+
+def _lonely_work(
+    benchmark: Benchmark,
+    scaling: str,
+    varying: tuple[str, ...],
+    points: Sequence[Mapping[str, Any]],
+) -> str | None:
+    """The first amount of work that one scale alone has in a series of several amounts."""
+    scale = benchmark.scale
+    left_out = {scale, *benchmark.work_parameters, *benchmark.scale_parameters}
     others = [name for name in varying if name not in left_out]
     series: dict[str, dict[float, set[int]]] = {}
     for point in points:
@@ -237,14 +265,15 @@ def check_scaling(
         work = total / count if scaling == "weak" else total
         key = canonical_json([point[name] for name in others])
         series.setdefault(key, {}).setdefault(work, set()).add(count)
-    unit = (
-        f"samples per {scale.removesuffix('s')}" if scaling == "weak" else "total number of samples"
-    )
     for works in series.values():
         for work, seen in works.items():
             if len(seen) == 1 and len(works) > 1:
-                amounts = ", ".join(f"{w:g} at {min(n)} {scale}" for w, n in sorted(works.items()))
-                raise UserError(
-                    f"{where}.scaling: {scaling} needs the same {unit} at several numbers of "
-                    f"{scale}, but {work:g} occurs at {min(seen)} {scale} only ({amounts})"
+                amounts = ", ".join(
+                    f"{w:g} at {_counted(min(n), scale)}" for w, n in sorted(works.items())
                 )
+                return f"{work:g} occurs at {_counted(min(seen), scale)} only ({amounts})"
+    return None
+
+
+def _counted(count: int, scale: str) -> str:
+    return f"{count} {scale.removesuffix('s') if count == 1 else scale}"

@@ -1,9 +1,10 @@
 """What ``snakemake --config KEY=VALUE`` may say."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.profilers import KINDS, NONE
 
 # Key -> what it does.
@@ -20,7 +21,8 @@ OVERRIDES = {
     "map": "what the columns of a table mean (import_table)",
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
-    "ranks": "number of ranks of imported runs whose logs do not state it (import_logs)",
+    "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
+    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs)",
 }
 _ALLOWED = {
     "check": ("full",),
@@ -34,13 +36,17 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     """The overrides as text; raises UserError for an unknown key or a value not allowed."""
     unknown = sorted(set(overrides) - OVERRIDES.keys())
     if unknown:
-        raise UserError(f"--config {unknown[0]}: unknown; allowed: {', '.join(OVERRIDES)}")
+        raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
     for key, value in overrides.items():
-        if isinstance(value, dict | list):
+        if isinstance(value, dict | list) and (key, type(value)) != ("ranks", dict):
             raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
-    options = {key: str(value) for key, value in overrides.items()}
+    options = {
+        key: json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+        for key, value in overrides.items()
+    }
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:
-            choices = ", ".join(f"{key}={value}" for value in allowed)
-            raise UserError(f"--config {key}={options[key]}: allowed: {choices}")
+            ways = ", ".join(f"{key}={value}" for value in allowed)
+            near = did_you_mean(options[key], allowed)
+            raise UserError(f"--config {key}={options[key]}: {near}allowed: {ways}")
     return options

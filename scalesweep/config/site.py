@@ -9,7 +9,7 @@ from typing import Any
 
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import LAUNCHERS, SITES
 
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
@@ -132,7 +132,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = sorted(found.stem for found in folder.glob("*.yaml"))
-        raise UserError(f"{where}: no site {name!r} in {folder}; allowed: {', '.join(known)}")
+        raise UserError(f"{where}: no site {name!r} in {folder}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "site", path)
     if content["site"] != name:

@@ -1,6 +1,8 @@
 """Reading the user's YAML: safe, strict, and with one-line errors that name file and key."""
 
+import codecs
 import functools
+import math
 import re
 from collections.abc import Hashable
 from pathlib import Path
@@ -8,13 +10,16 @@ from typing import Any, ClassVar
 
 import yaml
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.paths import SCHEMAS
 
 MAX_BYTES = 4_000_000
+MAX_DIGITS = 18  # of a whole number: more does not fit into 64 bits
 MAX_NODES = 2_000_000  # after aliases are expanded: a bomb of a few lines reaches billions
 # Control characters, halves of surrogate pairs, and what is no character at all.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+_TAG = re.compile(r"for the tag '(?:tag:yaml.org,2002:|!)([^']*)'")
 
 _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -33,6 +38,26 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
                 None, None, f"a character that is not printable: {found[0]!a}", node.start_mark
             )
         return value
+
+    def construct_yaml_float(self, node: Any) -> float:
+        number: float = super().construct_yaml_float(node)
+        if not math.isfinite(number):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{node.value} is not a finite number", node.start_mark
+            )
+        return number
+
+    def construct_yaml_int(self, node: Any) -> int:
+        digits = sum(map(str.isdigit, node.value))
+        if digits > MAX_DIGITS:
+            raise yaml.constructor.ConstructorError(
+                None,
+                None,
+                f"a whole number of {digits} digits; at most {MAX_DIGITS} (quote it if it is text)",
+                node.start_mark,
+            )
+        number: int = super().construct_yaml_int(node)
+        return number
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -64,6 +89,10 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
+for _tag in ("float", "int"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", getattr(_Loader, f"construct_yaml_{_tag}"))
+
+
 def _expanded_size(node: Any, known: dict[int, int]) -> int:
     """Nodes of a YAML tree with every alias counted as often as it is used."""
     if id(node) in known:
@@ -84,15 +113,7 @@ def load_yaml(path: Path) -> Any:
     Raises UserError if the file is missing, too large, not YAML, repeats a key, or expands
     through aliases beyond any honest size.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError(f"{path}: larger than {MAX_BYTES // 1_000_000} MB")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
-    loader = _Loader(text)
+    loader = _Loader(_read_text(path))
     try:
         node = loader.get_single_node()
         if node is None:
@@ -103,12 +124,44 @@ def load_yaml(path: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or getattr(error, "reason", None) or error
-        raise UserError(f"{path}{line}: not valid YAML: {what}") from None
-    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}{line}: not valid YAML: {_problem(error)}") from None
+    except RecursionError:
+        raise UserError(f"{path}: not valid YAML: nested too deeply") from None
+    except ValueError as error:
         raise UserError(f"{path}: not valid YAML: {error}") from None
     finally:
         loader.dispose()
+
+
+def _read_text(path: Path) -> str:
+    """The file as text, without a byte order mark; raises UserError."""
+    content = b""
+    try:
+        if not path.is_file() and path.exists():
+            raise UserError(f"{path}: not a regular file")
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"{path}: larger than {MAX_BYTES // 1_000_000} MB")
+        content = path.read_bytes()
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        line = content.count(b"\n", 0, error.start) + 1
+        what = "cannot be read: it is UTF-16" if utf16 else f"line {line} is not UTF-8"
+        raise UserError(f"{path}: {what}; save the file as UTF-8") from None
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    """What is wrong, in a user's words."""
+    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+    if found := _TAG.search(what):
+        return f"the tag !!{found[1]} is not allowed; write a plain value"
+    if "tab character" in what or "'\\t'" in what:
+        return "a tab in the indentation; use spaces"
+    return what
 
 
 @functools.cache
@@ -132,27 +185,67 @@ def _whole(schema: Any) -> Any:
     }
 
 
+_KINDS = {
+    "object": "a mapping (key: value)",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "empty",
+}
+_BOUNDS = {
+    "minimum": "{} or more",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "{} or less",
+    "exclusiveMaximum": "less than {}",
+    "minItems": "a list of {} or more",
+    "maxItems": "a list of {} or less",
+    "minProperties": "a mapping of {} key(s) or more",
+    "minLength": "text of {} character(s) or more",
+    "maxLength": "text of {} character(s) or less",
+}
+
+
 def _explain(error: Any) -> str:  # noqa: PLR0911 (one return per kind of error)
     """One plain sentence for a jsonschema error."""
-    if error.validator == "additionalProperties":
+    rule, given = error.validator, error.instance
+    if rule == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
-        unknown = sorted(set(error.instance) - set(allowed), key=str)
-        return f"unknown key {', '.join(map(repr, unknown))}; allowed: {', '.join(allowed)}"
-    if error.validator == "propertyNames":
-        return f"{error.instance!r} is not a name: letters, digits, '_' and '-' only"
-    if error.validator == "required":
-        return str(error.message)
-    if error.validator == "enum":
-        return f"{error.instance!r} is not one of {', '.join(map(str, error.validator_value))}"
-    if error.validator == "pattern":
+        unknown = sorted(set(given) - set(allowed), key=str)
+        return f"unknown key {', '.join(map(repr, unknown))}; {choices(unknown[0], allowed)}"
+    if rule == "propertyNames":
+        return f"{given!r} is not a name: letters, digits, '_' and '-' only"
+    if rule == "required":
+        missing = [key for key in error.validator_value if key not in given]
+        return f"the key {missing[0]!r} is missing"
+    if rule == "enum":
+        allowed = [str(value) for value in error.validator_value]
+        hint = f"; {did_you_mean(given, allowed)}".rstrip("; ")
+        return f"{short(given)} is not one of {', '.join(allowed)}{hint}"
+    if rule == "pattern":
         hint = error.schema.get("description", f"pattern {error.validator_value}")
-        return f"{error.instance!r} is not allowed: {hint}"
-    if error.validator in ("anyOf", "oneOf", "type"):
-        hint = error.schema.get("description")
-        kinds = error.validator_value if error.validator == "type" else None
-        wanted = hint or (" or ".join(kinds) if isinstance(kinds, list) else kinds)
-        return f"{short(error.instance)} is not {wanted or 'allowed here'}"
+        return f"{short(given)} is not allowed: {hint}"
+    if rule in _BOUNDS:
+        return f"{short(given)} is not {_BOUNDS[rule].format(error.validator_value)}"
+    if rule in ("anyOf", "oneOf", "type"):
+        return _explain_type(error)
     return str(error.message)
+
+
+def _explain_type(error: Any) -> str:
+    """What was given, and what is wanted instead."""
+    given = error.instance
+    kinds = error.validator_value if error.validator == "type" else []
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    wanted = error.schema.get("description") or " or ".join(_KINDS[kind] for kind in kinds)
+    wanted = wanted or "allowed here"
+    if given is None:
+        return f"is empty; write {wanted}" if wanted != "allowed here" else "is empty"
+    if kinds == ["string"] and isinstance(given, bool | int | float):
+        text = str(given).lower() if isinstance(given, bool) else str(given)
+        return f'{text} is not text; write "{text}" in quotes'
+    return f"{short(given)} is not {wanted}"
 
 
 def short(value: Any) -> str:
@@ -170,4 +263,9 @@ def check_schema(value: Any, schema: str, path: Path) -> None:
     if errors:
         error = errors[0]
         where = ".".join(str(part) for part in error.absolute_path)
-        raise UserError(f"{path}: {where + ': ' if where else ''}{_explain(error)}")
+        text = _explain(error)
+        if where:
+            raise UserError(f"{path}: {where}{' ' if text.startswith('is ') else ': '}{text}")
+        if value is None:
+            raise UserError(f"{path}: the file is empty; write a {schema} file (docs/formats.md)")
+        raise UserError(f"{path}: {text}")

@@ -1,5 +1,7 @@
 """The one error type for what a user can fix."""
 
+from collections.abc import Iterable, Sequence
+
 
 class UserError(Exception):
     """A mistake in the user's input: one line saying what is wrong, where, and what is allowed.
@@ -9,3 +11,17 @@ class UserError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+def choices(given: object, allowed: Iterable[object]) -> str:
+    """What is allowed in place of ``given``: the likely one first, then all in their order."""
+    names = [str(name) for name in allowed]
+    return f"{did_you_mean(given, names)}allowed: {', '.join(names) or 'none'}"
+
+
+def did_you_mean(given: object, allowed: Sequence[str]) -> str:
+    """``did you mean NAME? `` for the allowed name most similar to ``given``, or nothing."""
+    import difflib  # on use: nearly no call gets here
+
+    near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.7)
+    return f"did you mean {near[0]}? " if near else ""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
 
@@ -146,11 +147,12 @@ def _content(file: Path) -> bytes:
         if not file.is_file():
             what = "no such file" if not file.exists() else "not a regular file"
             raise UserError(f"{file}: {what}")
-        if (size := file.stat().st_size) > MAX_BYTES:
-            raise UserError(f"{file}: {size} bytes, at most {MAX_BYTES} are read as a table")
-        content = file.read_bytes()
+        with open_packed(file) as stream:
+            content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"{file}: {error.strerror or 'cannot be read'}") from None
+    if len(content) > MAX_BYTES:
+        raise UserError(f"{file}: more than {MAX_BYTES} bytes, which is no table of results")
     if not content.strip():
         raise UserError(f"{file}: is empty")
     return content

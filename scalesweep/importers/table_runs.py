@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scalesweep.core.files import canonical_json, digest_of
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.table_file import Cell, Row
 from scalesweep.importers.table_map import MetricMap, Number, RowRefused, TableMap
+from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
@@ -244,7 +245,7 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
         point=point,
         file=file,
         line=entry.row.line,
-        source_digest=digest_of([point, entry.repeat, entry.metrics, _cells(entry.row)]),
+        source_digest=digest_of([table_map.name, entry.side, entry.repeat, _cells(entry.row)]),
         started=modified,
         ended=modified,
         samples={},
@@ -252,9 +253,10 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
         metrics=entry.metrics,
         notes={
             "importer": "published table",
-            "line": entry.row.line,
+            "lines": [entry.row.line, entry.row.line],
+            PRINTED: "numbers are as rounded as the table prints them",
             "map": str(table_map.path),
-            "dates": "started and ended are the time the table was last modified",
+            "dates": file_dates("the table"),
             **({"published": table_map.source} if table_map.source else {}),
             **({"intervals_stated_by_source": stated} if stated else {}),
         },

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
@@ -20,6 +20,7 @@ from scalesweep.core.plan_format import (
     Plan,
     PlanEstimate,
     PlanExperiment,
+    PlanImported,
     PlanJobs,
     PlanProfile,
     PlanRun,
@@ -73,7 +74,7 @@ def build_plan(
     estimates = Estimates(campaign, states)
     positions = campaign.positions()
     seen: set[str] = set()
-    return {
+    plan: Plan = {
         "campaign": campaign.name,
         "description": campaign.description,
         "file": str(campaign.file),
@@ -87,6 +88,9 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+    if campaign.imported:
+        plan["imported"] = cast(PlanImported, dict(campaign.imported))
+    return plan
 
 
 def _experiment_entry(
@@ -131,7 +135,7 @@ def _experiment_entry(
             pending.append((nodes, estimates.seconds(experiment, run)))
         seen.add(run.run_id)
     first = benchmark.scaled(experiment.points[0])
-    return {
+    entry: PlanExperiment = {
         "name": experiment.name,
         "description": experiment.description,
         "control": experiment.control,
@@ -156,6 +160,10 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    refused = campaign.imported.get("refused", ())
+    if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
+        entry["refused"] = count
+    return entry
 
 
 def kept_profiles(campaign: Campaign) -> dict[str, RunState]:

@@ -7,7 +7,7 @@ from tabulate import tabulate
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
 from scalesweep.planning.plan import budget_left, hours
-from scalesweep.planning.run_state import DONE, FAILED, NEW, UNSUPPORTED
+from scalesweep.planning.run_state import DONE, FAILED, NEW, UNFINISHED, UNSUPPORTED
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
@@ -34,11 +34,12 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
             ]
         )  # fmt: skip
     statuses = list(unique.values())
-    counts = {status: statuses.count(status) for status in (NEW, DONE, FAILED, UNSUPPORTED)}
+    named = (NEW, DONE, FAILED, UNSUPPORTED, UNFINISHED)
+    counts = {status: statuses.count(status) for status in named}
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
         f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
-        + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
+        + "".join(f", {counts[s]} {s}" for s in (UNSUPPORTED, UNFINISHED) if counts[s])
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
@@ -156,7 +157,7 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
         for experiment in plan["experiments"]
         for run in [*experiment["runs"], *experiment["profiles"]]
     ]
-    for status in (UNSUPPORTED, FAILED):
+    for status in (UNSUPPORTED, UNFINISHED, FAILED):
         why = {
             run["run_id"]: f"{run['cause']}: {run['detail']}"
             for run in runs

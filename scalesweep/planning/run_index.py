@@ -12,14 +12,15 @@ import orjson
 from scalesweep.core.files import is_whole, seal, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 6  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 7  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
     """What is kept of a record: ``stamp``, times and sizes of it and the files next to it; what
     ``RunState`` says of ``wall_s`` and ``fixed_s`` (s), ``source`` and ``extract``;
     ``unsupported``, why there can be no result (None if there is one); ``unread``, the files that
-    were never read whole, with their checksums."""
+    were never read whole, with their checksums; ``unfinished``, why an imported run has no result
+    though it began (None if it has)."""
 
     stamp: str
     wall_s: float | None
@@ -28,6 +29,7 @@ class Entry(NamedTuple):
     unsupported: str | None
     extract: str
     unread: dict[str, str]
+    unfinished: str | None = None
 
 
 class RunIndex:

@@ -33,6 +33,7 @@ SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
+UNFINISHED = "unfinished"  # of an imported run that was cut or aborted
 
 
 class RunState(NamedTuple):
@@ -56,9 +57,10 @@ class RunState(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to run: a result, the record that there can be none, or
-        logs to which other patterns are the answer, not another run."""
-        return self.status in (DONE, UNSUPPORTED) or self.unread
+        """Whether there is nothing left to run: a result, the record that there can be none or that
+        another program got no further, or logs to which other patterns are the answer, not another
+        run."""
+        return self.status in (DONE, UNSUPPORTED, UNFINISHED) or self.unread
 
 
 def scan(
@@ -169,6 +171,7 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
             unsupported=record.get("unsupported"),
             extract=_extract(record["notes"]),
             unread=unread,
+            unfinished=record.get("unfinished"),
         )
     if verify:
         verify_files(Path(folder), entry.unread)
@@ -177,9 +180,11 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
 
 
 def _finished(entry: Entry) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _ = entry
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, unfinished = entry
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
+    if unfinished:
+        return RunState(UNFINISHED, stamp, "UNFINISHED", unfinished, source=source)
     return RunState(DONE, stamp, "", "", wall_s, source, fixed_s, extract)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
 _TIMEOUT_S = 60
@@ -136,7 +136,7 @@ def check_names(partition: str, constraints: Iterable[str], minutes: int, where:
     known = partitions()
     if partition and partition not in known:
         raise UserError(
-            f"{where}.partition: no partition {partition!r} here; allowed: {', '.join(known)}"
+            f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)
         )
     asked = [p for p in known.values() if p.name == partition or (not partition and p.default)]
     for one in asked:

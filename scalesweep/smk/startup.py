@@ -74,7 +74,8 @@ def prepare(
         context.fit_markers()
         context.stamp_new_state()
     except OSError as error:
-        raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+        where = error.filename or campaign.results  # a write to an open file names none
+        raise UserError(f"{where}: cannot be written: {error.strerror}") from None
     return context, preflight, jobs
 
 

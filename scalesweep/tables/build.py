@@ -249,10 +249,18 @@ def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
 def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame) -> pd.DataFrame:
     """`points` sorted by series and scale, with ideal, efficiency and speedup.
 
-    The base of a series is its smallest finished number of ranks (or devices); against itself it
-    has efficiency 1 by definition and no interval. Where it lacks a metric, so does the series.
+    The base of a series is its smallest finished number of ranks (or devices), in `base_ranks`
+    (`base_devices`). Against itself it has efficiency 1 by definition and no interval. It has none
+    where it is all that its series has, or where another series of the source begins at a smaller
+    scale: a 1 next to what that has there would say something that was not measured. Where the
+    base lacks a metric, so does the series.
     """
     groups = _series(data, points)
+    bases = _bases(data, points, groups)
+    smallest: dict[str | None, int] = {}
+    for place, scale in bases.items():
+        source = points[place].source
+        smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
@@ -262,12 +270,32 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
-                rows = _against_base(data, measure, [points[i] for i in finished], quantity.scope)
+                chosen = [points[i] for i in finished]
+                rows = _against_base(data, measure, chosen, quantity.scope)
+                first = chosen[0]
+                alone = chosen[-1].values[data.scale] == first.values[data.scale]
+                if alone or first.values[data.scale] > smallest[first.source]:
+                    rows[0][1] = rows[0][4] = math.nan
                 block[finished] = rows
         for number, part in enumerate(parts):
             columns[column(part, "", measure[1])] = block[:, number]
-    frame = pd.concat([table, pd.DataFrame(columns)], axis=1)
+    based = pd.DataFrame(
+        {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
+    )
+    frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
+
+
+def _bases(
+    data: ExperimentData, points: Sequence[Point], groups: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """By position of a finished point the smallest finished scale of its series."""
+    found: dict[int, int] = {}
+    for group in groups:
+        finished = [position for position in group if points[position].rows.size]
+        for position in finished:
+            found[position] = int(points[finished[0]].values[data.scale])
+    return found
 
 
 def _against_base(

@@ -101,4 +101,8 @@ def _warnings(times: Floats | None, runs: int) -> list[str | None]:
     if times is None or times.shape[1] < 2:
         return [None] * runs
     states = steady_states(times, declared=1)
-    return [state.message.replace("values", "epochs") or None for state in states]
+    advice = "raise epochs, so that those before weigh less"
+    return [
+        None if state.agrees else f"{state.message.replace('values', 'epochs')}; {advice}"
+        for state in states
+    ]

@@ -34,7 +34,7 @@ from scalesweep.core.files import canonical_json, content_digest
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
@@ -83,6 +83,7 @@ def _summarise(
         point = record["point"]
         work = record.get("work") or {}
         identity = {name: record[name] for name in IDENTITY[:8]}
+        identity["started"] = dates_of(record)[0] or None
         machines = machine_names(record.get("resources") or {})
         identity["hosts"] = len(machines) or None  # None where none is known
         identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")
@@ -166,7 +167,12 @@ def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
         return None
     warmup = samples["warmup_step_times"]
     steps = np.concatenate([warmup, samples["step_times"]])
-    return steady_state(steps, len(warmup)).message.replace("values", "steps") or None
+    state = steady_state(steps, len(warmup))
+    if state.agrees:
+        return None
+    late = not state.drifting and state.detected is not None
+    advice = f"set warmup_batches: {state.detected}" if late else "raise batches"
+    return f"{state.message.replace('values', 'steps')}; {advice}"
 
 
 def _plain_metrics(

@@ -207,7 +207,7 @@ def test_missing_data_is_66_and_one_line(tmp_path, data):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("cut short", "input: "),
+        ("cut short", "part-000003.tfrecord is damaged ("),
         ("empty", "input ended after 15 of 16 batches"),
         ("a batch too many", "more than 16 batches"),
         ("a sample too many", "bytes, not"),

@@ -141,6 +141,8 @@ def test_broken_data_is_65_and_one_line(tmp_path, data, damage):
     done, out = start(tmp_path, broken, epochs=1)
     assert done.returncode == 65, done.stderr
     assert done.stderr.count("\n") == 1
+    if damage == "cut short":
+        assert f"{path} is damaged (" in done.stderr
     assert not (out / "native.json").exists()
 
 

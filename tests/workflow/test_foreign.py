@@ -188,7 +188,7 @@ def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> 
             "foreign: programs.speaker: 'no-such-program': a name without a slash, not found in "
             "PATH on this machine",
         ),
-        ("programs: {speaker: 3}", "c.yaml: programs.speaker: 3 is not string"),
+        ("programs: {speaker: 3}", "c.yaml: programs.speaker: 3 is not text"),
     ],
 )
 def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, programs: str, told: str) -> None:

@@ -58,7 +58,7 @@ def test_a_published_table(project: Project) -> None:
     results = project.path / "results" / "imported"
     rows = {
         (row["input"], row["gpus"]): row
-        for row in rows_of(results / "tables" / "scaling" / "scaling.csv")
+        for row in rows_of(results / "tables" / "published_scaling" / "scaling.csv")
     }
     real, bare = rows["real", "4"], rows["synthetic", "4"]
     assert float(real["images_per_second_eff_run"]) == 0.875

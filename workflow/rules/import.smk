@@ -1,4 +1,8 @@
 # Published results become records marked imported and go through the same tables.
+from scalesweep.smk.last_error import repeat_error
+
+# What is wrong with a source comes last, behind what Snakemake says of it.
+repeat_error(Path(RESULTS, "logs"), "import_*.log")
 
 
 localrules:
@@ -27,7 +31,7 @@ rule import_cosmoflow:
         " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
 
 
-# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N] [site=LABEL] [results=FOLDER]
+# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N_OR_MAP] [site=LABEL] [results=FOLDER]
 use rule import_cosmoflow as import_logs with:
     log:
         f"{RESULTS}/logs/import_logs.log",

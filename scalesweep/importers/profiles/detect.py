@@ -20,6 +20,7 @@ from scalesweep.importers.profiles import (
     tau,
 )
 from scalesweep.importers.profiles.source import Found, head_of
+from scalesweep.importers.rank_map import RankMap
 
 _Read = Callable[[Sequence[Path]], Found]
 _Reader = tuple[Callable[[str], bool], _Read]
@@ -46,18 +47,21 @@ def _readers(ranks: int | None) -> tuple[_Reader, ...]:
     )
 
 
-def read_source(path: Path, ranks: int | None = None) -> Source:
+def read_source(path: Path, ranks: RankMap | None = None) -> Source:
     """Every profile of a file, or at or below a folder in the natural order of their names.
 
-    ``ranks`` is the number of ranks of profiles that state none. Links to folders and hidden files
-    are not followed. Raises UserError if there is no such file or folder, or no profile in it.
+    ``ranks`` are those of profiles that state none. Links to folders and hidden files
+    are not followed. Raises UserError if there is no such file or folder, or ranks do not fit it.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     found = Source([], [], [])
-    groups: dict[tuple[Path, int], list[Path]] = {}
-    readers = _readers(ranks)
-    for file in _files(path, found.refusals):
+    groups: dict[tuple[Path, int, int | None], list[Path]] = {}
+    ranks = ranks or RankMap({})
+    signs = [recognise for recognise, _ in _readers(None)]
+    files = _files(path, found.refusals)
+    ranks.check(files)
+    for file in files:
         try:
             if not file.is_file():
                 raise OSError(0, "not a regular file")
@@ -65,27 +69,31 @@ def read_source(path: Path, ranks: int | None = None) -> Source:
         except OSError as error:
             found.refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
-        kind = next((i for i, (recognise, _) in enumerate(readers) if recognise(head)), None)
+        kind = next((i for i, recognise in enumerate(signs) if recognise(head)), None)
         if kind is None:
             found.others.append(file)
         else:
-            groups.setdefault((file.parent, kind), []).append(file)
-    for (_, kind), files in groups.items():
+            groups.setdefault((file.parent, kind, ranks.of(file)), []).append(file)
+    for (_, kind, count), files in groups.items():
         try:
             with cpu_limit(reading_limit(sum(file.stat().st_size for file in files))):
-                held = readers[kind][1](files)
+                held = _readers(count)[kind][1](files)
         except (TookTooLong, OSError):
             words = "takes too long to read, or was changed meanwhile"
             found.refusals += [Refusal(file, words) for file in files]
             continue
         found.profiles += held.profiles
         found.refusals += held.refusals
-    if not found.profiles and not found.refusals:
-        raise UserError(
-            f"{path}: holds no profile: modelfactors.csv, JSON of TALP, text of mpitrace or pprof, "
-            "Horovod's timeline, tables or a database of Nsight Systems"
-        )
     return found
+
+
+def is_profile(file: Path) -> bool:
+    """Whether a file begins as a profile of a known tool does."""
+    try:
+        head = head_of(file)
+    except OSError:
+        return False
+    return any(recognise(head) for recognise, _ in _readers(None))
 
 
 def _files(path: Path, refusals: list[Refusal]) -> list[Path]:

@@ -1,6 +1,5 @@
 """From profiles to runs: of a benchmark that the user names, or of one made for each tool."""
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +11,11 @@ from scalesweep.analysis.pop import VARIANTS, PopFactors
 from scalesweep.analysis.profile import DEFAULT_PARTS, Message, Profile, parts_of
 from scalesweep.analysis.types import Floats
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.core.files import digest_of, file_digest
+from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.made_benchmark import parameter_entry
 from scalesweep.importers.profiles.source import metric
+from scalesweep.importers.write_records import PRINTED
 
 # What a metric of a profile means, for the report.
 DEFINITIONS = {
@@ -115,7 +115,7 @@ def _run(
         name,
         point,
         metrics,
-        [*map(dataclasses.asdict, profile.phases), *map(dataclasses.asdict, profile.functions)],
+        [],
         {part: float(seconds.mean()) for part, seconds in parts.items()},
         samples,
     )
@@ -165,7 +165,8 @@ def _message_run(
     }
     made.metrics.setdefault(name, {}).update(_definitions(metrics))
     made.scaling[name] = "none"
-    return _imported(profile, name, point, metrics, [], {}, {})
+    key = [message.operation, message.size]
+    return _imported(profile, name, point, metrics, key, {}, {})
 
 
 def _imported(
@@ -173,7 +174,7 @@ def _imported(
     benchmark: str,
     point: Mapping[str, Any],
     metrics: Mapping[str, Mapping[str, Any]],
-    rest: Sequence[Any],
+    key: Sequence[Any],
     parts: Mapping[str, float],
     samples: Mapping[str, Floats],
 ) -> ImportedRun:
@@ -184,12 +185,15 @@ def _imported(
         point=point,
         file=profile.file,
         line=profile.line,
-        source_digest=digest_of([profile.tool, dict(point), dict(metrics), list(rest)]),
+        source_digest=digest_of(
+            [profile.tool, file_digest(profile.file), profile.region, profile.ranks, list(key)]
+        ),
         started=modified,
         ended=modified,
         notes={
             "importer": f"profile of {profile.tool}",
-            "dates": "started and ended are the time the profile was last modified",
+            "dates": file_dates("the profile"),
+            **({PRINTED: "times of a call are rounded"} if key else {}),
             **profile.notes,
         },
         samples=samples,

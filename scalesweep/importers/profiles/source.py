@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
+from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
 
@@ -32,7 +33,7 @@ class Found:
 
 def head_of(file: Path) -> str:
     """The beginning of a file as text, what is no UTF-8 replaced; raises OSError."""
-    with file.open("rb") as stream:
+    with open_packed(file) as stream:
         return decoded(stream.read(HEAD_BYTES))
 
 
@@ -45,12 +46,13 @@ def decoded(content: bytes) -> str:
 def text_of(file: Path) -> str:
     """The whole text of a file; raises ProfileRefused for one that is too large or no text."""
     try:
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise ProfileRefused(f"{size} bytes, at most {MAX_BYTES} are read")
-        text = decoded(file.read_bytes())
+        with open_packed(file) as stream:
+            content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ProfileRefused(error.strerror or "cannot be read") from None
+    if len(content) > MAX_BYTES:
+        raise ProfileRefused(f"more than {MAX_BYTES} bytes")
+    text = decoded(content)
     if "\ufffd" in text or "\0" in text:
         place = min(i for i in (text.find("\ufffd"), text.find("\0")) if i >= 0)
         raise ProfileRefused(

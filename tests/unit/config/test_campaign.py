@@ -129,22 +129,43 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
     assert campaign_of(body).experiments[0].axes == ("ranks", "size")
 
 
+def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> None:
+    body = "linked: [{size: 8}, {size: 4}]\nrepeats: [[0, 3], [1]]"
+    runs = campaign_of(body).experiments[0].runs
+    assert [(run.point["size"], run.repeat) for run in runs] == [(8, 0), (4, 1), (8, 3)]
+    same = campaign_of("linked: [{size: 8}]\nrepeats: 4").experiments[0].runs
+    assert same[3].run_id == runs[2].run_id  # ids do not depend on how repeats are planned
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("axis: {size: [1]}", "experiments.e: unknown key 'axis'; allowed: axes, benchmark"),
-        ("repeats: many", "experiments.e.repeats: 'many' is not integer"),
-        ("axes: {sizes: [1]}", "no parameter 'sizes'; allowed: behaviour"),
-        ("axes: {size: [0]}", "size = 0 is not integer from 1 to 1000"),
-        ("axes: {size: ['4']}", "size = '4' is not integer"),
-        ("axes: {size: [true]}", "size = True is not integer"),
+        ("repeats: [[0]]", "e.repeats: a list must hold the repeats of each entry of 'linked'"),
+        ("linked: [{size: 8}]\nrepeats: [[0], [1]]", "e.repeats: a list must hold"),
+        ("axes: {ranks: [1, 2]}\nlinked: [{size: 8}]\nrepeats: [[0]]", "e.repeats: a list must"),
+        ("linked: [{size: 8}, {size: 8}]\nrepeats: [[0], [1]]", "each entry must be another"),
+        ("linked: [{size: 8}]\nrepeats: [[0, 0]]", "e.repeats.0: [0, 0] has non-unique"),
+        ("linked: [{size: 8}]\nrepeats: [[-1]]", "e.repeats.0.0: -1 is not 0 or more"),
+        ("linked: [{size: 8}]\nrepeats: []", "e.repeats: "),
+        (
+            "axis: {size: [1]}",
+            "experiments.e: unknown key 'axis'; did you mean axes? allowed: axes, benchmark",
+        ),
+        ("repeats: many", "experiments.e.repeats: 'many' is not a whole number"),
+        ("axes: {sizes: [1]}", "no parameter 'sizes'; did you mean size? allowed: behaviour"),
+        ("axes: {size: [0]}", "size = 0 is not an integer from 1 to 1000"),
+        ("axes: {size: ['4']}", "size = '4' is not an integer"),
+        ("axes: {size: [true]}", "size = True is not an integer"),
         ("axes: {size: [4, 4.0]}", "duplicate value 4"),
         ("axes: {size: {from: 4, to: 1, factor: 2}}", "to = 1 is less than from = 4"),
         ("axes: {size: {from: 4, to: 8}}", "a list of values, one value, or {from, to, factor}"),
         ("axes: {behaviour: [bad]}", "behaviour = 'bad' is not one of good, exit3"),
-        ("fixed: {size: .nan}", "size = nan"),
+        ("fixed: {size: .nan}", ".nan is not a finite number"),
         ("axes: {size: [1]}\nfixed: {size: 2}", "'size' is set in axes and in fixed"),
-        ("exclude: ['sise > 3']", "'sise > 3': unknown parameter 'sise'; allowed"),
+        (
+            "exclude: ['sise > 3']",
+            "'sise > 3': unknown parameter 'sise'; did you mean size? allowed",
+        ),
         ("exclude: ['1 > 3']", "'1 > 3' contains no parameter"),
         ("exclude: ['__import__(1)']", "uses Call; allowed"),
         ("exclude: ['size >']", "is not an expression"),
@@ -158,13 +179,18 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
         ("axes: {ranks: [64]}", "64 ranks at ranks_per_node = 8 take 8 nodes, site toy has 4"),
         ("fixed: {rate: 200, size: 200}", "rate = 200.0, size = 200: too much of both"),
         ("scaling: weak", "'ranks' takes one value only"),
-        ("scaling: strong\naxes: {ranks: [1, 2]}", "the same total number of samples"),
+        (
+            "scaling: strong\naxes: {ranks: [1, 2]}",
+            "but 1 occurs at 1 rank only (1 at 1 rank, 2 at 2 ranks); scaling: weak fits, which "
+            "keeps the samples per rank",
+        ),
         (
             "scaling: weak\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]",
-            "the same samples per rank",
+            "weak keeps the samples per rank the same at several numbers of ranks, but 8 occurs at "
+            "1 rank only (4 at 2 ranks, 8 at 1 rank); scaling: strong fits",
         ),
         ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
-        ("memory_gb_per_rank: 0", "experiments.e.memory_gb_per_rank: 0 is less than or equal"),
+        ("memory_gb_per_rank: 0", "experiments.e.memory_gb_per_rank: 0 is not more than 0"),
         ("memory_gb_per_rank: 4G", "memory_gb_per_rank: '4G' is not a number of GiB above 0"),
         (
             "main_metric: speed",
@@ -184,7 +210,7 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
             "constraint: 'knl&{rate'",
             "'knl&{rate': expected '}' before end of string; allowed in braces",
         ),
-        ("time_limit_minutes: .inf", "a number is infinite or not a number"),
+        ("time_limit_minutes: .inf", ".inf is not a finite number"),
     ],
 )
 def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, told: str) -> None:
@@ -201,7 +227,7 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
         ("campaign: test\nsite: mars\n", "site: no site 'mars'"),
         ("campaign: ../x\nsite: toy\n", "campaign: '../x' is not allowed: letters"),
         ("campaign: test\nsite: ../toy\n", "site: '../toy' is not allowed"),
-        ("site: toy\n", "'campaign' is a required property"),
+        ("site: toy\n", "the key 'campaign' is missing"),
         ("campaign: test\nsite: 5\n", "site: 5 is not a name (letters, digits"),
         ("campaign: test\nsite: {}\n", "site: {}"),
         ("campaign: test\nsite: {local: ../toy}\n", "site.local: '../toy' is not allowed"),
@@ -210,14 +236,17 @@ def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, t
             "site: unknown key 'cloud'; allowed: local, slurm",
         ),
         ("campaign: test\nsite: {local: mars}\n", "site: no site 'mars'"),
-        ("campaign: test\nsite: toy\nbudget_node_hours: 0\n", "budget_node_hours: 0 is less than"),
+        (
+            "campaign: test\nsite: toy\nbudget_node_hours: 0\n",
+            "budget_node_hours: 0 is not more than 0",
+        ),
         (
             "campaign: test\nsite: toy\nbudget_node_hours: much\n",
             "budget_node_hours: 'much' is not a number of node-hours above 0",
         ),
         (
             "campaign: test\nsite: toy\nsites: x\n",
-            "unknown key 'sites'; allowed: budget_node_hours",
+            "unknown key 'sites'; did you mean site? allowed: budget_node_hours",
         ),
         (
             "campaign: test\nsite: toy\nsite: toy\n",

@@ -24,7 +24,7 @@ from tests.fakes.foreign import SITE, patterns
         ({"pattern": r"total: \S+"}, "has no group for the number; put it in (?P<value>...)"),
         ({"pattern": "(a) (b)"}, "'(a) (b)' of total_rate has 2 groups for the number"),
         ({"pattern": "(?P<key>a)"}, "has no group for the number"),
-        ({"pattern": None}, "result.extract.0: 'pattern' is a required property"),
+        ({"pattern": None}, "result.extract.0: the key 'pattern' is missing"),
         ({"better": "faster"}, "result.extract.0.better: 'faster' is not one of higher, lower"),
         ({"scope": "node"}, "result.extract.0.scope: 'node' is not one of rank, total"),
         ({"match": "sum"}, "result.extract.0.match: 'sum' is not one of first, last, mean, all"),
@@ -34,7 +34,10 @@ from tests.fakes.foreign import SITE, patterns
         ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
         ({"from": "../x"}, "without '..'"),
         ({"from": "stdout.log"}, "'stdout.log' of total_rate: write stdout"),
-        ({"units": "s"}, "unknown key 'units'; allowed: better, from, match, metric, optional"),
+        (
+            {"units": "s"},
+            "unknown key 'units'; did you mean unit? allowed: better, from, match, metric",
+        ),
     ],
 )
 def test_mistakes_in_a_metric_are_one_line(
@@ -51,10 +54,10 @@ def test_mistakes_in_a_metric_are_one_line(
     [
         ({"main_metric": "speed"}, "main_metric: 'speed' is not one of total_rate, rate, peak"),
         ({"result": "foreign"}, "result: 'foreign' is not allowed: native, or {extract: "),
-        ({"result": {"extract": []}}, "result.extract: [] should be non-empty"),
+        ({"result": {"extract": []}}, "result.extract: [] is not a list of 1 or more"),
         ({"result": {"patterns": []}}, "result: unknown key 'patterns'; allowed: extract"),
         ({"command": ["x", 3]}, "command.1: 3 is not a word, or {when: expression, words: "),
-        ({"command": [{"when": "fast"}]}, "command.0: 'words' is a required property"),
+        ({"command": [{"when": "fast"}]}, "command.0: the key 'words' is missing"),
         (
             {"command": [{"when": "quick", "words": ["x"]}]},
             "command[0].when: 'quick': unknown parameter 'quick'",

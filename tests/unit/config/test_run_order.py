@@ -115,9 +115,9 @@ def test_more_points_bring_control_runs_among_them(campaign_of: Load) -> None:
     ("head", "error"),
     [
         ("order: backwards\n", "order: 'backwards' is not allowed: as_written, or {seed: NUMBER}"),
-        ("order: {sed: 1}\n", "order: unknown key 'sed'; allowed: seed"),
-        ("order: {seed: -1}\n", "order.seed: -1 is less than the minimum of 0"),
-        (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is less than the minimum of 1"),
+        ("order: {sed: 1}\n", "order: unknown key 'sed'; did you mean seed? allowed: seed"),
+        ("order: {seed: -1}\n", "order.seed: -1 is not 0 or more"),
+        (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is not 1 or more"),
         (CONTROL.replace("every", "each"), "control: unknown key 'each'; allowed: "),
         (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is not an experiment of this"),
         (CONTROL.replace("ranks: 1", "rank: 1"), "control.point: benchmark toy has no parameter"),

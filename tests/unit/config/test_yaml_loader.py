@@ -1,5 +1,6 @@
 """YAML reading: strict, safe, bounded."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scalesweep.config.expressions import Expression
-from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 
 Write = Callable[[str], Path]
+
+CAMPAIGN = {"campaign": "c", "site": "local", "experiments": {"e": {"benchmark": "nt3"}}}
 
 
 def test_scalars_follow_yaml_1_2(write_yaml: Write) -> None:
@@ -46,6 +49,52 @@ def test_alias_bomb_is_refused(write_yaml: Write) -> None:
     lines += [f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 10)]
     with pytest.raises(UserError, match="aliases expand"):
         load_yaml(write_yaml("\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: 1\n\tb: 2\n", "x.yaml:2: not valid YAML: a tab in the indentation; use spaces"),
+        (b"a: !!python/name:os.x ''\n", "x.yaml:1: not valid YAML: the tag !!python/name:os.x is"),
+        (b"a: !mine 3\n", "x.yaml:1: not valid YAML: the tag !!mine is not allowed"),
+        (b"a: 1\nb: .nan\n", "x.yaml:2: not valid YAML: .nan is not a finite number"),
+        (b"a: 1\nb: 1e999\n", "x.yaml:2: not valid YAML: 1e999 is not a finite number"),
+        (b"a: " + b"9" * 5000, "x.yaml:1: not valid YAML: a whole number of 5000 digits; at most"),
+        (b"[" * 20_000 + b"]" * 20_000, "x.yaml: not valid YAML: nested too deeply"),
+        ("a: \xe4".encode("utf-16"), "x.yaml: cannot be read: it is UTF-16; save the file as"),
+        (b"a: 1\nb: \xe4\n", "x.yaml: line 2 is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_what_is_wrong_and_in_which_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        load_yaml(path)
+    assert str(error.value).startswith(f"{tmp_path}/{message}")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "x.yaml: the file is empty; write a campaign file"),
+        ([], "x.yaml: [] is not a mapping (key: value)"),
+        ({**CAMPAIGN, "experiments": None}, "x.yaml: experiments is empty; write a mapping"),
+        ({**CAMPAIGN, "programs": {"a": 3}}, 'programs.a: 3 is not text; write "3" in quotes'),
+        ({**CAMPAIGN, "programs": {"a": True}}, 'a: true is not text; write "true" in quotes'),
+        ({**CAMPAIGN, "budget_node_hour": 3}, "did you mean budget_node_hours? allowed: budget"),
+        ({"site": "local"}, "x.yaml: the key 'campaign' is missing"),
+    ],
+)
+def test_what_does_not_fit_a_schema(value: object, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        check_schema(value, "campaign", Path("x.yaml"))
+    assert message in str(error.value)
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(UserError, match="not a regular file"):
+        load_yaml(tmp_path / "pipe.yaml")
 
 
 def test_missing_and_not_text(tmp_path: Path) -> None:

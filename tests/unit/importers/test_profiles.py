@@ -12,6 +12,7 @@ from scalesweep.analysis.profile import Function, Message, Profile, parts_of, un
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
+from scalesweep.importers.rank_map import RankMap
 from tests.fakes import profiles as fake
 
 MEAN = sum(fake.USEFUL) / 4
@@ -23,7 +24,7 @@ def read(tmp_path: Path, ranks: int | None = None, **files: str) -> Source:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
-    return read_source(folder, ranks)
+    return read_source(folder, RankMap({}, ranks))
 
 
 def the_one(source: Source) -> Profile:
@@ -267,9 +268,8 @@ def test_union_of_intervals_and_parts() -> None:
     assert np.isclose(Message("NCCL_ALLGATHER", 800, 1, 1e-3).algorithm_bandwidth, 8e5)
 
 
-def test_no_profile_is_an_error(tmp_path: Path) -> None:
+def test_what_is_no_profile(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(UserError, match="holds no profile"):
-        read_source(tmp_path)
+    assert read_source(tmp_path) == Source([], [], [tmp_path / "notes.txt"])
     with pytest.raises(UserError, match="no such file"):
         read_source(tmp_path / "nothing")

@@ -1,5 +1,6 @@
 """Published tables: read in every form, described by a map, and imported to the last digit."""
 
+import gzip
 import json
 import random
 from collections.abc import Callable
@@ -221,6 +222,7 @@ def test_every_form_of_a_table(tmp_path: Path) -> None:
         text = "\n".join([mark.join(rows[0]), *lines[1:]]) + "\r\n"
         (tmp_path / f"t{ord(mark)}.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
     (tmp_path / "wide.csv").write_bytes("ranks,name,rate\n1,ä,1.5\n2,b,2.5\n".encode("utf-16"))
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(b"ranks,name,rate\n1,a,1.5\n2,b,2.5\n"))
     for file in sorted(tmp_path.iterdir()):
         table = read_table(file)
         assert table.columns == ("ranks", "name", "rate"), file
@@ -286,9 +288,8 @@ def test_the_made_benchmark_grows_and_never_changes(tmp_path: Path) -> None:
 def test_records_of_a_table(imported: Import, tmp_path: Path) -> None:
     spread = {**map_of()["metrics"]["throughput"], "std": "std", "count": "n"}
     table_map, found = imported(SPREAD, map_of(metrics={"throughput": spread}))
-    benchmark = make_benchmark(tmp_path, table_map.name, "A table.", {}, {"throughput": "rate"})
-    made = {benchmark.name: benchmark}
-    written, refused = import_runs(found.runs, tmp_path / "runs" / "imported", benchmarks=made)
+    make_benchmark(tmp_path, table_map.name, "A table.", {}, {"throughput": "rate"})
+    written, refused = import_runs(found.runs, tmp_path / "runs" / "imported")
     assert [run.point["ranks"] for run in written] == [1, 2] and not refused
     (record, _) = sorted((tmp_path / "runs").glob("*/*/record.json"))
     metric = json.loads(record.read_text())["metrics"]["throughput"]
@@ -353,3 +354,15 @@ def accounted(table: Table, found: TableRuns, sides: int, case: int) -> None:
 
 def test_a_damaged_table_gives_no_traceback_and_loses_nothing(tmp_path: Path) -> None:
     check_mutated(tmp_path, range(120))
+
+
+def test_a_corrected_map_replaces_what_the_first_one_made(imported: Import, tmp_path: Path) -> None:
+    table_map, found = imported(SPREAD, map_of())
+    make_benchmark(tmp_path, table_map.name, "A table.", {}, {"throughput": "rate"})
+    import_runs(found.runs, tmp_path / "runs" / "imported")
+    rate = {**map_of()["metrics"]["throughput"], "unit": "images/s"}
+    _, found = imported(SPREAD, map_of(metrics={"throughput": rate}))
+    written, refused = import_runs(found.runs, tmp_path / "runs" / "imported")
+    assert [(run.point["ranks"], run.repeat) for run in written] == [(1, 0), (2, 0)] and not refused
+    for path in (tmp_path / "runs").glob("*/*/record.json"):
+        assert json.loads(path.read_text())["metrics"]["throughput"]["unit"] == "images/s"

@@ -39,7 +39,8 @@ def alone(run: Timed) -> tuple[dict[str, float], str | None]:
     array = total if total is not None else local
     if array is None or len(array) < 2:
         return found, None
-    return found, steady_state(array, 1).message.replace("values", "epochs") or None
+    said = steady_state(array, 1).message.replace("values", "epochs")
+    return found, f"{said}; raise epochs, so that those before weigh less" if said else None
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3, 5, 30])

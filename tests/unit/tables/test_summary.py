@@ -67,7 +67,10 @@ def test_slow_second_epoch_is_a_warning() -> None:
     total = np.full((12, 2), 6.0)
     total[0], total[1] = 150.0, 60.0
     row = summary.summarise_run(make_record(), times(total, total))
-    assert row["warnings"] == "warm-up declared: 1, but epochs are steady only from 2 on"
+    assert row["warnings"] == (
+        "warm-up declared: 1, but epochs are steady only from 2 on; raise epochs, so that those "
+        "before weigh less"
+    )
 
 
 def _broken(epoch: int, rank: int, value: float) -> list[list[float]]:
@@ -273,7 +276,10 @@ def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
     steady = np.full((40, 2), 0.1) + np.random.default_rng(1).normal(0, 0.001, (40, 2))
     slow = np.vstack([np.linspace(0.5, 0.2, 6)[:, None] * np.ones(2), steady[6:]])
     record = make_record(work={})
-    for timed, warnings in ((steady, None), (slow, "steps are steady only from 10 on")):
+    for timed, warnings in (
+        (steady, None),
+        (slow, "steps are steady only from 10 on; set warmup_batches: 10"),
+    ):
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
         told = summary.summarise_run(record, samples)["warnings"]
         assert told is None if warnings is None else warnings in told

@@ -6,16 +6,17 @@ before the first timed step and after the last one.
 
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from cnn_training import cluster, metrics, updates
-from harness import ranks
+from harness import input_errors, ranks
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
+from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
 LACKING = re.compile("support|not implemented|no registered", re.IGNORECASE)
 Taken = tuple[np.ndarray, np.ndarray]  # seconds and losses of steps
@@ -34,7 +35,9 @@ class CNNTraining(Benchmark):
         """Take the first steps, in which TensorFlow traces and compiles."""
         with self.phases("warmup"):
             steps = self.params["warmup_batches"]
-            self.warmup, problem = take_steps(self.trainer, "warm-up", steps, self.params)
+            self.warmup, problem = take_steps(
+                self.trainer, "warm-up", steps, self.params, self.run.data
+            )
             ranks.raise_together(problem)
 
     def measure(self) -> None:
@@ -43,7 +46,9 @@ class CNNTraining(Benchmark):
         with self.phases("timed"):
             ranks.barrier()
             began = time.perf_counter()
-            self.timed, problem = take_steps(trainer, "timed", params["batches"], params)
+            self.timed, problem = take_steps(
+                trainer, "timed", params["batches"], params, self.run.data
+            )
             ranks.raise_together(problem)
             self.wall = time.perf_counter() - began
 
@@ -111,12 +116,13 @@ class CNNTraining(Benchmark):
 
 
 def take_steps(
-    trainer: Any, kind: str, steps: int, params: dict[str, Any]
+    trainer: Any, kind: str, steps: int, params: dict[str, Any], folder: Path | None
 ) -> tuple[Taken, Problem | None]:
     """Take steps; return what they gave and, with its exit code, what went wrong, else None.
 
-    `kind` of steps is for messages. Raises ProgramError at once when this rank's data are bad, and
-    as it is whatever is not known to be a lack of support or a loss that is not finite.
+    `kind` of steps is for messages, `folder` that of the data set. Raises ProgramError at once when
+    this rank's data are bad, and as it is whatever is not known to be a lack of support or a loss
+    that is not finite.
     """
     if trainer.run is None or not steps:
         nothing = np.empty((0, params["ranks"]) if trainer.drives_all else 0)
@@ -124,7 +130,7 @@ def take_steps(
     try:
         times, losses = trainer.run(steps)
     except tf.errors.OpError as error:
-        if params["input"] != "synthetic" and (problem := bad_data(error)):
+        if params["input"] != "synthetic" and (problem := bad_data(error, folder)):
             raise ProgramError(*problem) from None
         if (problem := lack_of_support(params, error)) is None:
             raise
@@ -140,23 +146,17 @@ def take_steps(
     )
 
 
-def lines(error: Exception) -> list[str]:
-    """Return what TensorFlow's error says, less the lines that say where in the code."""
-    every = [line.strip() for line in error.message.splitlines()]
-    return [line for line in every if line and not line.startswith(('File "', "[[{{"))]
-
-
-def bad_data(error: Exception) -> Problem | None:
+def bad_data(error: Exception, folder: Path | None) -> Problem | None:
     """Return exit code and message if reading images failed because of them, else None."""
-    message = f"input: {lines(error)[-1]}"
-    if isinstance(error, tf.errors.DataLossError):
-        return EXIT_BAD_DATA, message
-    if "IteratorGetNext" in error.message:
-        if isinstance(error, tf.errors.NotFoundError):
-            return EXIT_MISSING_DATA, message
-        if isinstance(error, tf.errors.InvalidArgumentError):
-            return EXIT_BAD_DATA, message
-    return None
+    read = "IteratorGetNext" in error.message
+    gone_or_odd = (tf.errors.NotFoundError, tf.errors.InvalidArgumentError)
+    if not (
+        isinstance(error, tf.errors.DataLossError) or (read and isinstance(error, gone_or_odd))
+    ):
+        return None
+    files = sorted(str(path) for path in folder.rglob("*.tfrecord")) if folder else []
+    code, said = input_errors.describe(error, files)
+    return code, f"input: {said}"
 
 
 def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
@@ -178,7 +178,7 @@ def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
         ),
         "xla": ("xla",) if params["xla"] else (),
     }
-    for line in filter(LACKING.search, lines(error)):
+    for line in filter(LACKING.search, input_errors.lines(error)):
         for name, words in signs.items():
             if any(word in line.lower() for word in words):
                 return EXIT_UNSUPPORTED, f"{name} {params[name]}: {line}"

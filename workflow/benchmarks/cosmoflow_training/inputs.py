@@ -1,7 +1,7 @@
 """The batches of an epoch: read from TFRecord files, or one that stays in memory."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from cosmoflow_data import dataset, files, pipeline
+from harness import input_errors
 from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.training import Batches
 
@@ -43,7 +44,7 @@ def make(params: dict[str, Any], folder: Path | None, rank: int, seed: int) -> E
             return cached[split]
 
         count = len(chosen) * params["samples_per_file"] // params["batch_size"]
-        return FileBatches(make_data, count, f"rank {rank}, {split}")
+        return FileBatches(make_data, count, f"rank {rank}, {split}", chosen, options.compression)
 
     return epochs
 
@@ -68,23 +69,29 @@ def opener(options: pipeline.Options) -> Callable[[tf.Tensor], tf.data.Dataset]:
 
 @dataclass(frozen=True)
 class FileBatches:
-    """`count` batches; iterating opens the pipeline, whose threads end with the iteration."""
+    """`count` batches of `files`; iterating opens the pipeline, whose threads end with it."""
 
     make_data: Callable[[], tf.data.Dataset]
     count: int
     place: str
+    files: Sequence[str]
+    compression: str
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches; the last one only when nothing follows, which completes a cache.
 
-        Raises ProgramError (code 65) when more batches follow.
+        Raises ProgramError: 65 when more batches follow or a file is damaged, 66 when one is gone.
         """
-        batches = iter(self.make_data())
-        for number, batch in enumerate(batches, 1):
-            if number == self.count and next(batches, None) is not None:
-                message = f"{self.place}: more than {self.count} batches in the files"
-                raise ProgramError(EXIT_BAD_DATA, message)
-            yield batch
+        try:
+            batches = iter(self.make_data())
+            for number, batch in enumerate(batches, 1):
+                if number == self.count and next(batches, None) is not None:
+                    message = f"{self.place}: more than {self.count} batches in the files"
+                    raise ProgramError(EXIT_BAD_DATA, message)
+                yield batch
+        except tf.errors.OpError as error:
+            code, said = input_errors.describe(error, self.files, self.compression)
+            raise ProgramError(code, f"{self.place}: {said}") from None
 
 
 def dummy_batch(params: dict[str, Any], rank: int, seed: int) -> Batch:

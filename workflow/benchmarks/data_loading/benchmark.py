@@ -5,6 +5,7 @@ batches, touching every sample; `local_time`; barrier; `global_time`. Each epoch
 made and destroyed inside the timing.
 """
 
+import os
 import shutil
 import signal
 import sys
@@ -17,7 +18,7 @@ import tensorflow as tf
 
 from cosmoflow_data import dataset, pipeline
 from cosmoflow_data.files import files_of_rank, find_missing, paths, wrong_size
-from harness import page_cache, ranks, watch
+from harness import input_errors, page_cache, ranks, watch
 from harness.epochs import time_epochs
 from harness.frame import Benchmark
 from harness.native import Work
@@ -141,6 +142,7 @@ class Reader:
         """Take the function that drains each split's pipeline."""
         self.rank, self.drains = rank, drains
         self.expected = params["samples_per_rank"] + params["validation_samples_per_rank"]
+        self.compression = params["compression"]
         self.sums_x: list[float] = []
         self.sums_y: list[float] = []
         self.problem: Problem | None = None
@@ -150,7 +152,9 @@ class Reader:
         try:
             touched = [self.drains[split](files[split]) for split in dataset.SPLITS]
         except tf.errors.OpError as error:
-            self.problem = (exit_code(error), f"rank {self.rank}: {error.message}")
+            names = [os.fsdecode(name) for split in files.values() for name in split.numpy()]
+            code, said = input_errors.describe(error, names, self.compression)
+            self.problem = (code, f"rank {self.rank}: {said}")
             return False
         samples = sum(part.samples for part in touched)
         self.sums_x.append(sum(part.sum_x for part in touched))
@@ -162,14 +166,6 @@ class Reader:
             message = f"rank {self.rank}: the sum over all samples is not finite"
             self.problem = (EXIT_BAD_DATA, message)
         return self.problem is None
-
-
-def exit_code(error: Exception) -> int:
-    """Tell data that is gone (66) or broken (65) from any other trouble of TensorFlow (1)."""
-    if isinstance(error, tf.errors.NotFoundError):
-        return EXIT_MISSING_DATA
-    broken = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
-    return EXIT_BAD_DATA if isinstance(error, broken) else 1
 
 
 def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> Problem | None:

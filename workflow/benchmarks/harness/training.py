@@ -16,10 +16,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks, watch
+from harness import input_errors, ranks, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED, ProgramError
+from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
 Batches = Iterable[tuple[tf.Tensor, tf.Tensor]]
 Step = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -197,9 +197,8 @@ def run_part(
             message = f"rank {hvd.rank()}: input ended after {number} of {steps} batches"
             raise ProgramError(EXIT_BAD_DATA, message) from None
         except tf.errors.OpError as error:
-            gone = isinstance(error, tf.errors.NotFoundError)
-            code = EXIT_MISSING_DATA if gone else EXIT_BAD_DATA
-            raise ProgramError(code, f"rank {hvd.rank()}: input: {error.message}") from None
+            code, said = input_errors.describe(error, ())
+            raise ProgramError(code, f"rank {hvd.rank()}: input: {said}") from None
         waited += clock() - began
         before(number)
         found = step(x, y).numpy().astype(np.float64)

@@ -1,0 +1,54 @@
+"""One line where Snakemake answers a faulty ``--configfile`` with a traceback.
+
+Snakemake reads the files before it looks at any Snakefile, so nothing there can say it better. Its
+reader is wrapped, where it is as known: what it can read is left to it.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def explain_config_files() -> None:
+    """Wrap the reader of Snakemake's settings; leave a Snakemake without it as it is."""
+    from snakemake.settings import types
+
+    read = getattr(types, "load_configfile", None)
+    if read is not None:
+        types.load_configfile = explained(read)
+
+
+def explained(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``read``, which ends Snakemake with one line for a file that it cannot read."""
+
+    def load(path: Any) -> Any:
+        try:
+            return read(path)
+        except Exception as error:
+            sys.exit(f"error: {_explain(Path(path), error)}")
+
+    return load
+
+
+def _explain(path: Path, error: Exception) -> str:
+    """What is wrong with a file: as for every YAML file of the workflow."""
+    sys.path.insert(0, str(_ROOT))
+    from scalesweep.config.yaml_loader import load_yaml
+    from scalesweep.core.errors import UserError
+
+    if not path.exists() and not path.suffix:
+        return (
+            f"--configfile {path}: no such file; --configfile takes all words that follow: name "
+            f"what to make before it (snakemake {path} --configfile FILE)"
+        )
+    try:
+        content = load_yaml(path)
+    except UserError as mistake:
+        return str(mistake)
+    if not isinstance(content, dict):
+        what = "is empty" if content is None else "holds no mapping (key: value)"
+        return f"{path}: the file {what}"
+    return f"{path}: Snakemake cannot read it: {error}"

@@ -1,0 +1,53 @@
+"""A faulty --configfile: one line, from a real Snakemake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalesweep.core.paths import REPO
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("plan", None, "--configfile plan: no such file; --configfile takes all words that follow"),
+        ("none.yaml", None, "none.yaml: no such file"),
+        ("empty.yaml", b"", "empty.yaml: the file is empty"),
+        ("list.yaml", b"- a\n", "list.yaml: the file holds no mapping (key: value)"),
+        ("tab.yaml", b"a: 1\n\tb: 2\n", "tab.yaml:2: not valid YAML: a tab in the indentation"),
+        (
+            "deep.yaml",
+            b"[" * 20_000 + b"]" * 20_000,
+            "deep.yaml: not valid YAML: nested too deeply",
+        ),
+        ("utf16.yaml", "a: 1".encode("utf-16"), "utf16.yaml: cannot be read: it is UTF-16"),
+    ],
+)
+def test_one_line_for_a_file_that_snakemake_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes | None, message: str
+) -> None:
+    monkeypatch.syspath_prepend(str(REPO / "plugins"))
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name).write_bytes(content)
+    from snakemake.settings.types import ConfigSettings
+    from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
+
+    explain_config_files()
+    with pytest.raises(SystemExit) as end:
+        ConfigSettings(configfiles=[Path(name)])
+    assert str(end.value).startswith(f"error: {message}")
+
+
+def test_a_whole_call_ends_with_that_line(tmp_path: Path) -> None:
+    done = subprocess.run(  # noqa: PLW1510 (the code is looked at)
+        [sys.executable, "-m", "snakemake", "-s", REPO / "Snakefile", "--configfile", "plan"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: --configfile plan: no such file")
+    assert "Traceback" not in done.stderr
