@@ -146,7 +146,7 @@ class RecordStore:
             benchmark = self._benchmark(str(record["benchmark"]))
             point = {**benchmark.defaults, **record["point"]}
             found = _written(benchmark, point, record)
-        except (UserError, KeyError, TypeError, ValueError):
+        except (UserError, AttributeError, KeyError, TypeError, ValueError):
             self.unreadable.append(folder.name)
             return
         if found.run_id != folder.name:

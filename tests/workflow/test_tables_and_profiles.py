@@ -102,7 +102,8 @@ def test_profiles_of_other_tools(project: Project) -> None:
     assert rows["2", "mpi"] == pytest.approx(0.25) and rows["4", "mpi"] == pytest.approx(0.45)
     assert rows["4", "solver"] == pytest.approx(0.45) and rows["4", "other"] == pytest.approx(0.1)
     points = rows_of(results / "tables" / "solver_scaling" / "points.csv")
-    assert [float(row["parallel_efficiency_mean_run"]) for row in points] == [0.75, 0.55]
+    found = [float(row["parallel_efficiency_mean_run"]) for row in points]
+    assert found == pytest.approx([0.75, 0.55])
     figures = json.loads((results / "figures" / "index.json").read_text())
     assert ("solver_scaling", "parts-share") in {(f["experiment"], f["name"]) for f in figures}
     (messages,) = results.glob("tables/messages_*")

@@ -163,7 +163,7 @@ def _profile(
             metrics[name] = metric(printed, unit, "higher")
     notes: dict[str, object] = {"scaling": scaling, "as_printed": as_printed}
     if factors.variant:
-        notes["variant"] = f"{factors.variant}: {VARIANTS[MODELFACTORS]}"
+        notes["communication_split"] = f"{factors.variant}: {VARIANTS[MODELFACTORS]}"
     return Profile(
         tool=TOOL,
         file=file,

@@ -65,7 +65,7 @@ def test_modelfactors_are_computed_from_the_durations(tmp_path: Path) -> None:
     )
     assert values["computation_scaling"] == pytest.approx(0.9 * 2 / (0.24 * 8))
     assert values["speedup"] == pytest.approx(1 / 0.3)
-    assert "modelfactors: serialisation = max u' / T'" in str(last.notes["variant"])
+    assert "modelfactors: serialisation = max u' / T'" in str(last.notes["communication_split"])
 
 
 def test_modelfactors_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
