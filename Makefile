@@ -11,7 +11,8 @@ help:
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
-	@echo "make soak   kill every process of a campaign, in every phase, and check all results"
+	@echo "make soak   kill every process of a campaign, in every phase, and check all results;"
+	@echo "            with SLURM=1 on a real Slurm of its own, daemons and nodes too"
 	@echo "make screenshots  update the pictures in docs/images from the demo's report"
 	@echo "make lock   resolve requirements.lock again"
 
@@ -48,7 +49,7 @@ bench: setup
 
 # kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
 soak: setup
-	@python -m tests.soak.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@python -m tests.soak.$(if $(SLURM),slurm,kills) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 screenshots: setup
 	@python tools/screenshots.py

@@ -295,6 +295,37 @@ def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
     return _joined(sides)
 
 
+def linear_interval(values: ArrayLike) -> Interval:
+    """95 % confidence interval of the mean by Student's t on the values themselves.
+
+    For parts of a whole, which may be next to nothing, or negative. Missing for one value.
+    """
+    array = _finite(values).reshape(-1)
+    if array.size < 2:
+        return MISSING
+    half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
+
+
+def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
+    """95 % confidence interval of ``mean(one) - mean(other)`` of independent repeats: Welch's t.
+
+    Missing if a side has one value only.
+    """
+    first, second = _finite(one).reshape(-1), _finite(other).reshape(-1)
+    if min(first.size, second.size) < 2:
+        return MISSING
+    apart = float(first.mean() - second.mean())
+    variances = np.array([side.var(ddof=1) / side.size for side in (first, second)])
+    total = float(variances.sum())
+    if total == 0:
+        return Interval(apart, apart, "t")
+    shares = variances / total
+    degrees = 1 / (shares[0] ** 2 / (first.size - 1) + shares[1] ** 2 / (second.size - 1))
+    half = t_quantile(degrees) * math.sqrt(total)
+    return Interval(apart - half, apart + half, "t")
+
+
 def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:
     """MLPerf's result of several runs: the mean of ``values`` without the best and the worst.
 

@@ -71,7 +71,8 @@ class Sampling:
         trace: TracebackType | None,
     ) -> None:
         """Stop the samplers and wait for their last samples."""
-        self._window = (self._window[0], time.time())
+        if not self._window[1]:
+            self._window = (self._window[0], time.time())
         if self._process is None:
             return
         (self._work / STOP).touch()
@@ -85,6 +86,10 @@ class Sampling:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
                 break
+
+    def ran(self, started: float, ended: float) -> None:
+        """Note when the program ran (Unix seconds); else it is from entering to leaving."""
+        self._window = (started, ended)
 
     def _start(self, asked: PowerOrder) -> None:
         nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]

@@ -77,7 +77,8 @@ class Campaign:
     """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
-    which runs are started, None where it is that of the file. The control comes last.
+    which runs are started, None where it is that of the file. The control comes last. After
+    ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``imported``: what an importer says of the runs that it left out.
     """
 
@@ -90,6 +91,7 @@ class Campaign:
     digest: str
     programs: Mapping[str, str]
     budget_node_hours: float | None
+    stop_after: int | None
     seed: int | None
     imported: Mapping[str, Any] = field(default_factory=dict)
 
@@ -171,6 +173,7 @@ def load_campaign(
         digest=digest,
         programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
+        stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         imported=content.get("imported", {}),
     )

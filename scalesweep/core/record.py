@@ -20,7 +20,9 @@ SCHEMA = 2
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
-PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
+# Files of an earlier attempt in the folder of the one that replaced them begin so.
+PREVIOUS = "previous_"
+PREVIOUS_FAILURE = f"{PREVIOUS}{FAILURE}"
 SAMPLES = "samples.npz"
 # Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
 # may write a file of that name itself.

@@ -26,6 +26,7 @@ from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
+from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
@@ -116,8 +117,16 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     """Kinds of which there are a few figures at most; drawn in any case."""
     alone = len(study.grid) == 1 and study.scale not in study.leaders
     makers: list[_Maker] = [single_figures] if alone else []
-    makers += [site_figures, rank_figures, accuracy_figures, phase_figures, phase_energy_figures]
-    return [*makers, part_figures, power_figures]
+    makers += [
+        ledger_figures,
+        site_figures,
+        rank_figures,
+        accuracy_figures,
+        phase_figures,
+        phase_energy_figures,
+        part_figures,
+    ]
+    return [*makers, power_figures]
 
 
 def _drawn_by() -> str:

@@ -16,6 +16,7 @@ from scalesweep.findings.accuracy import (
 from scalesweep.findings.base import Finding
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
+from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.general import (
     best_configuration,
     cache_effect,
@@ -43,6 +44,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        largest_loss,
         score,
         target_time,
         accuracy_over_scale,

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ class RunState(NamedTuple):
     ``timed``), which does not grow with the work.
 
     ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
-    ``unread`` is set where a program ended well and its logs were read again in vain."""
+    ``unread`` is set where a program ended well and its logs were read again in vain. ``given_s``
+    are the seconds that a run had which was ended at its time limit (TIMEOUT)."""
 
     status: str
     stamp: str = ""
@@ -54,6 +56,7 @@ class RunState(NamedTuple):
     fixed_s: float | None = None
     extract: str = ""
     unread: bool = False
+    given_s: float | None = None
 
     @property
     def settled(self) -> bool:
@@ -236,11 +239,25 @@ def _unfinished(folder: str) -> RunState:
         failure = json.loads(Path(path).read_bytes())
         cause, detail = str(failure["cause"]), str(failure["detail"])
         if cause != "BAD_RESULT":
-            return RunState(FAILED, stamp, cause, detail)
+            given_s = _given_s(failure) if cause == "TIMEOUT" else None
+            return RunState(FAILED, stamp, cause, detail, given_s=given_s)
         extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
         return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
+
+
+def _given_s(failure: Mapping[str, Any]) -> float | None:
+    """Seconds that a failed run had: those it was given in its job, else those it took."""
+    asked = failure.get("asked")
+    limit_s = asked.get("limit_s") if isinstance(asked, dict) else None
+    try:
+        if limit_s is not None:
+            return float(limit_s)
+        began, ended = (datetime.fromisoformat(failure[key]) for key in ("started", "ended"))
+        return (ended - began).total_seconds()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _quarantined(folder: Path, state: RunState) -> RunState:

@@ -20,7 +20,7 @@ from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, stale_runs
 from scalesweep.planning.run_state import RunState, scan, tell_set_aside, untrusted
-from scalesweep.planning.submission import LOGS, Submission
+from scalesweep.planning.submission import Submission
 from scalesweep.smk.report_command import report_command
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
@@ -50,11 +50,6 @@ class SnakemakeContext:
     def runs_folder(self) -> str:
         """Folder of this site's runs."""
         return str(self.campaign.runs_folder)
-
-    @property
-    def slurm_logs(self) -> str:
-        """Folder of the logs of Slurm's jobs."""
-        return str(LOGS)
 
     @cached_property
     def awaited(self) -> tuple[str, ...]:
@@ -86,16 +81,16 @@ class SnakemakeContext:
         return tuple(run_id for run_id in self.awaited if run_id not in live)
 
     @property
-    def sessions(self) -> list[str]:
-        """Names of the jobs of earlier Snakemake calls that are at work on awaited runs."""
+    def adopted_jobs(self) -> list[int]:
+        """Ids of the jobs of earlier Snakemake calls that are at work on awaited runs."""
         live = self.submission.live if self.submission else {}
-        return sorted({live[run_id].session for run_id in self.awaited if run_id in live})
+        return sorted({live[run_id].job_id for run_id in self.awaited if run_id in live})
 
     def adopted(self) -> list[str]:
         """Marker of the end of the jobs of earlier Snakemake calls."""
-        if not self.sessions:
+        if not self.adopted_jobs:
             return []
-        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.sessions, 6)}"]
+        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.adopted_jobs, 6)}"]
 
     def pending_markers(self) -> list[str]:
         """The markers that the jobs of the pending runs leave."""

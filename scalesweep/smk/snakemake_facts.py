@@ -72,6 +72,11 @@ def targets(workflow: Any) -> set[str]:
     return set(workflow.dag_settings.targets)
 
 
+def start_no_more(workflow: Any) -> None:
+    """Have the scheduler end once the jobs that have started are over."""
+    workflow.scheduler.exit_gracefully()
+
+
 def verbosity(workflow: Any) -> str:
     """How much is to be logged, by --verbose and --quiet: a value of ``core.log.VERBOSITY``.
 

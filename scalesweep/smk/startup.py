@@ -21,6 +21,9 @@ from scalesweep.smk.preflight import Preflight
 
 _log = logging.getLogger(__name__)
 
+# For a Slurm that does not answer: a call that only plans waits so long in vain.
+PATIENCE_S = 60.0
+
 
 def prepare(
     configfiles: Sequence[Path],
@@ -105,7 +108,7 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
-        submission.find_live()
+        submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow

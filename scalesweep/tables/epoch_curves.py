@@ -1,10 +1,10 @@
 """What a run's epochs, phases and power leave in its row of the summary, as JSON text.
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
-used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by
-phase; ``_parts``: seconds by named part; ``_stated``: standard deviation and count of the metrics
-whose source states them; ``_facts``: where and with what it ran. Missing (None) where a record has
-none.
+used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
+``_account``: where the time of a step went (``StepAccount``); ``_parts``: seconds by named part;
+``_stated``: standard deviation and count of the metrics whose source states them; ``_facts``: where
+and with what it ran. Missing (None) where a record has none.
 """
 
 import json
@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
+from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
+ACCOUNT = "_account"
 STATED = "_stated"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", STATED, PARTS, FACTS)
+CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, FACTS)
 
 
 def curves_of(
@@ -46,10 +48,17 @@ def curves_of(
         "_epochs": _epochs(record, samples, folder),
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
+        ACCOUNT: _account(record, samples),
         STATED: _stated(record.get("metrics") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         FACTS: facts_text(record, machines),
     }
+
+
+def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
+    account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
+    return None if account is None else json.dumps(account.to_json())
 
 
 def _numbers(values: Any, name: str) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Project, make_project
+from tests.conftest import ROOT, Project, make_project
 from tests.slurm.cluster import Cluster
 
 SITE = """\
@@ -37,7 +37,12 @@ class SlurmProject(Project):
         """What a user of the cluster has: an empty home, and SLURM_CONF; None takes one away."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        all_of_it = {**self.cluster.environment, "HOME": str(home), "PYTHONPATH": "", **more}
+        all_of_it = {
+            **self.cluster.environment,
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT / "plugins"),
+            **more,
+        }
         return {name: value for name, value in all_of_it.items() if value is not None}
 
     def start(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":

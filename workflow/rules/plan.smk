@@ -13,10 +13,11 @@ rule plan:
     params:
         script=f"{SCRIPT}/plan.py",
         campaign=SWEEP.campaign_arguments(),
+        slurm="--ask-slurm" if SWEEP.submission else "",
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} {params.slurm} 2>&1 | tee {log:q}"
 
 
 # The same as files, once everything that is pending has been done.

@@ -63,6 +63,8 @@ onstart:
         PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
     except UserError as error:
         sys.exit(f"error: {error}")
+    if SWEEP.submission:
+        leave_on_sigterm(Executor)
     PROGRESS.start()
 
 
@@ -79,6 +81,10 @@ if SWEEP.options.get("pending") != "ignore":
                 sys.exit(f"error: {damaged}")
 
     onerror:
+        if SWEEP.submission and Executor.leaving.is_set():
+            # Within seconds: the next call settles and reports.
+            PROGRESS.finish()
+            leave_now()
         if SWEEP.submission:
             # Causes of the runs whose jobs ended before their launcher could write one.
             SWEEP.submission.settle_past(SWEEP.pending)

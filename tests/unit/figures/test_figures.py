@@ -55,10 +55,10 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
 
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
-    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later"]
+    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later", "ledger"]
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
     assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
-    assert len(names["batch_sizes"]) == 2 + 3 * 2
+    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 1
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
     assert names["not_started"] == []
 
@@ -204,7 +204,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     out = tmp_path / "figures"
     entries = write_figures([study], out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
-    assert len(before) == 6
+    assert len(before) == 9
     (out / "e" / "old.svg").write_text("old")
     (out / "gone").mkdir()
     (out / "gone" / "old.pdf").write_text("old")

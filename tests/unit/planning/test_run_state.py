@@ -158,6 +158,26 @@ def test_states_of_unfinished_runs(tmp_path: Path) -> None:
     assert [states[r].cause for r in "abc"] == ["", "TIMEOUT", "UNKNOWN"]
 
 
+@pytest.mark.parametrize(
+    ("failure", "given_s"),
+    [
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 90}}, 90.0),
+        ({"cause": "TIMEOUT", "asked": None}, 61.5),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": None}, "ended": "soon"}, None),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 10**400}}, None),
+        ({"cause": "HANG", "asked": {"limit_s": 90}}, None),
+    ],
+)
+def test_what_a_run_had_that_reached_its_limit(
+    tmp_path: Path, failure: dict[str, Any], given_s: float | None
+) -> None:
+    times = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:01.500+00:00"}
+    (tmp_path / RUN).mkdir()
+    content = {"detail": "", **times, **failure}
+    (tmp_path / RUN / "failure.json").write_text(json.dumps(content))
+    assert scan(tmp_path, [RUN])[RUN].given_s == given_s
+
+
 def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     write(runs)

@@ -204,9 +204,27 @@ def test_a_benchmark_that_names_no_work_is_not_scaled(study: Study) -> None:
     for point, known in (
         ({"ranks": 4, "epochs": 2}, (None, "")),
         ({"ranks": 2, "epochs": 3}, (None, "")),
-        ({"ranks": 2, "epochs": 2, "batch_size": 1}, (50.0, "same ranks")),
+        # Nothing says that another batch size takes as long: it may be 2 s and 500 s.
+        ({"ranks": 2, "epochs": 2, "batch_size": 1}, (None, "")),
+        ({"ranks": 2, "epochs": 2}, (50.0, "same point")),
     ):
         assert last(study(measured, (point, None), work="")) == known
+
+
+def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
+    campaign, _ = study(({"batch_size": 8}, None), ({"ranks": 2}, None), more=", repeats: 2")
+    done, other, timed_out, _ = campaign.unique_runs()
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+
+    def estimate(run_id: str, given_s: float) -> tuple[float | None, str]:
+        failed = RunState("failed", "1", "TIMEOUT", given_s=given_s)
+        return last((campaign, Estimates(campaign, {**states, run_id: failed})))
+
+    assert estimate(timed_out, 120.0) == (120.0, "timeout")
+    states[done] = RunState("done", "1", wall_s=20.0, source="measured", fixed_s=5.0)
+    assert estimate(timed_out, 120.0) == (120.0, "timeout")
+    assert estimate(timed_out, 12.0) == (20.0, "scaled by work")
+    assert estimate(other, 120.0) == (20.0, "scaled by work")  # of another point
 
 
 @pytest.mark.parametrize("source", ["imported", "simulated"])
