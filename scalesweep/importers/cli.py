@@ -12,7 +12,7 @@ from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers import cosmoflow, detect_logs
-from scalesweep.importers.imported_run import Item, Refusal
+from scalesweep.importers.imported_run import Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
@@ -104,8 +104,8 @@ def deliver(
     where = hint(source, importer) if refused.counts(NOT_READ) or not imported else ""
     if not imported:
         if not refused.counts(REFUSED):
-            raise UserError(f"{source}: holds nothing that {importer} reads{where}")
-        raise UserError(f"{source}: no run could be imported{where}")
+            raise UserError(f"{shown(source)}: holds nothing that {importer} reads{where}")
+        raise UserError(f"{shown(source)}: no run could be imported{where}")
     if where:
         print(where.removeprefix("; "))
     _write_campaign(args, importer, store.runs, refused, {**RULES, **rules}, description, rules)

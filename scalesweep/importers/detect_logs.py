@@ -12,7 +12,7 @@ from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.importers import keras_csv, keras_multi_gpu, mlperf_log, mlperf_runs, tf_cnn_reader
-from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal
+from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.tf_cnn_log import is_srun_label
 
@@ -70,7 +70,7 @@ def read_items(path: Path, ranks: RankMap) -> Iterator[Item]:
     hidden files are not followed. Raises UserError if there is no such file or folder.
     """
     if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
+        raise UserError(f"{shown(path)}: no such file or folder")
     refusals: list[Refusal] = []
     files = _files(path, refusals)
     ranks.check(files)

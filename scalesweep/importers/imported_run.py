@@ -58,8 +58,15 @@ def file_dates(what: str) -> str:
     return f"started and ended are the time {what} was {LAST_MODIFIED}"
 
 
+def shown(text: str | Path) -> str:
+    """A name or text in which what cannot be printed is escaped: bytes of no encoding, too."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text)
+    )
+
+
 def _place(file: Path, line: int | None) -> str:
-    return str(file) if line is None else f"{file}:{line}"
+    return shown(file) if line is None else f"{shown(file)}:{line}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scalesweep.importers.imported_run import NotRead, Refusal
+from scalesweep.importers.imported_run import NotRead, Refusal, shown
 
 FILE = "refused.csv"
 REFUSED, COPY, NOT_READ = "refused", "copy", "not read"
@@ -86,15 +86,15 @@ class RefusalList:
     def add(self, item: Refusal | NotRead) -> None:
         """Take what was not imported."""
         if isinstance(item, NotRead):
-            row = {"file": str(item.file), "line": "", "what": NOT_READ, "benchmark": ""}
+            row = {"file": shown(item.file), "line": "", "what": NOT_READ, "benchmark": ""}
             row["reason"] = _NOT_READ_REASON
         else:
             row = {
-                "file": str(item.file),
+                "file": shown(item.file),
                 "line": "" if item.line is None else str(item.line),
                 "what": COPY if item.copy else REFUSED,
                 "benchmark": item.benchmark,
-                "reason": item.reason,
+                "reason": shown(item.reason),
             }
         self._keep(row, self.kinds)
         self._count(row, self.new, item.kind if isinstance(item, Refusal) else "")
@@ -155,4 +155,4 @@ class RefusalList:
             return
 
     def _is_source(self, file: Path) -> bool:
-        return file.absolute().is_relative_to(self._source.absolute())
+        return file.absolute().is_relative_to(shown(self._source.absolute()))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.importers import cosmoflow, detect_logs
+from scalesweep.importers.imported_run import shown
 from scalesweep.importers.profiles.detect import is_profile
 
 LOGS, COSMOFLOW, TABLE = "import_logs", "import_cosmoflow", "import_table"
@@ -20,7 +21,9 @@ _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".xlsx")
 def hint(source: Path, importer: str) -> str:
     """``: snakemake NAME reads ...`` where another importer than this one would; else empty."""
     found = next((name for name in _readers(source) if name != importer), None)
-    return f"; `snakemake {found} --config source={source}` reads {_WHAT[found]}" if found else ""
+    if found is None:
+        return ""
+    return f"; `snakemake {found} --config source={shown(source)}` reads {_WHAT[found]}"
 
 
 _WHAT = {

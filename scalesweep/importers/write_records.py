@@ -25,7 +25,7 @@ from scalesweep.core.record import (
     verify_files,
     write_record,
 )
-from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal
+from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_state import set_aside
 
@@ -335,7 +335,7 @@ def _record(
             **run.environment,
         },
         "notes": {
-            "imported_from": str(run.file),
+            "imported_from": shown(run.file),
             SOURCE_DIGEST: run.source_digest,
             "parameters": "what the source does not state has the benchmark's default",
             **({"variant": dict(run.variant)} if run.variant else {}),

@@ -1,10 +1,12 @@
 """Imports into a site add up, in any order, and what they leave out is listed."""
 
+import argparse
 import csv
 import gzip
 import itertools
 import json
 import lzma
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +18,7 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record, write_record
-from scalesweep.importers.cli import RULES
+from scalesweep.importers.cli import RULES, check_arguments
 from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import read_items
 from scalesweep.importers.imported_run import NotRead, Refusal
@@ -365,3 +367,27 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     first = next(items)
     assert not isinstance(first, NotRead) and first.line == 1
     assert next(items) is not None and next(items, None) is None
+
+
+def test_names_of_any_bytes(take: Import, tmp_path: Path) -> None:
+    name = os.fsdecode(b"a\xff\x07\n.log")
+    (tmp_path / "sources" / name).write_text(fake.one(1000.0) + fake.TEXT[:900])
+    run, refusal = take("")
+    assert isinstance(run, Written) and run.file.endswith(r"a\udcff\x07\n.log")
+    assert isinstance(refusal, Refusal)
+    with RefusalList(tmp_path / "results", tmp_path / "sources") as found:
+        found.add(refusal)
+    (line,) = found.lines()
+    assert line.isprintable() and r"a\udcff\x07\n.log" in line
+    with RefusalList(tmp_path / "results", tmp_path / "sources" / name):
+        pass  # it is read again, and is whole now
+    assert not (tmp_path / "results" / "refused.csv").exists()
+
+
+def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
+    args = argparse.Namespace(source="s", site="imported", results=str(tmp_path), ranks="")
+    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: imported\n")
+    check_arguments(args, "import_logs", "FILE")
+    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: piz_daint\n")
+    with pytest.raises(UserError, match=r"holds the imports of site piz_daint; name that site"):
+        check_arguments(args, "import_logs", "FILE")
