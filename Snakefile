@@ -18,7 +18,8 @@ gc.set_threshold(200_000, 50, 1000)
 # On a full disk Snakemake's own log would show a traceback for each of its lines.
 logging.raiseExceptions = False
 
-ROOT = Path(workflow.basedir)
+# Not that of workflow.basedir where a study uses this file as a module.
+ROOT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(ROOT))
 
 # Without a shell in between (exec), a script learns at once of the end of its Snakemake. Its
@@ -41,7 +42,6 @@ try:
     SWEEP, PREFLIGHT, JOBS = prepare(
         configfiles=facts.configfiles(workflow),
         overrides=facts.overrides(workflow),
-        default=ROOT / "config" / "config.yaml",
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=lambda: facts.only_shows(workflow),
@@ -50,6 +50,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 facts.list_in_order()
+facts.heed_handlers(workflow)
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (
         CampaignHooks,
@@ -106,3 +107,4 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/import.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/doctor.smk"

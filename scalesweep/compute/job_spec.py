@@ -84,6 +84,7 @@ class Order(TypedDict):
     order: NotRequired[RunPlace]
     # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
     replaces: NotRequired[str]
+    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 
 def write_order(path: Path, order: Order) -> str:

@@ -73,7 +73,7 @@ def launch(spec: Order, root: Path) -> int:
         end_orphans(folder.parent)
         attempt = _begin(folder, spec)
         measured = _measure(spec, attempt, root)
-        verdict = _end(measured.outcome, attempt.work, spec)
+        verdict = _end(measured, attempt.work, spec)
         if verdict.cause is None or verdict.cause == "UNSUPPORTED":
             try:
                 _publish_record(spec, attempt, measured, verdict)
@@ -94,10 +94,12 @@ class _Attempt(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """How the program ended, and all of the record that does not depend on what it has left."""
+    """How the program ended, all of the record that does not depend on what it has left, and
+    whether it has removed the attempt's folder."""
 
     outcome: Outcome
     base: dict[str, Any]
+    removed: bool
 
 
 class _Verdict(NamedTuple):
@@ -114,6 +116,12 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     with Sampling(spec, work) as sampling:
         outcome = run_program(spec, work, root)
         sampling.ran(outcome.started, outcome.started + outcome.wall_s)
+        if removed := not work.is_dir():
+            # Without it there would be no place to say so.
+            for path in (work.parent, work):
+                if not path.is_dir():
+                    path.unlink(missing_ok=True)
+                    path.mkdir()
     started = datetime.fromtimestamp(outcome.started, UTC)
     ended = started + timedelta(seconds=outcome.wall_s)
     base: dict[str, Any] = {
@@ -128,7 +136,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         "ended": ended.isoformat(timespec="milliseconds"),
         "wall_s": outcome.wall_s,
         "attempt": attempt.number,
-        "git": outcome.git,
+        **outcome.code,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
         **sampling.result(),
@@ -140,7 +148,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         from scalesweep.compute.external_program import keep_attempt
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
-    return _Measured(outcome, base)
+    return _Measured(outcome, base, removed)
 
 
 def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:
@@ -203,7 +211,7 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
     attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
     work = folder / f"attempt-{attempt}"
     work.mkdir()
-    if (folder / FAILURE).exists():
+    if (folder / FAILURE).is_file():
         # Kept: once this attempt has ended, the file describes it, or is gone.
         shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
     return _Attempt(attempt, folder, work, _slurm_job(spec))
@@ -229,12 +237,13 @@ def _keep_previous(folder: Path, work: Path) -> None:
 def _taken_over(folder: Path, job: int | None) -> int | None:
     """Id of the job that was submitted for this run after ``job``, which Slurm has requeued.
 
-    None if there is none, or this is no job.
+    None if there is none, or this is no job. The order counts and not the number: a slurmctld
+    that has lost its state gives ids again.
     """
     jobs = (read_json(folder / JOB_FILE) or {}).get("jobs")
     ids = [one.get("job_id") for one in jobs or () if isinstance(one, dict)]
-    newest = max((number for number in ids if isinstance(number, int)), default=0)
-    return newest if job is not None and newest > job else None
+    newest = ids[-1] if ids else None
+    return newest if job in ids and newest != job and isinstance(newest, int) else None
 
 
 def _slurm_job(spec: Order) -> int | None:
@@ -243,8 +252,11 @@ def _slurm_job(spec: Order) -> int | None:
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _end(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
+def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
     """Why the program failed, if it did."""
+    outcome = measured.outcome
+    if measured.removed:
+        return _Verdict("BAD_RESULT", f"the program removed its folder {work.name}, with its logs")
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})

@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why).
 
     ``started`` is in seconds since the epoch; ``wall_s`` are the seconds until the program's own
-    exit, whatever is left of its process group then.
+    exit, whatever is left of its process group then; ``code`` holds the git states for the record.
     """
 
     exit_code: int | None
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
     oom: bool
     started: float
     wall_s: float
-    git: dict[str, Any] | None
+    code: dict[str, Any]
 
 
 def environment(spec: Order) -> dict[str, str]:
@@ -83,7 +83,8 @@ def environment(spec: Order) -> dict[str, str]:
 def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     """Start the program in a process group of its own and wait for it within its time limit.
 
-    ``root`` is the repository whose git state is recorded; git reads it while the program runs.
+    ``root`` is the repository whose git state is recorded, with that of the user's study; git reads
+    them while the program runs.
     """
     run_file = work / "run.json"
     content: RunFile = {
@@ -120,10 +121,10 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
             )  # fmt: skip
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            return Outcome(127, None, None, False, started, time.monotonic() - clock, None)
+            return Outcome(127, None, None, False, started, time.monotonic() - clock, {"git": None})
         with _stop_on_signal(process):
             # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
-            git = _GitState(root)
+            code_state = _CodeState(spec, root)
             ended_by_us = None
             try:
                 _wait(process, spec["time_limit_s"])
@@ -133,25 +134,31 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
             _end_group(process)
             if process.returncode:
                 end_marked(work)  # ranks with sessions of their own
-            git.join()
+            code_state.join()
     code = process.returncode
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, git.state)
+    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.found)
 
 
-class _GitState(threading.Thread):
-    """Reads the git state of a repository; ``state`` is known once it is joined."""
+class _CodeState(threading.Thread):
+    """Reads git states; ``found`` holds them, for the record, once it is joined.
 
-    def __init__(self, root: Path) -> None:
+    ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
+    """
+
+    def __init__(self, spec: Order, root: Path) -> None:
         super().__init__(daemon=True)
-        self._root = root
-        self.state: dict[str, Any] | None = None
+        self._spec, self._root = spec, root
+        self.found: dict[str, Any] = {"git": None}
         self.start()
 
     def run(self) -> None:
-        self.state = git_state(self._root)
+        found: dict[str, Any] = {"git": git_state(self._root)}
+        if "study" in self._spec:
+            found["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
+        self.found = found
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
+from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -238,6 +239,7 @@ def _experiment(
 
     scaling = spec.get("scaling", "none")
     varying = varying_parameters(benchmark, points)
+    check_varying(varying, where)
     check_scaling(benchmark, scaling, varying, points, where)
     return Experiment(
         name=name,
@@ -429,6 +431,6 @@ def check_programs(
             raise UserError(
                 f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
                 f"program '{missing[0]}', whose path is unknown; add to "
-                f"config/sites/{site.name}.yaml, or to this file, "
+                f"{site.file}, or to this file, "
                 f"'programs: {{{missing[0]}: /path}}'"
             )

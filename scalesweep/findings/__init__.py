@@ -35,7 +35,7 @@ __all__ = ["Finding", "find"]
 
 
 def find(study: ExperimentResults) -> list[Finding]:
-    """All findings of one experiment, the most asked for first."""
+    """All findings of one experiment, those on its main metric first."""
     rules: list[Callable[[ExperimentResults], list[Finding]]] = [
         best_configuration,
         best_threads,
@@ -44,6 +44,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        cache_effect,
         largest_loss,
         score,
         target_time,
@@ -52,7 +53,6 @@ def find(study: ExperimentResults) -> list[Finding]:
         input_share,
         input_cost,
         data_loading,
-        cache_effect,
         waiting,
         slow_ranks,
         drift,

@@ -7,7 +7,15 @@ from scalesweep.analysis.stats import sign_test
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    evidence_of,
+    marked,
+    why_unconfirmed,
+)
 from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
@@ -62,7 +70,8 @@ def _overlap(row: Row) -> bool:
 
 
 def value_ratio(study: ExperimentResults) -> list[Finding]:
-    """How one of two values compares with the other; where the interval holds 1 it is said so."""
+    """How one of two values compares with the other; where the interval holds 1, or there is none,
+    it is said so."""
     found: list[Finding] = []
     for names in _parameters(study):
         name = ", ".join(names)
@@ -80,16 +89,25 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
         # Without an interval of both sides nothing is known of the difference, not that it is none.
-        single = [row for row in rows if not finite(row["low"], row["high"])]
+        single = [row for row in rows if row["no_interval"] == "one repeat"]
         if single:
             found.append(_single_runs(study, names, single, over, label))
-        if unsure := [row for row in rows if row not in clear and row not in single]:
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
+        unsure: dict[str, list[Row]] = {}
+        for row in rows:
+            if row not in clear and row not in single:
+                unsure.setdefault(row["no_interval"] or "", []).append(row)
+        for why, some in unsure.items():
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in some]
             text = (
                 f"{over} ({name}): these repeats show no difference in {label} at "
                 f"{listed(where, 5)}."
             )
-            found.append(_finding(study, "ratio", OPEN, unsure[0], text, "comparisons"))
+            if why:
+                text = (
+                    f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
+                    f"{why_unconfirmed(why)}."
+                )
+            found.append(_finding(study, "ratio", OPEN, some[0], text, "comparisons"))
     return found
 
 
@@ -209,6 +227,8 @@ def _finding(
         "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
     }[table]
     evidence = evidence_of(study, table, row, columns)
+    if "parameter" in row:
+        evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
     return Finding(study.name, rule, level, text, evidence)

@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import INDEX, Table
 from scalesweep.importers.table_map import alias
-from scalesweep.tables.summary_cache import IDENTITY
 
 _SCALES = (
     (r"n?_?(?:mpi)?_?ranks?|num_ranks", "ranks"),
@@ -183,7 +183,7 @@ def _name(text: str, otherwise: str) -> str:
     """A plain word made of any text."""
     word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
     word = word if word[:1].isalpha() else f"{otherwise}_{word}".strip("_")
-    reserved = word in IDENTITY or word in RESERVED or word == "ranks_per_node"
+    reserved = word in {*OF_RUNS, *OF_TABLES, *RESERVED, "ranks_per_node"}
     return f"published_{word}" if reserved else word
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
-from scalesweep.tables.summary_cache import IDENTITY
 
 Number = int | float
 
@@ -205,10 +205,14 @@ class _Reader:
         content: Mapping[str, Any],
     ) -> None:
         for name in (*parameters, content.get("scale", "ranks")):
-            if name in IDENTITY or name == "ranks_per_node":
-                raise self._error(f"parameters.{name}", "the name is reserved; choose another")
+            where = f"{self.path}: parameters.{name}"
+            check_parameter(name, where)
+            check_varying([name], where)
+            if name == "ranks_per_node":
+                raise UserError(f"{where}: is reserved for what a source does not say")
             if name in metrics:
                 raise self._error(f"metrics.{name}", "is also the name of a parameter")
+        check_metrics(metrics, self.path, "metrics")
         if (scale := content.get("scale", "ranks")) != "ranks" and scale in parameters:
             raise self._error("scale", f"{scale!r} is also a parameter: map the column to ranks")
         for name in metrics:

@@ -147,7 +147,7 @@ class Submission:
         While it does not answer, for ``patience_s``.
         """
         site = self.campaign.site
-        where = f"config/sites/{site.name}.yaml: slurm"
+        where = f"{site.file}: slurm"
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)

@@ -147,5 +147,5 @@ def epoch_s(time: Any) -> float | None:
     """Seconds since the epoch of a time in ISO 8601."""
     try:
         return datetime.fromisoformat(str(time)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

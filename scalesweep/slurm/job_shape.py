@@ -173,7 +173,7 @@ def staging_shape(site: Site) -> Shape:
 def of_slurm(site: Site) -> SlurmSite:
     """The site's Slurm section; raises UserError if it has none."""
     if site.slurm is None:
-        raise UserError(f"config/sites/{site.name}.yaml: has no 'slurm' section")
+        raise UserError(f"{site.file}: has no 'slurm' section")
     return site.slurm
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
-from scalesweep.core.formatting import counted
+from scalesweep.core.formatting import counted, finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
@@ -200,7 +200,7 @@ def _told(folder: Path, job: Job) -> tuple[float | None, str]:
     slurm = resources.get("slurm") if isinstance(resources, dict) else None
     if isinstance(slurm, dict) and written_in(job, slurm.get("job_id"), record.get("ended")):
         wall_s = record.get("wall_s")
-        return (float(wall_s) if isinstance(wall_s, int | float) else None), ""
+        return (float(wall_s) if finite(wall_s) else None), ""
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):

@@ -28,7 +28,7 @@ PENDING_SAID_S, AWAY_SAID_S = 60.0, 300.0
 _REASONS = {
     "Resources": "waits for free nodes",
     "Priority": "other jobs come first",
-    "Dependency": "waits for another job of this call",
+    "Dependency": "waits for another job of these results",
     "BeginTime": "not before its begin time",
     "JobHeldUser": "held by its user: scontrol release",
     "JobHeldAdmin": "held by an administrator",

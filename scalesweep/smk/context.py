@@ -19,7 +19,14 @@ from scalesweep.core.record import RECORD
 from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, stale_runs
-from scalesweep.planning.run_state import RunState, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import (
+    RunState,
+    scan,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.report_command import report_command
 
@@ -146,14 +153,18 @@ class SnakemakeContext:
                 stamp.write_text(f"{time.time_ns()}\n")
 
     def set_aside(self) -> str:
-        """One line about the records that could not be trusted when stock was taken of them, and
-        were set aside since the workflow was parsed; empty if there are none."""
+        """What is to be said about records that could not be trusted, or used, when they were read
+        since the workflow was parsed; empty if there are none."""
         now = scan(self.campaign.runs_folder, self.runs)
-        broken = untrusted({i: state for i, state in now.items() if state != self.states[i]})
-        if not broken:
-            return ""
-        again = "run snakemake again to repeat these measurements"
-        return f"{tell_set_aside(broken)}; {again if self.campaign.site.launch else 'import again'}"
+        changed = {i: state for i, state in now.items() if state != self.states[i]}
+        told = []
+        if broken := untrusted(changed):
+            again = "run snakemake again to repeat these measurements"
+            again = again if self.campaign.site.launch else "import again"
+            told.append(f"{tell_set_aside(broken)}; {again}")
+        if useless := unusable(changed):
+            told.append(tell_unusable(useless))
+        return "; ".join(told)
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""

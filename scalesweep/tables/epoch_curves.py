@@ -20,6 +20,7 @@ from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
+from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
@@ -113,7 +114,7 @@ def _epochs(
 
 
 def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> list[float | None]:
-    """Mean over the ranks by epoch; None where a rank has no finite number."""
+    """Mean over the ranks by epoch; None where a rank has no finite number, or one out of range."""
     ranks = record["point"]["ranks"]
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
         raise UserError(f"{name} is {array.dtype} of shape {array.shape}, not [epoch, rank]")
@@ -122,7 +123,7 @@ def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> li
         raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
     with np.errstate(invalid="ignore", over="ignore"):
         means = array.astype(np.float64, copy=False).mean(axis=1).tolist()
-    return [value if math.isfinite(value) else None for value in means]
+    return [value if abs(value) < MAX_NUMBER else None for value in means]
 
 
 def _energy_so_far(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, planned_points
-from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.analysis.stats import mean_interval, ratio_interval, without_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
@@ -68,9 +68,9 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
-    interval (``low``, ``high``; missing where a side has one repeat). ``best``: a row per group
-    of points that differ in one parameter: the best value and the next, and whether the interval
-    of the best is ``clear`` of all others'. Both per parameter, source, metric and phase.
+    interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points
+    that differ in one parameter: the best value and the next, and whether the interval of the best
+    is ``clear`` of all others'. Both per parameter, source, metric and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
@@ -119,6 +119,9 @@ def _ratios(
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
+            "no_interval": None
+            if math.isfinite(interval.low)
+            else without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
         }

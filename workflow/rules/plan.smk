@@ -41,6 +41,6 @@ rule inventory:
         # Evaluated once more when the job starts: from then on no other report is made.
         claim=lambda wildcards: PREFLIGHT.claims.report(),
     message:
-        "Collecting run states in {RUNS}"
+        f"Collecting run states in {RUNS}"
     shell:
         "{params.script} {params.campaign} --inventory > {log:q} 2>&1"

@@ -5,6 +5,9 @@
 report: "../report/workflow.rst"
 
 
+REPORT_NOW = SWEEP.report_command(f"{ROOT}/Snakefile")
+
+
 localrules:
     page,
     report,
@@ -49,7 +52,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report-now.log",
     params:
-        command=SWEEP.report_command(workflow.main_snakefile),
+        command=REPORT_NOW,
         page=f"{RESULTS}/report.html",
     message:
         "Reporting on the results so far"
@@ -73,6 +76,11 @@ if SWEEP.options.get("pending") != "ignore":
 
     onsuccess:
         PROGRESS.finish()
+        if "doctor" in facts.targets(workflow):
+            from scalesweep.doctor.examine import outcome_file
+
+            if (outcome := outcome_file(Path(RESULTS))).exists():
+                sys.exit(f"error: {outcome.read_text()}")
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
@@ -93,7 +101,7 @@ if SWEEP.options.get("pending") != "ignore":
             # Failure is data: the report shows the holes and their causes.
             shell(
                 "mkdir -p {RESULTS:q}/logs;"
-                f" {SWEEP.report_command(workflow.main_snakefile)}"
+                f" {REPORT_NOW}"
                 " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
                 " | {{ grep '^error: ' >&2 || true; }}"
                 " && echo report of what succeeded: {RESULTS:q}/report.html"

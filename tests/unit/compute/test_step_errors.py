@@ -121,11 +121,12 @@ def test_a_requeued_job_ends_at_once_when_its_run_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     order = spec(tmp_path, asked={"nodes": 1, "minutes": 5, "limit_s": 60, "mem_mb": None})
-    for job_id in (5, 9):
+    for job_id in (7, 5, 9):  # ids may be given again
         note_submitted(Path(order["folder"]), SubmittedJob(job_id, 1, "log"))
     monkeypatch.setenv("SLURM_JOB_ID", "5")
     assert launch(order, ROOT) == 1
     assert "job 9 has taken this run over" in capsys.readouterr().err
     assert not list(Path(order["folder"]).glob("attempt-*"))
-    monkeypatch.setenv("SLURM_JOB_ID", "9")
+    note_submitted(Path(order["folder"]), SubmittedJob(6, 1, "log"))
+    monkeypatch.setenv("SLURM_JOB_ID", "6")
     assert launch(order, ROOT) == 0

@@ -186,11 +186,11 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     body = json.loads(content)
     del body["digest"]
     assert body.keys() == {"format", "runs"} and body["format"] == INDEX_FORMAT
-    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, None]}
+    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, "", None]}
     other = {**body, "runs": {RUN: [stamp, 9.0, *body["runs"][RUN][2:]]}}
     unsealed = json.dumps(body).encode()
     entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]
-    entries += [{RUN: "1234567"}, {RUN: [1, 2, 3, 4, 5, 6, 7]}]
+    entries += [{RUN: "12345678"}, {RUN: [1, 2, 3, 4, 5, 6, 7, 8]}]
     damaged = [b"", b"{", b"[" * 100_000, unsealed, content[:-1], content.replace(b"1.0", b"9.0")]
     damaged += [sealed({**body, "runs": runs}).encode() for runs in entries]
     damaged += [sealed({**other, "format": INDEX_FORMAT - 1}).encode()]
@@ -213,7 +213,7 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
         ({"import": 1.0}, None),
         ({"timed": 3.0}, 0.0),
         ({"import": 1.5, "init": 0.25, "warmup": 4.0, "timed": 3.0, "teardown": 0.5}, 2.25),
-        ({"timed": 3.0, "import": "long"}, None),
+        ({"timed": 3.0, "import": None}, None),
     ],
 )
 def test_the_part_of_a_run_that_does_not_grow_with_its_work(

@@ -280,3 +280,17 @@ def test_ten_thousand_runs_are_looked_up_fast(books: Books) -> None:
     start = time.process_time()
     assert len(job_ids(books.runs, run_ids)) == 500
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("wall_s", [10**400, "long", None, True, [1]])
+def test_a_record_that_says_nonsense_of_its_time_is_no_hindrance(
+    tmp_path: Path, wall_s: Any
+) -> None:
+    record = {
+        "wall_s": wall_s,
+        "ended": "0001-01-01",
+        "resources": {"slurm": {"job_id": JOB.job_id}},
+    }
+    (tmp_path / "record.json").write_text(json.dumps(record))
+    job = replace(JOB, started="0001-01-01")
+    assert job_table._told(tmp_path, job) == (None, "")
