@@ -44,7 +44,16 @@ class Interval:
 
     low: float
     high: float
-    method: str  # none | identical | t-log | t | bootstrap
+    method: str  # none | identical | t-log | t | bootstrap | stated
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a source states instead of repeats: mean, sample standard deviation (ddof 1), count."""
+
+    mean: float
+    std: float
+    count: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,19 +273,70 @@ def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 
     return Interval(ratio / factor, ratio * factor, "t-log")
 
 
+def stated_interval(values: Stated) -> Interval:
+    """95 % confidence interval of a mean from a stated standard deviation and count.
+
+    mean -/+ t(n - 1) * std / sqrt(n), Student's t.
+    """
+    half = t_quantile(values.count - 1) * values.std / float(np.sqrt(values.count))
+    return Interval(values.mean - half, values.mean + half, "stated")
+
+
+def stated_ratio_interval(
+    top: ArrayLike | Stated, bottom: ArrayLike | Stated, scale: float = 1.0
+) -> Interval:
+    """``ratio_interval`` where a side may be stated by its source instead of repeated.
+
+    The standard error of the logarithm of a stated mean is its relative standard error (delta
+    method), with count - 1 degrees of freedom.
+    """
+    sides = [_log_error(side) for side in (top, bottom)]
+    means = [
+        side.mean if isinstance(side, Stated) else float(np.mean(_finite(side)))
+        for side in (top, bottom)
+    ]
+    if None in sides or min(means) <= 0:
+        return MISSING
+    error = _joined([side for side in sides if side is not None])
+    ratio = scale * means[0] / means[1]
+    factor = float(np.exp(t_quantile(error.degrees) * error.error)) if error.error else 1.0
+    return Interval(ratio / factor, ratio * factor, "stated")
+
+
+def _log_error(side: ArrayLike | Stated) -> LogError | None:
+    """Standard error of the logarithm of one mean; None where nothing says what it is."""
+    if isinstance(side, Stated):
+        if side.mean <= 0 or side.count < 2:
+            return None
+        return LogError(side.std / side.mean / float(np.sqrt(side.count)), side.count - 1)
+    values = _finite(side).reshape(-1)
+    if values.size < 2 or (values <= 0).any():
+        return None
+    return LogError(float(np.log(values).std(ddof=1) / np.sqrt(values.size)), values.size - 1)
+
+
+def _joined(sides: Sequence[LogError]) -> LogError:
+    """The error of a difference of logarithms; degrees of freedom after Welch and Satterthwaite."""
+    total = sum(side.error**2 for side in sides)
+    if total == 0:
+        return LogError(0.0, np.inf)
+    # Divided before squaring: squares of tiny variances would vanish.
+    shares = [(side.error**2 / total, side.degrees) for side in sides]
+    degrees = 1 / sum(share**2 / freedom for share, freedom in shares)
+    return LogError(float(np.sqrt(total)), degrees)
+
+
 def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
     """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
 
     Of two samples of two positive values or more, which are not identical. Degrees of freedom after
     Welch and Satterthwaite.
     """
-    var_top = float(np.log(top).var(ddof=1)) / top.size
-    var_bottom = float(np.log(bottom).var(ddof=1)) / bottom.size
-    total = var_top + var_bottom
-    # Divided before squaring: squares of tiny variances would vanish.
-    share_top, share_bottom = var_top / total, var_bottom / total
-    degrees = 1 / (share_top**2 / (top.size - 1) + share_bottom**2 / (bottom.size - 1))
-    return LogError(float(np.sqrt(total)), degrees)
+    sides = [
+        LogError(float(np.log(side).std(ddof=1) / np.sqrt(side.size)), side.size - 1)
+        for side in (top, bottom)
+    ]
+    return _joined(sides)
 
 
 def linear_interval(values: ArrayLike) -> Interval:
@@ -445,3 +505,14 @@ def _steady_from(
     if drifting:
         message = f"values still drift after the declared warm-up of {declared}"
     return SteadyState(declared, detected, drifting, not message, message)
+
+
+def sign_test(above: int, pairs: int) -> float:
+    """Two-sided p-value of ``above`` of so many independent pairs being on one side.
+
+    The probability, were both sides equally likely, of a split at least as uneven: twice the tail
+    of the binomial distribution with probability 1/2 (Dixon and Mood, JASA 41, 1946). 1 for none.
+    """
+    more = max(above, pairs - above)
+    tail = sum(math.comb(pairs, count) for count in range(more, pairs + 1))
+    return min(1.0, 2 * tail / float(2**pairs))

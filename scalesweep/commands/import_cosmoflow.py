@@ -6,21 +6,22 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.importers import cli
 from scalesweep.importers.cosmoflow import RULES, read_tree
+from scalesweep.importers.which_importer import COSMOFLOW, hint
 
 add_arguments = cli.add_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read a folder of results into records, write a campaign of them, make its report."""
-    cli.check_arguments(args, "import_cosmoflow", "FOLDER")
-    runs, refusals = read_tree(Path(args.source))
-    refused = cli.deliver(
-        args,
-        "import_cosmoflow",
-        [run.imported() for run in runs],
-        refusals,
-        RULES,
-        "Results of cosmoflow-benchmark's data benchmark, imported.",
-    )
-    if refused:
-        raise UserError(f"{len(refused)} of {len(runs) + len(refusals)} refused")
+    """Read a folder of results into records, write a campaign of them, make its report.
+
+    Folders that cannot be trusted are named and do not fail the others.
+    """
+    cli.check_arguments(args, COSMOFLOW, "FOLDER")
+    source = Path(args.source)
+    try:
+        runs, refusals = read_tree(source)
+    except UserError as error:
+        raise UserError(f"{error}{hint(source, COSMOFLOW)}") from None
+    description = "Results of cosmoflow-benchmark's data benchmark, imported."
+    items = (run.imported() for run in runs)
+    cli.deliver(args, COSMOFLOW, items, refusals, RULES, description)

@@ -7,10 +7,13 @@ put together again. Standard library only: the launcher reads logs on compute no
 """
 
 import codecs
+import contextlib
 import itertools
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -43,13 +46,46 @@ def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
     """Lines of a log, read piece by piece; raises OSError where it cannot be read.
 
     ``srun_labels``: lines begin as ``srun --label`` writes them, which no other sign tells from a
-    table. What is not UTF-8 (or UTF-16 with a byte order mark) becomes U+FFFD.
+    table. What is not UTF-8 (or UTF-16 with a byte order mark) becomes U+FFFD. Files that gzip or
+    xz has packed are read as what is in them.
     """
     joiner = _Joiner(srun_labels)
-    with path.open("rb") as file:
+    with open_packed(path) as file:
         for number, piece in _pieces(file):
             yield from joiner.add(number, _plain(piece))
     yield from joiner.rest()
+
+
+_PACKERS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
+PACKED = (".gz", ".xz")  # ends of the names of their files
+
+
+def has_packed_name(path: Path) -> bool:
+    """Whether a file's name ends as gzip and xz name what they have packed."""
+    return path.name.endswith(PACKED)
+
+
+@contextlib.contextmanager
+def open_packed(path: Path) -> Iterator[BinaryIO]:
+    """A file to read bytes from, unpacked where gzip or xz has packed it.
+
+    Raises OSError where it cannot be read, also while it is: a packed file that was cut, too.
+    """
+    with path.open("rb") as file:
+        start = file.read(6)
+        packer = next((it for mark, it in _PACKERS.items() if start.startswith(mark)), None)
+        file.seek(0)
+        if packer is None:
+            yield file
+            return
+        # A launcher, which reads no packed logs, is spared these imports.
+        module = import_module(packer)
+        own = tuple(getattr(module, name, EOFError) for name in ("BadGzipFile", "LZMAError"))
+        try:
+            with module.open(file) as unpacked:
+                yield unpacked
+        except (EOFError, zlib.error, *own) as error:
+            raise OSError(0, f"the packed file is damaged ({error})") from None
 
 
 def _plain(piece: str) -> str:

@@ -1,6 +1,7 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +20,9 @@ from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.paths import BENCHMARKS
+
+# Folder of the benchmarks that an import made, in its results folder.
+MADE = "benchmarks"
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Benchmark:
     ``launch``: instead of the site's; ``python``: what starts the program instead of the site's,
     maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
     known.
+    ``parts``: regular expressions that group the functions of a profile; empty: those by default.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Benchmark:
     python: str | None
     threads: Expression | None
     extract: Extract | None
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def parameter(self, name: str, where: str) -> Parameter:
@@ -228,13 +234,18 @@ class Benchmark:
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
+def load_benchmark(
+    name: str, where: str = "benchmark", folder: Path | None = None, beside: Path | None = None
+) -> Benchmark:
     """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, or of ``folder``.
 
-    ``where`` starts the error for an unknown name (for example campaign file and key).
+    ``where`` starts the error for an unknown name (for example campaign file and key). ``beside``
+    is a campaign's folder: an import may have made a benchmark of its own in ``benchmarks`` there.
     Raises UserError for an unknown benchmark or a faulty file.
     """
     path = folder / "benchmark.yaml" if folder else _benchmark_file(name)
+    if path is None and beside is not None:
+        path = beside / MADE / name / "benchmark.yaml"
     if path is None or not path.is_file():
         files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
         known = sorted({file.parent.name for file in files})
@@ -292,6 +303,7 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         python=_python(content.get("python"), path),
         threads=expression(content["threads"], "threads") if "threads" in content else None,
         extract=extract,
+        parts=_parts(content.get("parts", {}), path),
         defaults={key: parameter.default for key, parameter in parameters.items()},
     )
 
@@ -329,6 +341,19 @@ def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers
     check_parameter(content["name"], f"{path}: workers.name")
     check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])
+
+
+def _parts(content: Mapping[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
+    """Patterns by part; raises UserError for one that is no regular expression."""
+    for part, patterns in content.items():
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise UserError(
+                    f"{path}: parts.{part}: '{pattern}' is not a regular expression ({error})"
+                ) from None
+    return {part: tuple(patterns) for part, patterns in content.items()}
 
 
 def _data_set(content: Mapping[str, Any], folder: Path, path: Path, expression: Any) -> DataSet:

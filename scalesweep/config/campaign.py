@@ -1,7 +1,7 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +81,7 @@ class Campaign:
     which runs are started, None where it is that of the file. The control comes last. After
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
+    ``imported``: what an importer says of the runs that it left out.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Campaign:
     stop_after: int | None
     seed: int | None
     accept_stale: frozenset[str] = frozenset()
+    imported: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def runs_folder(self) -> Path:
@@ -157,6 +159,7 @@ def load_campaign(
             machine,
             variables[spec["benchmark"]],
             f"{path}: experiments.{name}",
+            path.parent,
         )
         for name, spec in content["experiments"].items()
     )
@@ -182,6 +185,7 @@ def load_campaign(
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         accept_stale=frozenset(content.get("accept_stale", [])),
+        imported=content.get("imported", {}),
     )
 
 
@@ -208,10 +212,13 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
 
 
 def _experiment(
-    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str
+    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str, folder: Path
 ) -> Experiment:
-    """``variables``: those that any experiment of the campaign with this benchmark sets."""
-    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark")
+    """``variables``: those that any experiment of the campaign with this benchmark sets.
+
+    ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
+    """
+    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
     axes = {
         key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
         for key, value in spec.get("axes", {}).items()
@@ -258,7 +265,7 @@ def _experiment(
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=_runs(benchmark, by_identity, spec.get("repeats", 1)),
+        runs=_planned(benchmark, by_identity, spec, linked, where),
         profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
@@ -266,6 +273,37 @@ def _experiment(
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+    )
+
+
+def _planned(
+    benchmark: Benchmark,
+    points: Mapping[str, Mapping[str, Any]],
+    spec: Mapping[str, Any],
+    linked: Sequence[Mapping[str, Any]],
+    where: str,
+) -> tuple[Run, ...]:
+    """The runs of an experiment's points, by their identities.
+
+    ``repeats`` is how many each has, or, as in campaigns of imported runs, the numbers of those
+    that each entry of ``linked`` has.
+    """
+    repeats = spec.get("repeats", 1)
+    if isinstance(repeats, int):
+        return _runs(benchmark, points, repeats)
+    if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
+        raise UserError(
+            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
+            "with neither axes, exclude nor extra"
+        )
+    if len(points) != len(linked):
+        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
+    longest = max(map(len, repeats))
+    return tuple(
+        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
+        for place in range(longest)
+        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
+        if place < len(numbers)
     )
 
 

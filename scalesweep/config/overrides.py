@@ -1,5 +1,6 @@
 """What ``snakemake --config KEY=VALUE`` may say."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,10 +16,14 @@ OVERRIDES = {
     "pending": "ignore: report on the results so far, run nothing",
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: run the points again that this machine could not run",
-    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs)",
+    "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs), a "
+    "table (import_table), a profile or a folder (import_profiles)",
+    "benchmark": "whose runs were profiled, and whose parts group functions (import_profiles)",
+    "map": "what the columns of a table mean (import_table)",
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
-    "ranks": "number of ranks of imported runs whose logs do not state it (import_logs)",
+    "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
+    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs)",
 }
 _ALLOWED = {
     "check": ("full",),
@@ -34,9 +39,12 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     if unknown:
         raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
     for key, value in overrides.items():
-        if isinstance(value, dict | list):
+        if isinstance(value, dict | list) and (key, type(value)) != ("ranks", dict):
             raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
-    options = {key: str(value) for key, value in overrides.items()}
+    options = {
+        key: json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+        for key, value in overrides.items()
+    }
     for key, allowed in _ALLOWED.items():
         if options.get(key, allowed[0]) not in allowed:
             ways = ", ".join(f"{key}={value}" for value in allowed)

@@ -72,8 +72,20 @@ def number(value: Any, digits: int = 3) -> str:
     """A number with ``digits`` significant digits (whole parts are never rounded away)."""
     if not finite(value):
         return "–"
-    decimals = max(0, min(_decimals(value, digits), 6))
-    return _fixed(value, decimals)
+    return _fixed(value, max(0, min(_decimals(value, digits), 6)))
+
+
+def as_given(value: Any) -> str:
+    """A number with at most ``SIGNIFICANT`` significant digits, and no more than it has.
+
+    A log that says 47.5 does not say 47.50.
+    """
+    text = number(value, SIGNIFICANT)
+    if not finite(value) or "e" in text or "e" in repr(float(value)):
+        return text
+    own = len(repr(float(value)).partition(".")[2].rstrip("0"))
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction[:own]}" if fraction[:own] else whole
 
 
 def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
@@ -86,7 +98,7 @@ def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
     if not finite(value):
         return "–"
     if not finite(low, high):
-        return number(value, SIGNIFICANT) + tail
+        return as_given(value) + tail
     width = max(high - low, abs(value) * 1e-3)
     decimals = max(0, min(max(_decimals(width, 2), _decimals(value, 2)), 6))
     body = f"{_fixed(value, decimals)} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"

@@ -98,6 +98,25 @@ class PlanExperiment(TypedDict):
     excluded: list[ExcludedPoint]
     points: int
     estimate: PlanEstimate
+    # Runs of its benchmark that an import refused; left out where there are none.
+    refused: NotRequired[int]
+
+
+class RefusedRuns(TypedDict):
+    """Runs that an import refused for one reason."""
+
+    benchmark: str  # empty where the log does not tell
+    reason: str  # of the first
+    count: int
+    places: list[str]  # of the first few: file, or file:line
+
+
+class PlanImported(TypedDict):
+    """What imports left out, and what is to be doubted of what they took."""
+
+    list: str  # file that names all of it
+    refused: list[RefusedRuns]
+    doubts: list[str]
 
 
 class JobShapeEntry(TypedDict):
@@ -146,6 +165,7 @@ class Plan(TypedDict):
     order: PlanOrder
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
+    imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]
 
 

@@ -42,6 +42,8 @@ LAST_LINES = 20
 _TAIL_BYTES = 65536
 
 SOURCES = ("measured", "simulated", "imported")
+# In ``notes.dates`` of an imported record whose dates are the age of a file.
+LAST_MODIFIED = "last modified"
 
 
 # Key -> type(s) that a complete record has; values that may be absent are null, not missing.
@@ -236,6 +238,15 @@ def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
         if size != expected:
             found = "is missing" if size is None else f"has {size} bytes"
             raise BadRecord(f"{folder.name}: {SAMPLES} {found}, the record says {expected} bytes")
+
+
+def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
+    """When a run started and ended; empty where no more is known than the age of its log."""
+    notes = record.get("notes")
+    dates = notes.get("dates") if isinstance(notes, dict) else None
+    if record.get("source") == "imported" and LAST_MODIFIED in str(dates):
+        return "", ""
+    return str(record.get("started") or ""), str(record.get("ended") or "")
 
 
 def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ class PointState:
     failed: int = 0
     new: int = 0
     stale: int = 0
+    unfinished: int = 0
     causes: list[str] = field(default_factory=list)
 
     def count(self, run: PlanRun) -> None:
@@ -39,19 +40,23 @@ class PointState:
             self.causes.append(str(run.get("cause") or "failed"))
         elif run["status"] == "stale":
             self.stale += 1
+        elif run["status"] == "unfinished":
+            self.unfinished += 1
         else:
             self.new += 1
 
     @property
     def word(self) -> str:
-        """``done``, the cause of its failure, ``stale`` or ``pending``; partly done counts as
-        done."""
+        """``done`` (partly, too), the cause of its failure, ``stale``, ``unfinished`` or
+        ``pending``."""
         if self.done:
             return "done"
         if self.failed:
             return " ".join(sorted(set(self.causes))) or "failed"
         if self.stale:
             return "stale"
+        if self.unfinished:
+            return "unfinished"
         return "pending"
 
 
@@ -175,6 +180,10 @@ class ExperimentResults:
             result.setdefault(self.key(run["point"]), PointState()).count(run)
         return result
 
+    def unfinished(self, row: Row) -> int:
+        """How many runs of a point were cut or aborted."""
+        return self.states.get(self.key(row), PointState()).unfinished
+
     @cached_property
     def excluded(self) -> set[Key]:
         """Points left out on purpose."""
@@ -225,8 +234,10 @@ class ExperimentResults:
     def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
         """``ranks 4, batch_size 8``: the named (default: all independent) parameters."""
         names = self.leaders if names is None else names
+        # What follows a parameter is named with it, and not once more.
+        told = {follower for name in names for follower in self.followers.get(name, [])}
         parts = []
-        for name in names:
+        for name in [name for name in names if name not in told]:
             if name == self.scale:
                 parts.append(self.scaled(self.scale_of(point)))
             else:

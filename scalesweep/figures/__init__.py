@@ -29,6 +29,7 @@ from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
+from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
@@ -125,6 +126,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         accuracy_figures,
         phase_figures,
         phase_energy_figures,
+        part_figures,
     ]
     return [*makers, power_figures]
 

@@ -199,6 +199,8 @@ def bounds(measure: Measure, row: Row, phase: str) -> tuple[float, float, bool] 
 def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
     """What the bands of these rows are."""
     kinds = {b[2] for row in rows if (b := bounds(measure, row, phase)) is not None}
+    if any(row.get("stated") for row in rows):
+        return "95 % interval, stated by the source" if kinds == {True} else "95 % interval, ± std"
     if kinds == {True}:
         return "95 % interval over repeats"
     if kinds == {False}:

@@ -35,7 +35,11 @@ def target_time(study: ExperimentResults) -> list[Finding]:
         return []
     found = []
     for rows in _alike(study, [row for row in study.rows("accuracy") if row.get("repeats")]):
-        whole = [row for row in rows if row.get("reached") == row["repeats"]]
+        whole = [
+            row
+            for row in rows
+            if row.get("reached") == row["repeats"] and not study.unfinished(row)
+        ]
         missed = [row for row in rows if finite(row.get("reached")) and row not in whole]
         if whole:
             found.append(_fastest(study, measure, whole, missed))
@@ -73,8 +77,10 @@ def _fastest(
     evidence = evidence_of(study, "accuracy", best, _columns(measure))
     if not others:
         text = f"the target is met in every run only at {where}, after {value}{left}."
-        level = CONFIRMED if missed or len(rows) == 1 else OPEN
         text = text if missed else f"the target is met at {where} after {value}."
+        single = rows[0]["repeats"] == 1
+        text = f"{text.removesuffix('.')}, in a single run." if single else text
+        level = OPEN if single else CONFIRMED
         return Finding(study.name, "target", level, marked(best["source"], text), evidence)
     evidence["runner_up"] = evidence_of(study, "accuracy", others[0], _columns(measure))
     if clear:

@@ -1,9 +1,12 @@
 """Findings on the values of one parameter against each other, and on sites."""
 
+import math
 from collections.abc import Sequence
 
-from scalesweep.core.formatting import counted, finite, listed, with_interval
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.analysis.stats import sign_test
+from scalesweep.core.formatting import counted, finite, listed, number, with_interval
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
@@ -16,6 +19,7 @@ from scalesweep.findings.base import (
 from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
+SIGNIFICANT_P = 0.05
 
 
 def best_value(study: ExperimentResults) -> list[Finding]:
@@ -34,15 +38,35 @@ def best_value(study: ExperimentResults) -> list[Finding]:
             )
             found.append(_finding(study, "best value", CONFIRMED, row, text, "best"))
         unsure = [row for row in rows if not row["clear"]]
-        if unsure:
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
-            text = (
-                f"these repeats do not identify the best {name} at {listed(where, 5)}: the "
-                "interval of the best overlaps another, or a point has none (one repeat, or "
-                "identical repeats)."
-            )
-            found.append(_finding(study, "best value", OPEN, unsure[0], text, "best"))
+        for reason, among in _reasons(unsure).items():
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in among]
+            text = f"the best {name} is not identified at {listed(where, 5)}: {reason}."
+            found.append(_finding(study, "best value", OPEN, among[0], text, "best"))
     return found
+
+
+def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Comparisons without a clear best by what keeps it from being clear."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if not finite(row["low"], row["high"]):
+            reason = "the best value is of a single run, and has no interval"
+        elif not finite(row["next_low"], row["next_high"]):
+            reason = "the next value is of a single run, and has no interval"
+        elif _overlap(row):
+            reason = "the interval of the best overlaps that of the next"
+        else:
+            reason = (
+                "another value has a single run, or an interval that reaches into that of the best"
+            )
+        found.setdefault(reason, []).append(row)
+    return found
+
+
+def _overlap(row: Row) -> bool:
+    if row["better"] == "higher":
+        return bool(row["low"] <= row["next_high"])
+    return bool(row["high"] >= row["next_low"])
 
 
 def value_ratio(study: ExperimentResults) -> list[Finding]:
@@ -64,9 +88,13 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
+        # Without an interval of both sides nothing is known of the difference, not that it is none.
+        single = [row for row in rows if row["no_interval"] == "one repeat"]
+        if single:
+            found.append(_single_runs(study, names, single, over, label))
         unsure: dict[str, list[Row]] = {}
         for row in rows:
-            if row not in clear:
+            if row not in clear and row not in single:
                 unsure.setdefault(row["no_interval"] or "", []).append(row)
         for why, some in unsure.items():
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in some]
@@ -81,6 +109,48 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
                 )
             found.append(_finding(study, "ratio", OPEN, some[0], text, "comparisons"))
     return found
+
+
+def _single_runs(
+    study: ExperimentResults, names: Choice, rows: Sequence[Row], over: str, label: str
+) -> Finding:
+    """The ratios of single runs, and whether enough pairs of them agree on the better one.
+
+    The test is the sign test over what is computed (``workload``): runs of one model at several
+    scales say the same of it, and count as one pair, by the geometric mean of their ratios.
+    """
+    ordered = sorted(rows, key=lambda row: float(row["ratio"]))
+    low, high = ordered[0], ordered[-1]
+    times = f"{number(low['ratio'])} times the {label}{_where(study, low, names)}"
+    if len(ordered) > 1:
+        times = f"from {times} to {number(high['ratio'])} times{_where(study, high, names)}"
+    text = f"{over} ({', '.join(names)}): {times}, from single runs"
+    pairs = _pairs(study, names, rows)
+    above = sum(ratio > 1 for ratio in pairs)
+    p = sign_test(above, len(pairs))
+    level = OPEN
+    if len(pairs) > 1:
+        more = max(above, len(pairs) - above)
+        side = "higher" if above * 2 >= len(pairs) else "lower"
+        text += f"; {side} in {more} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
+        level = CONFIRMED if p < SIGNIFICANT_P else OPEN
+    text += "." if level == CONFIRMED else "; not confirmed."
+    return _finding(study, "ratio", level, high if high["ratio"] > 1 else low, text, "comparisons")
+
+
+def _pairs(study: ExperimentResults, names: Choice, rows: Sequence[Row]) -> list[float]:
+    """A ratio for each thing that is computed; ratios of 1 and what is no ratio left out."""
+    workload = [
+        leader
+        for leader in study.leaders
+        if leader not in names and parameter_of(study.entry, leader).get("workload")
+    ]
+    groups: dict[Key, list[float]] = {}
+    for row in rows:
+        if finite(row["ratio"]) and row["ratio"] > 0:
+            groups.setdefault(study.key(row, workload), []).append(math.log(row["ratio"]))
+    means = [math.exp(sum(logs) / len(logs)) for logs in groups.values()]
+    return [mean for mean in means if mean != 1]
 
 
 def site_ratio(study: ExperimentResults) -> list[Finding]:

@@ -51,6 +51,8 @@ def best_configuration(study: ExperimentResults) -> list[Finding]:
     rows = _one_source(study)
     # What reads nothing is no rival of what does.
     real = [row for row in rows if learns(study, row)]
+    # The mean of the runs that ended well is no rival where others did not end.
+    real = [row for row in real if not study.unfinished(row)]
     for row in real or rows:
         if main.value(row, "mean", phase) is not None:
             groups.setdefault(study.key(row, workload), []).append(row)
@@ -85,7 +87,12 @@ def _best_of(
         main.unit,
     )
     word = "Highest" if main.higher else "Lowest"
-    where = study.describe(best)
+    rest = [name for name in study.leaders if name not in workload]
+
+    def described(row: Row) -> str:
+        return study.describe(row, rest)
+
+    where = described(best)
     quantity = f"{main.label.lower()} ({PHASES[phase]})"
     if workload:
         quantity = f"{quantity} of {study.describe(best, workload)}"
@@ -102,7 +109,7 @@ def _best_of(
         text = (
             f"{word} {quantity} measured at {where}: {value}; indistinguishable from "
             f"{counted(len(rivals), 'other')} whose 95 % intervals overlap it "
-            f"({_named(study, rivals)})."
+            f"({listed([described(row) for row in rivals], 3)})."
         )
         return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     if unknown:
@@ -110,7 +117,8 @@ def _best_of(
         for row in unknown:
             lacking.setdefault(main.without_interval(row, phase), []).append(row)
         against = [
-            f"{counted(len(some), 'point')} with {why} ({_named(study, some)})"
+            f"{counted(len(some), 'point')} with {why}"
+            f" ({listed([described(row) for row in some], 3)})"
             for why, some in lacking.items()
         ]
         text = (
@@ -126,13 +134,9 @@ def _best_of(
     )
     text = (
         f"Best {quantity}: {value} at {where}, clear of {all_others}; "
-        f"next is {study.describe(others[0])} with {second}."
+        f"next is {described(others[0])} with {second}."
     )
     return Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)
-
-
-def _named(study: ExperimentResults, rows: Sequence[Row]) -> str:
-    return listed([study.describe(row) for row in rows], 3)
 
 
 def cache_effect(study: ExperimentResults) -> list[Finding]:
@@ -277,7 +281,7 @@ def oversubscribed(study: ExperimentResults) -> list[Finding]:
 def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.entry["runs"]
-    words = ("done", "failed", "unsupported", "stale", "new")
+    words = ("done", "failed", "unsupported", "unfinished", "stale", "new")
     counts = {word: sum(run["status"] == word for run in runs) for word in words}
     causes: dict[str, int] = {}
     for run in runs:
@@ -296,11 +300,21 @@ def coverage(study: ExperimentResults) -> list[Finding]:
     if counts["stale"]:
         why = sorted({str(run["cause"]) for run in runs if run["status"] == "stale"})
         parts.append(f"{counts['stale']:,} stale ({listed(why)})")
+    if counts["unfinished"]:
+        parts.append(f"{counts['unfinished']:,} unfinished, without a result")
     if counts["new"]:
         parts.append(f"{counts['new']:,} pending")
     if study.entry["excluded"]:
         parts.append(f"{counted(len(study.entry['excluded']), 'point')} excluded on purpose")
-    level = NOTE if counts["done"] + counts["unsupported"] == len(runs) else WARNING
+    refused = study.entry.get("refused", 0)
+    if refused:
+        counts["refused"] = refused
+        of = study.entry["benchmark"]
+        parts.append(
+            f"{counted(refused, f'more run of {of}', f'more runs of {of}')} refused on import"
+        )
+    whole = counts["done"] + counts["unsupported"] == len(runs) and not refused
+    level = NOTE if whole else WARNING
     evidence = {
         "experiment": study.name,
         "table": "runs",

@@ -137,25 +137,30 @@ def _why(study: ExperimentResults, series: Series, phase: str) -> str:
 
 
 def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
-    """The lowest and the highest efficiency among the series at their largest rank counts."""
-    last = [
-        (points[-1], series)
-        for series in study.series
-        if (points := _efficiencies(study, series, phase))
-    ]
-    if not last:
-        return []
-    last.sort(key=lambda pair: pair[0].value)
-    (low, low_series), (high, high_series) = last[0], last[-1]
-    text = (
-        f"{PHASES[phase]}: efficiency of {counted(len(last), 'series', 'series')} at the largest "
-        f"{study.scale_words} of each lies between {low.text} ({low_series.label}, {low.at}) "
-        f"and {high.text} ({high_series.label}, {high.at})."
-    )
-    evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
-    evidence["figure"] = f"overview-{phase}"
-    sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
-    return [Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence)]
+    """The lowest and the highest efficiency among the series at their largest rank counts.
+
+    Series with bases of different scales do not compare: each kind has its own range.
+    """
+    by_base: dict[int, list[tuple[_Efficiency, Series]]] = {}
+    for series in study.series:
+        if points := _efficiencies(study, series, phase):
+            base = study.scale_of(series.rows[0])
+            by_base.setdefault(base, []).append((points[-1], series))
+    found = []
+    for base, last in sorted(by_base.items()):
+        last.sort(key=lambda pair: pair[0].value)
+        (low, low_series), (high, high_series) = last[0], last[-1]
+        text = (
+            f"{PHASES[phase]}: efficiency of {counted(len(last), 'series', 'series')} at the "
+            f"largest {study.scale_words} of each, relative to {study.scaled(base)}, lies between "
+            f"{low.text} ({low_series.label}, {low.at}) and {high.text} ({high_series.label}, "
+            f"{high.at})."
+        )
+        evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
+        evidence["figure"] = f"overview-{phase}"
+        sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
+        found.append(Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence))
+    return found
 
 
 def _prefix(series: Series) -> str:
@@ -224,7 +229,9 @@ def _threshold(
     if first.side == "below":
         return f"{_over(study, points)}efficiency first falls under 80 % {at}", CONFIRMED, first
     if first.side == "~below":
-        text = f"measured efficiency first falls under 80 % {at}, not confirmed"
+        text = f"measured efficiency first falls under 80 % {at}; a single run, not confirmed"
+        if all(p.side.startswith("~") for p in points):  # nothing can be clear of anything
+            return text, OPEN, first
     else:
         text = f"the interval of the efficiency includes 80 % {at}"
     text = f"{_over(study, points)}{text}"

@@ -1,18 +1,29 @@
 """What the scripts that import share: arguments, records, the campaign and its report."""
 
 import argparse
-import re
+import itertools
+import logging
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from scalesweep.config.site import load_site
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers import cosmoflow, detect_logs
+from scalesweep.importers.imported_run import Item, Refusal, shown
+from scalesweep.importers.rank_map import read_ranks
+from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
+from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
-from scalesweep.importers.write_records import import_runs
+from scalesweep.importers.write_records import RecordStore, Written, doubtful, write_runs
 from scalesweep.smk.report_command import report_command
+
+# How the runs of each benchmark become experiments, whichever importer is called.
+RULES: Mapping[str, Rules] = {**detect_logs.RULES, **cosmoflow.RULES}
+CAMPAIGN = "campaign.yaml"
+_log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", required=True, help="site of the imported runs")
     parser.add_argument("--results", required=True, help="results folder to import into")
     parser.add_argument(
-        "--ranks", default="", help="number of ranks of runs whose logs do not state it"
+        "--ranks", default="", help="ranks of runs whose logs do not state them: a number or a map"
     )
     parser.add_argument("--snakefile", required=True, help="the workflow, for the report")
 
@@ -31,8 +42,9 @@ def check_arguments(
 ) -> None:
     """Check an importer's arguments; ``source`` says what is read (FILE_OR_FOLDER).
 
-    With ``ranks`` the number of ranks may be named (``args.ranks`` becomes an int, else None).
-    Raises UserError if no source is named, the site is unknown or the number of ranks is none.
+    With ``ranks`` the number of ranks may be named (``args.ranks`` becomes a RankMap, else None).
+    Raises UserError if no source is named, the site is unknown, the number of ranks is none, or the
+    results folder holds the imports of another site.
     """
     if not args.source:
         what = source.lower().replace("_", " ")
@@ -40,34 +52,86 @@ def check_arguments(
     load_site(args.site)
     if args.ranks and not ranks:
         raise UserError(f"--config ranks={args.ranks}: {importer} reads it from the results")
-    if args.ranks and not re.fullmatch(r"[1-9]\d{0,6}", args.ranks, re.ASCII):
-        raise UserError(f"--config ranks={args.ranks}: a whole number from 1 to 9999999")
-    args.ranks = int(args.ranks) if args.ranks else None
+    args.ranks = read_ranks(args.ranks)
+    campaign = Path(args.results) / CAMPAIGN
+    if campaign.is_file():
+        there = load_yaml(campaign)
+        site = there.get("site") if isinstance(there, dict) else None
+        if site not in (None, args.site):
+            raise UserError(
+                f"{campaign}: holds the imports of site {site}; name that site, or another folder: "
+                f"--config site={args.site} results=FOLDER"
+            )
 
 
 def deliver(
     args: argparse.Namespace,
     importer: str,
-    runs: Sequence[ImportedRun],
+    runs: Iterable[Item],
     refusals: Sequence[Refusal],
     rules: Mapping[str, Rules],
     description: str,
-) -> list[Refusal]:
-    """Write records of the runs, a campaign of them and its report; print what came of it.
+) -> None:
+    """Write records of the runs, a campaign of all imports of the site and its report.
 
-    ``refusals`` are those of the reading. Returns all refusals. Raises UserError if nothing could
-    be imported or the report fails.
+    ``refusals`` are those of the reading that ``runs`` does not yield. ``description`` is of the
+    campaign if it has no runs but of ``rules``. Prints what came of it: refusals leave the rest as
+    it is. Raises UserError if nothing could be imported or the report fails.
     """
+    source, results = Path(args.source), Path(args.results)
     startable = load_site(args.site).launch is not None
-    written, refused = import_runs(runs, Path(args.results) / "runs" / args.site, startable)
-    refused = [*refusals, *refused]
-    for refusal in refused:
-        print(f"refused: {refusal.message}", file=sys.stderr)
-    print(f"imported: {len(written)} runs, refused: {len(refused)}")
-    if not written:
-        raise UserError(f"{args.source}: no run could be imported")
-    campaign = Path(args.results) / "campaign.yaml"
-    content = campaign_of(written, rules, description, args.site, args.results)
+    store = RecordStore(results / "runs" / args.site, startable)
+    if store.unreadable:
+        _log.warning(
+            "%d imported runs of another version are left out, import them again: %s",
+            len(store.unreadable),
+            ", ".join(store.unreadable[:3]),
+        )
+    imported = 0
+    with RefusalList(results, source) as refused:
+        for item in itertools.chain(refusals, write_runs(runs, store)):
+            if isinstance(item, Written):
+                imported += 1
+            else:
+                refused.add(item)
+        for line in refused.lines():
+            print(line, file=sys.stderr)
+    copies = refused.counts(COPY)
+    also = f", copies: {copies}" if copies else ""
+    print(f"imported: {imported} runs, refused: {refused.counts(REFUSED)}{also}")
+    if refused.new:
+        print(f"what was not imported: {refused.path}")
+    where = hint(source, importer) if refused.counts(NOT_READ) or not imported else ""
+    if not imported:
+        if not refused.counts(REFUSED):
+            raise UserError(f"{shown(source)}: holds nothing that {importer} reads{where}")
+        raise UserError(f"{shown(source)}: no run could be imported{where}")
+    if where:
+        print(where.removeprefix("; "))
+    _write_campaign(args, importer, store.runs, refused, {**RULES, **rules}, description, rules)
+
+
+def _write_campaign(
+    args: argparse.Namespace,
+    importer: str,
+    runs: Sequence[Written],
+    refused: RefusalList,
+    rules: Mapping[str, Rules],
+    description: str,
+    own: Mapping[str, Rules],
+) -> None:
+    """Write the campaign of all imports of a site, and its report."""
+    if not all(run.benchmark.name in own for run in runs):
+        description = "Published results, imported."
+    doubts = doubtful(runs)
+    for doubt in doubts:
+        _log.warning("%s", doubt)
+    content = campaign_of(runs, rules, description, args.site, args.results)
+    if refused.entries or doubts:
+        content["imported"] = {
+            "list": str(refused.path), "refused": refused.entries, "doubts": doubts
+        }  # fmt: skip
+    campaign = Path(args.results) / CAMPAIGN
     write_campaign(content, campaign, importer)
     print(f"campaign: {campaign}")
     command = report_command(args.snakefile, campaign, args.site, args.results)
@@ -75,4 +139,3 @@ def deliver(
     if done.returncode:
         raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")
     print(f"report: {Path(args.results) / 'report.html'}")
-    return refused

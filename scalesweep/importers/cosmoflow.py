@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.types import Floats
+from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import file_digest
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.core.files import digest_of, file_digest
+from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.safe_pickle import MAX_BYTES, load_plain
 from scalesweep.importers.write_campaign import Comparison, Rules
 
@@ -60,21 +61,25 @@ class CosmoflowRun:
 
     def imported(self) -> ImportedRun:
         """The run for ``records.import_runs``; reads the history's date and digest."""
-        history = self.folder / HISTORY
+        history = _there(self.folder / HISTORY)
         # The history's own age is the only date that the original leaves.
         modified = datetime.fromtimestamp(history.stat().st_mtime, UTC)
+        times = {"local_times": self.local_times, "global_times": self.global_times}
+        numbers = {name: array.tolist() for name, array in times.items()}
         return ImportedRun(
             benchmark="data_loading",
             point=self.point,
             file=self.folder,
-            source_digest=file_digest(history),
+            # Of what the history says: line ends and packing make no other run of it.
+            source_digest=digest_of([self.point, numbers]),
+            former_digests=(file_digest(history),),
             started=modified,
             ended=modified,
             notes={
                 "importer": "cosmoflow-benchmark",
-                "dates": "started and ended are the time the history file was last modified",
+                "dates": file_dates("the history"),
             },
-            samples={"local_times": self.local_times, "global_times": self.global_times},
+            samples=times,
             samples_per_epoch=self.samples_per_epoch,
         )
 
@@ -86,7 +91,8 @@ def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
     in it.
     """
     if not path.is_dir():
-        raise UserError(f"{path}: no such folder")
+        what = "not a folder" if path.exists() else "no such folder"
+        raise UserError(f"{path}: {what}")
     runs: list[CosmoflowRun] = []
     refusals: list[Refusal] = []
 
@@ -95,14 +101,25 @@ def read_tree(path: Path) -> tuple[list[CosmoflowRun], list[Refusal]]:
 
     for root, folders, files in os.walk(path, onerror=unreadable):
         folders.sort()
-        if CONFIG in files or HISTORY in files:
+        if is_result(files):
             try:
                 runs.append(read_folder(Path(root)))
             except _Refused as error:
-                refusals.append(Refusal(error.file, str(error)))
+                refusals.append(Refusal(error.file, str(error), benchmark="data_loading"))
     if not runs and not refusals:
         raise UserError(f"{path}: holds no folder with {CONFIG} and {HISTORY}")
     return runs, refusals
+
+
+def is_result(files: Collection[str]) -> bool:
+    """Whether a folder with these files holds a result, packed or not."""
+    return any(name + end in files for name in (CONFIG, HISTORY) for end in ("", *PACKED))
+
+
+def _there(file: Path) -> Path:
+    """The file, or what gzip or xz has made of it."""
+    packed = (file.with_name(file.name + end) for end in PACKED)
+    return file if file.exists() else next((path for path in packed if path.exists()), file)
 
 
 class _Refused(UserError):
@@ -115,7 +132,7 @@ class _Refused(UserError):
 
 def read_folder(folder: Path) -> CosmoflowRun:
     """Read one result folder; raises UserError with the reason if it cannot be trusted."""
-    config_file, history_file = folder / CONFIG, folder / HISTORY
+    config_file, history_file = _there(folder / CONFIG), _there(folder / HISTORY)
     content = _read(config_file, MAX_BYTES)
     try:
         config = load_plain(content, CONFIG)
@@ -134,7 +151,11 @@ def _read(file: Path, limit: int) -> bytes:
             raise _Refused(file, "no such file" if not file.exists() else "not a regular file")
         if (size := file.stat().st_size) > limit:
             raise _Refused(file, f"{size} bytes, at most {limit} are read")
-        return file.read_bytes()
+        with open_packed(file) as unpacked:
+            content = unpacked.read(limit + 1)
+        if len(content) > limit:
+            raise _Refused(file, f"more than {limit} bytes once unpacked, at most these are read")
+        return content
     except OSError as error:
         raise _Refused(file, error.strerror or "cannot be read") from None
 

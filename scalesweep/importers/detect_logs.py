@@ -2,24 +2,31 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from scalesweep.compute.log_lines import Line, read_lines
+from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.importers import keras_csv, keras_multi_gpu, mlperf_log, mlperf_runs, tf_cnn_reader
-from scalesweep.importers.imported_run import ImportedRun, Refusal
-from scalesweep.importers.tf_cnn_log import has_srun_labels
+from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
+from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.tf_cnn_log import is_srun_label
 
 RULES = {
     kind.BENCHMARK: kind.RULES for kind in (tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv)
 }
+NAMES = "tf_cnn_benchmarks, keras-multi-gpu or MLPerf, and no history of Keras's CSVLogger"
 
-_Reader = Callable[[Iterable[Line], Path], tuple[list[ImportedRun], list[Refusal]]]
+# The lines of a file, from the beginning with each call.
+_Lines = Callable[[], Iterator[Line]]
+_Reader = Callable[[_Lines, Path], Iterable[ImportedRun | Refusal]]
 _Kinds = tuple[tuple[re.Pattern[str], _Reader], ...]
+# Packed logs hold this many times their size, and more only if nothing much is in them.
+_PACKED = 30
 
 
 def _kinds(ranks: int | None) -> _Kinds:
@@ -35,38 +42,55 @@ def _kinds(ranks: int | None) -> _Kinds:
 def read_source(
     path: Path, ranks: int | None = None
 ) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
-    """Runs of a log, or of every log below a folder in the natural order of their names.
+    """What ``read_items`` yields, sorted: the runs, the refusals, and the files not read.
 
-    ``ranks`` is the number of ranks of runs whose logs do not tell it. Returns the runs, the
-    refusals, and the files that are no log of a known kind. Links to folders and hidden files are
-    not followed. Raises UserError if there is no such file or folder or no log in it.
+    ``ranks`` is the number of ranks of all runs whose logs do not tell it. Raises UserError if
+    there is no such file or folder or no log in it.
     """
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
     runs: list[ImportedRun] = []
     refusals: list[Refusal] = []
     others: list[Path] = []
-    for file in _files(path, refusals):
-        try:
-            with cpu_limit(reading_limit(file.stat().st_size)):
-                found = _read(file, _kinds(ranks))
-        except OSError as error:
-            refusals.append(Refusal(file, error.strerror or "cannot be read"))
-            continue
-        except TookTooLong:
-            refusals.append(Refusal(file, "takes too long to read: not the log of a program"))
-            continue
-        if found is None:
-            others.append(file)
+    for item in read_items(path, RankMap({}, ranks)):
+        if isinstance(item, ImportedRun):
+            runs.append(item)
+        elif isinstance(item, Refusal):
+            refusals.append(item)
         else:
-            runs += found[0]
-            refusals += found[1]
+            others.append(item.file)
     if not runs and not refusals:
-        raise UserError(
-            f"{path}: holds no log of tf_cnn_benchmarks, keras-multi-gpu or MLPerf, and no history "
-            "of Keras's CSVLogger"
-        )
+        raise UserError(f"{path}: holds no log of {NAMES}")
     return runs, refusals, others
+
+
+def read_items(path: Path, ranks: RankMap) -> Iterator[Item]:
+    """Runs of a log, or of every log below a folder in the natural order of their names.
+
+    ``ranks`` are those of runs whose logs do not tell them. A run is yielded as soon as it is
+    read, so that a log of any size takes the memory of its longest run. Links to folders and
+    hidden files are not followed. Raises UserError if there is no such file or folder.
+    """
+    if not path.exists():
+        raise UserError(f"{shown(path)}: no such file or folder")
+    refusals: list[Refusal] = []
+    files = _files(path, refusals)
+    ranks.check(files)
+    yield from refusals
+    for file in files:
+        yield from _read(file, _kinds(ranks.of(file)))
+
+
+def is_log(file: Path) -> bool:
+    """Whether a file is a log of a known kind; False for one that cannot be read."""
+    try:
+        with cpu_limit(_limit(file)):
+            return bool(_scan(file, _kinds(None))[0])
+    except (OSError, TookTooLong):
+        return False
+
+
+def _limit(file: Path) -> float:
+    """CPU seconds that reading a file may take."""
+    return reading_limit(file.stat().st_size * (_PACKED if has_packed_name(file) else 1))
 
 
 def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
@@ -83,29 +107,52 @@ def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
     return sorted(found, key=natural_order)
 
 
-def _read(file: Path, kinds: _Kinds) -> tuple[list[ImportedRun], list[Refusal]] | None:
-    """Runs and refusals of a file; None if it is no log of a known kind."""
-    if not file.is_file():
-        raise OSError(0, "not a regular file")
-    readers = _readers(file, kinds)
-    if not readers:
-        return None
-    srun_labels = has_srun_labels(read_lines(file))
-    runs: list[ImportedRun] = []
-    refusals: list[Refusal] = []
+def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:
+    """Runs and refusals of a file, or that it is no log of a known kind."""
+    there = False
+    try:
+        if not file.is_file():
+            raise OSError(0, "not a regular file")
+        for item in _limited(_items(file, kinds), _limit(file)):
+            there = True
+            yield item
+    except OSError as error:
+        yield Refusal(file, error.strerror or "cannot be read")
+    except TookTooLong:
+        yield Refusal(file, "takes too long to read: not the log of a program")
+    else:
+        if not there:
+            yield NotRead(file)
+
+
+def _limited(items: Iterator[Item], seconds: float) -> Iterator[Item]:
+    """The same items, which may take so much CPU time; raises TookTooLong."""
+    end = object()
+    while True:
+        begin = time.process_time()
+        with cpu_limit(max(seconds, 1e-3)):
+            item = next(items, end)
+        seconds -= time.process_time() - begin
+        if not isinstance(item, ImportedRun | Refusal | NotRead):
+            return
+        yield item
+
+
+def _items(file: Path, kinds: _Kinds) -> Iterator[ImportedRun | Refusal]:
+    readers, srun_labels = _scan(file, kinds)
     for reader in readers:
-        found, refused = reader(read_lines(file, srun_labels), file)
-        runs += found
-        refusals += refused
-    return (runs, refusals) if runs or refusals else None
+        yield from reader(partial(read_lines, file, srun_labels), file)
 
 
-def _readers(file: Path, kinds: _Kinds) -> list[_Reader]:
+def _scan(file: Path, kinds: _Kinds) -> tuple[list[_Reader], bool]:
+    """The readers of the kinds of log in a file, and whether labels of ``srun --label`` are."""
     wanted = dict(kinds)
     found: list[_Reader] = []
+    srun_labels = False
     for line in read_lines(file):
+        srun_labels = srun_labels or (line.rank is None and is_srun_label(line.text))
         for sign in [sign for sign in wanted if sign.search(line.text)]:
             found.append(wanted.pop(sign))
-        if not wanted:
+        if not wanted and srun_labels:
             break
-    return found
+    return found, srun_labels

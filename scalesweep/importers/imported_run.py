@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import LAST_MODIFIED
 
 # Entry of ``variant``: the kind of GPU.
 GPU = "GPU"
@@ -28,15 +29,44 @@ class Refusal:
     file: Path
     reason: str
     line: int | None = None
+    # What it would have been a run of; empty where that is not known.
+    benchmark: str = ""
+    # The reason without what names the run: refusals of one kind are counted together.
+    kind: str = ""
+    # Of a run that is there already: nothing is lost.
+    copy: bool = False
 
     @property
     def message(self) -> str:
         """The refusal in one line."""
-        return f"{_place(self.file, self.line)}: {self.reason}"
+        return f"{self.place}: {self.reason}"
+
+    @property
+    def place(self) -> str:
+        """Where it was read: ``file`` or ``file:line``."""
+        return _place(self.file, self.line)
+
+
+class NotRead(NamedTuple):
+    """A file that is of no known kind."""
+
+    file: Path
+
+
+def file_dates(what: str) -> str:
+    """What ``notes.dates`` says where the only date is the age of a file."""
+    return f"started and ended are the time {what} was {LAST_MODIFIED}"
+
+
+def shown(text: str | Path) -> str:
+    """A name or text in which what cannot be printed is escaped: bytes of no encoding, too."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text)
+    )
 
 
 def _place(file: Path, line: int | None) -> str:
-    return str(file) if line is None else f"{file}:{line}"
+    return shown(file) if line is None else f"{shown(file)}:{line}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +77,10 @@ class ImportedRun:
     read from: equal digests are the same run. ``samples_per_epoch`` is None where the benchmark's
     own ``work`` tells it, 0 where nothing does. ``variant`` is what sets runs of one point apart
     without being a parameter (the GPU, a flag): runs that differ in it are never repeats.
-    ``metrics``, ``phases``, ``phase_spans``, ``environment`` and ``notes`` are as in a record.
+    ``metrics``, ``phases``, ``parts``, ``phase_spans``, ``environment`` and ``notes`` are as in a
+    record.
+    ``unfinished`` says why a run that was cut or aborted has no result; it is empty for all others.
+    ``former_digests`` are what earlier versions of the importer took for ``source_digest``.
     """
 
     benchmark: str
@@ -63,15 +96,22 @@ class ImportedRun:
     variant: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
     phase_spans: Sequence[tuple[str, float, float]] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    unfinished: str = ""
+    former_digests: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
         """Where the run was read: ``file`` or ``file:line``."""
         return _place(self.file, self.line)
 
-    def refused(self, reason: str) -> Refusal:
+    def refused(self, reason: str, copy: bool = False) -> Refusal:
         """Why this run is not imported."""
-        return Refusal(self.file, reason, self.line)
+        return Refusal(self.file, reason, self.line, self.benchmark, copy=copy)
+
+
+# What a reader yields, in the order of its source.
+Item = ImportedRun | Refusal | NotRead

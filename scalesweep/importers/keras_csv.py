@@ -6,7 +6,7 @@ the benchmark NT3, of one rank unless more are named, and no time is made up.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal
+from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal, file_dates
 from scalesweep.importers.write_campaign import Rules
 
 BENCHMARK = "nt3"
@@ -49,15 +49,14 @@ class _History:
 
 
 def read_runs(
-    lines: Iterable[Line], file: Path, ranks: int | None = None
-) -> tuple[list[ImportedRun], list[Refusal]]:
-    """The trainings of a history and the refusals; ``file`` is where the lines are from."""
-    runs: list[ImportedRun] = []
+    lines: Callable[[], Iterable[Line]], file: Path, ranks: int | None = None
+) -> Iterator[ImportedRun | Refusal]:
+    """The trainings of a history and the refusals in order; ``lines()`` are those of ``file``."""
     try:
-        runs.extend(_run(history, file, ranks) for history in _histories(lines))
+        for history in _histories(lines()):
+            yield _run(history, file, ranks)
     except LogRefused as error:
-        return runs, [Refusal(file, str(error), error.line)]
-    return runs, []
+        yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
 def _histories(lines: Iterable[Line]) -> Iterator[_History]:
@@ -135,11 +134,11 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
     assumed = {
         "benchmark": "a history does not name its program",
         "ranks": "--config ranks" if ranks else "one, as none are named (--config ranks=N)",
-        "total_epochs": "those of the history on each rank",
+        "total_epochs": "not stated: how many epochs a history has is what came of the run",
     }
     return ImportedRun(
         benchmark=BENCHMARK,
-        point={"ranks": count, "total_epochs": epochs * count},
+        point={"ranks": count, "total_epochs": None},
         file=file,
         line=history.first_line,
         source_digest=digest_of([list(history.names), repr(history.rows)]),
@@ -152,7 +151,7 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
             "importer": "Keras history",
             "lines": [history.first_line, history.last_line],
             "assumed": assumed,
-            "dates": "started and ended are the time the history was last modified",
+            "dates": file_dates("the history"),
             "times": "a history has none",
             **({"columns_not_read": unread} if unread else {}),
         },

@@ -6,7 +6,7 @@ over all batches since training began; the program prints it once more at the en
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,18 +73,16 @@ class _Job:
         return epochs.isdigit() and len(epochs) < 10 and len(self.rates) >= int(epochs)
 
 
-def read_jobs(lines: Iterable[Line], file: Path) -> tuple[list[ImportedRun], list[Refusal]]:
-    """The runs of a log and the refusals, both in order; ``file`` is where the lines are from."""
-    runs: list[ImportedRun] = []
-    refusals: list[Refusal] = []
-    for job in _split(lines):
+def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a log and the refusals in order; ``lines()`` are those of ``file``."""
+    for job in _split(lines()):
         try:
-            runs.append(_run(job, file))
+            yield _run(job, file)
         except LogRefused as error:
             words = [job.header[key] for key in ("architecture",) if key in job.header]
             name = f"{', '.join(words)} (from line {job.first_line}): " if words else ""
-            refusals.append(Refusal(file, f"{name}{error}", error.line))
-    return runs, refusals
+            reason = str(error)
+            yield Refusal(file, f"{name}{reason}", error.line, BENCHMARK, kind=reason)
 
 
 def _split(lines: Iterable[Line]) -> Iterator[_Job]:

@@ -19,7 +19,6 @@ _SAME = {
     "sample_shape": "sample_shape", "opt_learning_rate_warmup_epochs": "warmup_epochs",
 }  # fmt: skip
 _ORIGIN = ("submission_org", "submission_platform", "submission_division")
-_EPOCHS = 128  # the default
 
 
 class MlperfPoint:
@@ -42,6 +41,9 @@ class MlperfPoint:
         for key, name in _SAME.items():
             if (value := self.job.value(key)) is not None:
                 self.values[name] = value
+        if "epochs" not in self.values:
+            # How many a run needed is its outcome: runs that needed more are repeats all the same.
+            self.values["epochs"] = None
         if "target_mae" not in self.values and "submission_division" in submission:
             self.values["target_mae"] = TARGET_MAE
             self.assumed["target_mae"] = "MLPerf HPC's rules"
@@ -54,14 +56,6 @@ class MlperfPoint:
         for key in _ORIGIN:
             if key in submission:
                 self.variant[key] = self._unscaled(str(submission[key]))
-
-    def cover(self, epochs: int) -> None:
-        """Where the log does not tell the most epochs allowed: the default, or doubled as often
-        as the run needs, so that repeats of a point agree."""
-        if "epochs" in self.values or epochs <= _EPOCHS:
-            return
-        self.values["epochs"] = _EPOCHS * 2 ** math.ceil(math.log2(epochs / _EPOCHS))
-        self.assumed["epochs"] = f"{epochs} were run"
 
     def _ranks(self, given: int | None) -> None:
         """Ranks as the log states them, else those that were ``given``."""

@@ -5,7 +5,7 @@ Results"). The logs tell one time for the whole job, so that arrays are [epoch, 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
 from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import counted
 from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal
 from scalesweep.importers.mlperf_log import OLD, Epoch, Event, Job, epochs_of, is_number, read_runs
 from scalesweep.importers.mlperf_point import MlperfPoint
@@ -32,31 +33,29 @@ NAME = "cosmoflow"
 
 
 def read_jobs(
-    lines: Iterable[Line], file: Path, ranks: int | None = None
-) -> tuple[list[ImportedRun], list[Refusal]]:
-    """The runs of a log and the refusals, both in order; ``file`` is where the lines are from.
+    lines: Callable[[], Iterable[Line]], file: Path, ranks: int | None = None
+) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a log and the refusals in order; ``lines()`` are those of ``file``.
 
     ``ranks`` is the number of ranks where the log does not tell it.
     """
-    watched = _Watch(lines)
+    watched = _Watch(lines())
     try:
         jobs = read_runs(watched)
     except LogRefused as error:
-        return [], [Refusal(file, str(error), error.line)]
+        yield Refusal(file, str(error), error.line, BENCHMARK)
+        return
     if watched.old is not None and not jobs:
         reason = f"a log of MLPerf Training v0.6 or older, which had no {NAME}"
-        return [], [Refusal(file, reason, watched.old)]
-    runs: list[ImportedRun] = []
-    refusals: list[Refusal] = []
+        yield Refusal(file, reason, watched.old, BENCHMARK)
     submission: dict[str, Any] = {}
     for job in jobs:
         try:
             # A run that was started again after it was killed may not say all of it once more.
             submission |= _submission(job)
-            runs.append(_run(job, file, ranks, submission))
+            yield _run(job, file, ranks, submission)
         except LogRefused as error:
-            refusals.append(Refusal(file, str(error), error.line))
-    return runs, refusals
+            yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
 class _Watch:
@@ -99,7 +98,6 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
     point.read(ranks, submission)
     epochs = epochs_of(job)
     status, reached = _outcome(job, epochs, point.values.get("target_mae"))
-    point.cover(len(epochs))
     begin = job.moment("init_start")
     return ImportedRun(
         benchmark=BENCHMARK,
@@ -116,7 +114,23 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
         phases=_totals(spans := _spans(job, epochs)),
         phase_spans=spans,
         notes=_notes(job, epochs, point, status, submission),
+        unfinished=_unfinished(job, status, len(epochs)),
     )
+
+
+_NOT_STATED = "not stated"
+
+
+def _unfinished(job: Job, status: str, epochs: int) -> str:
+    """Why a run has no result: it was cut, or says that it was broken off; empty if neither.
+
+    One that ran all epochs that it was to run has finished, whatever it calls itself.
+    """
+    if not job.find("run_stop"):
+        return f"cut after {counted(epochs, 'epoch')}: the log has no run_stop"
+    if status.lower() == "success" or status.startswith(_NOT_STATED):
+        return ""
+    return "" if job.value("epochs") == epochs else f"{status} after {counted(epochs, 'epoch')}"
 
 
 def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]:
@@ -129,7 +143,8 @@ def _outcome(job: Job, epochs: Sequence[Epoch], target: Any) -> tuple[str, bool]
         return str(status)[:40], str(status).lower() == "success"
     error = epochs[-1].error if epochs else None
     reached = is_number(target) and error is not None and error <= target
-    return f"not stated; the last eval_error {'meets' if reached else 'misses'} the target", reached
+    outcome = "meets" if reached else "misses"
+    return f"{_NOT_STATED}; the last eval_error {outcome} the target", reached
 
 
 def _said(event: Event) -> list[str]:

@@ -141,9 +141,9 @@ class Job:
         return key not in own.headers and not own.steps
 
 
-def has_srun_labels(lines: Iterable[Line]) -> bool:
-    """Whether a log's headers follow labels of ``srun --label``."""
-    return any(_SRUN.match(line.text) for line in lines if line.rank is None)
+def is_srun_label(text: str) -> bool:
+    """Whether a line of a header follows a label of ``srun --label``."""
+    return _SRUN.match(text) is not None
 
 
 def split_jobs(lines: Iterable[Line]) -> Iterator[Job]:

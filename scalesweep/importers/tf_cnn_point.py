@@ -59,6 +59,10 @@ _TASK = re.compile(r"job:worker\b.*?/task:?(\d{1,6})", re.ASCII)
 _CIFAR10_ONLY = re.compile(r"resnet(20|32|44|56|110)(_v2)?|densenet\d+_k\d+")
 # AlexNet has 1.76 million parameters on CIFAR-10 and over 60 million on ImageNet.
 _SMALL_ALEXNET = 10_000_000
+# --model -> what the header calls it, where that is another name (models/lenet_model.py,
+# models/tf1_only/nasnet_model.py). The second is also what nasnet is called.
+_ALWAYS_PRINTED = {"lenet": "lenet5"}
+_PRINTED = {**_ALWAYS_PRINTED, "nasnetlarge": "nasnet"}
 
 
 @dataclass
@@ -96,7 +100,7 @@ def read_point(
         raise UserError(f"mode is {header['Mode']}, the benchmark measures training")
     point = TfCnnPoint()
     point.values |= {
-        "model": header["Model"],
+        "model": _model(header["Model"], echo),
         "data_format": header["Data format"],
         "optimizer": header["Optimizer"],
         "variable_update": header["Variables"],
@@ -114,6 +118,14 @@ def read_point(
         if name in header and header[name] not in values:
             point.variant[name] = header[name]
     return point
+
+
+def _model(printed: str, echo: Echo | None) -> str:
+    """The model as --model names it: of those with the printed name the one of the command."""
+    flag = (echo.flags.get("model") if echo else None) or ""
+    if _PRINTED.get(flag, flag) == printed:
+        return flag
+    return next((name for name, said in _ALWAYS_PRINTED.items() if said == printed), printed)
 
 
 def _number(text: str, what: str) -> int:
@@ -232,7 +244,8 @@ def complete(point: TfCnnPoint, steps: list[int], told: bool) -> None:
     """Settle what the lines of progress tell, ``steps`` being their steps.
 
     ``told``: the command is known, so that what it leaves out is the program's default. Raises
-    UserError if a line is missing among them or at the end.
+    UserError if a line is missing among them. What comes behind the last one is in the total, so
+    that a run whose last line is of another step than expected is whole.
     """
     interval = _interval(steps)
     values = point.values
@@ -252,7 +265,9 @@ def complete(point: TfCnnPoint, steps: list[int], told: bool) -> None:
     last = _last(values["batches"], every)
     # Workers that do not wait for each other share the steps among them.
     if steps[-1] != last and point.variant.get("Sync") != "False":
-        raise UserError(f"the last line of progress is of step {steps[-1]}, not {last}")
+        point.differences["batches"] = (
+            f"{values['batches']}, the last line of progress is of step {steps[-1]}, not {last}"
+        )
 
 
 def _last(batches: int, every: int) -> int:

@@ -4,7 +4,7 @@ Of a Horovod job every rank prints lines of progress of its own and the job's to
 taken once: from rank 0 where labels tell the ranks, else the first in the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -37,13 +37,14 @@ AGREE = 0.05
 UNLIKE = 2.0
 
 
-def read_jobs(lines: Iterable[Line], file: Path) -> tuple[list[ImportedRun], list[Refusal]]:
-    """The runs of a log and the refusals, both in order; ``file`` is where the lines are from."""
-    runs: list[ImportedRun] = []
-    refusals: list[Refusal] = []
-    jobs = list(split_jobs(lines))
-    echoed = any(job.echo for job in jobs)
-    for job in jobs:
+def read_jobs(lines: Callable[[], Iterable[Line]], file: Path) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a log and the refusals in order.
+
+    ``lines`` gives the lines of ``file`` from its beginning, as often as it is called.
+    """
+    # Seldom more than the first job is read for this.
+    echoed = any(job.echo for job in split_jobs(lines()))
+    for job in split_jobs(lines()):
         try:
             if echoed and job.echo is None and job.has_header:
                 raise LogRefused(
@@ -51,10 +52,10 @@ def read_jobs(lines: Iterable[Line], file: Path) -> tuple[list[ImportedRun], lis
                     "not state is unknown",
                     job.first_line,
                 )
-            runs.append(_run(job, file))
+            yield _run(job, file)
         except LogRefused as error:
-            refusals.append(Refusal(file, f"{_named(job)}{error}", error.line))
-    return runs, refusals
+            reason = str(error)
+            yield Refusal(file, f"{_named(job)}{reason}", error.line, BENCHMARK, kind=reason)
 
 
 def _named(job: Job) -> str:

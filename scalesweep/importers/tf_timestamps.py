@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scalesweep.compute.log_lines import Line
+from scalesweep.importers.imported_run import file_dates
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d{1,9}: [IWEF] ", re.ASCII)
 _CLOCK = re.compile(
@@ -89,7 +90,7 @@ class TensorFlowLog:
     def dates(self) -> str:
         """What the dates of a record made from this log mean."""
         if not self.stamps:
-            return "started and ended are the time the log was last modified"
+            return file_dates("the log")
         return (
             "started and ended are the first and last time in TensorFlow's own lines, which name "
             "no time zone; taken for UTC"

@@ -10,6 +10,7 @@ import yaml
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import canonical_json
+from scalesweep.importers.imported_run import GPU
 from scalesweep.importers.write_records import Written
 
 Point = Mapping[str, Any]
@@ -33,7 +34,8 @@ class Rules:
     scaling experiment of its own, and where a method was not measured on one worker, the only
     method that was is its base: one worker exchanges nothing. ``prefix`` keeps the names of
     several benchmarks apart. ``totals`` are parameters per rank that in a scaling series are the
-    same over all ranks together, as where ranks share a data set.
+    same over all ranks together, as where ranks share a data set. ``stated`` is the kind of scaling
+    that the source states, for benchmarks that declare no work.
     """
 
     scaling: str
@@ -41,6 +43,7 @@ class Rules:
     methods: tuple[str, ...] = ()
     prefix: str = ""
     totals: tuple[str, ...] = ()
+    stated: str = "none"
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,22 @@ def campaign_of(
 ) -> dict[str, Any]:
     """A campaign file's content that plans the imported points.
 
-    ``rules`` by benchmark. Runs of different ``variant`` never share an experiment. Points that
-    no rule takes go to ``other_points``.
+    ``rules`` by benchmark. Runs of different ``variant`` never share an experiment, whose entries
+    name the repeats that are theirs. Points that no rule takes go to ``other_points``.
     """
-    kinds: dict[str, list[Written]] = {}
-    for run in written:
-        kinds.setdefault(canonical_json([run.benchmark.name, run.variant]), []).append(run)
-    names = [runs[0].benchmark.name for runs in kinds.values()]
+    kinds: dict[str, tuple[Mapping[str, str], list[Written]]] = {}
+    for run, variant in zip(written, _variants(written), strict=True):
+        key = canonical_json([run.benchmark.name, variant])
+        kinds.setdefault(key, (variant, []))[1].append(run)
+    names = [runs[0].benchmark.name for _, runs in kinds.values()]
     experiments: dict[str, Any] = {}
-    for runs in kinds.values():
-        benchmark, variant = runs[0].benchmark, runs[0].variant
+    for variant, runs in kinds.values():
+        benchmark = runs[0].benchmark
+        rule = rules.get(benchmark.name) or Rules("scaling", (), prefix=f"{benchmark.name}_")
         suffix = _slug(*variant.values()) if names.count(benchmark.name) > 1 else ""
-        for group in _groups(benchmark, runs, rules[benchmark.name]):
+        for group in _groups(benchmark, runs, rule):
             name = _unused(group.name + suffix, experiments)
-            experiments[name] = _experiment(benchmark, runs, group, rules[benchmark.name])
+            experiments[name] = _experiment(benchmark, runs, group, rule, variant)
     return {
         "campaign": "imported",
         "description": description,
@@ -83,6 +88,24 @@ def campaign_of(
         "results": results,
         "experiments": experiments,
     }
+
+
+def _variants(written: Sequence[Written]) -> list[Mapping[str, str]]:
+    """The variant of each run: of one whose log does not name the GPU that of the others, if all
+    others of its benchmark that are like it otherwise have the same."""
+    gpus: dict[str, set[str]] = {}
+    keys = []
+    for run in written:
+        rest = {name: value for name, value in run.variant.items() if name != GPU}
+        keys.append(canonical_json([run.benchmark.name, rest]))
+        if GPU in run.variant:
+            gpus.setdefault(keys[-1], set()).add(run.variant[GPU])
+    found: list[Mapping[str, str]] = []
+    for run, key in zip(written, keys, strict=True):
+        known = gpus.get(key, set())
+        lent = {GPU: min(known)} if len(known) == 1 else {}
+        found.append({**lent, **run.variant})
+    return found
 
 
 def _slug(*words: str) -> str:
@@ -159,6 +182,15 @@ def _scaling_groups(
     lent: dict[tuple[str, str], list[Point]] = {}
     for method, members in methods.items():
         own = tuple(_series(benchmark, members, rules))
+        # A series that begins at two workers, where another method lends it a base, has that one:
+        # its efficiency at two would be 1 of its own making.
+        begins = _begins(benchmark, own, rules)
+        own = tuple(
+            point
+            for point in own
+            if begins[_series_key(benchmark, point, rules)] == 1
+            or not _bases(benchmark, point, points, rules)
+        )
         yield _Group(f"{name}_{method}", f"{what}, {_words(method)}.", True, own)
         taken = {canonical_json(point) for point in own}
         for point in members:
@@ -175,6 +207,15 @@ def _scaling_groups(
             True,
             tuple({canonical_json(point): point for point in members}.values()),
         )
+
+
+def _begins(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> dict[str, int]:
+    """The smallest scale of each series, by its key."""
+    found: dict[str, int] = {}
+    for point in points:
+        key, scale = _series_key(benchmark, point, rules), benchmark.scale_of(point)
+        found[key] = min(scale, found.get(key, scale))
+    return found
 
 
 def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[Point]:
@@ -222,17 +263,23 @@ def _words(method: str) -> str:
 
 
 def _experiment(
-    benchmark: Benchmark, runs: Sequence[Written], group: _Group, rules: Rules
+    benchmark: Benchmark,
+    runs: Sequence[Written],
+    group: _Group,
+    rules: Rules,
+    variant: Mapping[str, str],
 ) -> dict[str, Any]:
-    keys = {canonical_json(point) for point in group.points}
-    repeats = [run.repeat for run in runs if canonical_json(run.point) in keys]
-    told = ", ".join(f"{name}: {value}" for name, value in runs[0].variant.items())
+    told = ", ".join(f"{name}: {value}" for name, value in sorted(variant.items()))
+    points = sorted(group.points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
+    repeats: dict[str, list[int]] = {}
+    for run in runs:
+        repeats.setdefault(canonical_json(run.point), []).append(run.repeat)
     return {
         "benchmark": benchmark.name,
         "description": f"{group.description} ({told})" if told else group.description,
         "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
-        "linked": _linked(benchmark, group.points),
-        "repeats": 1 + max(repeats),
+        "linked": _linked(benchmark, points),
+        "repeats": [repeats[canonical_json(point)] for point in points],
     }
 
 
@@ -243,7 +290,7 @@ def _scaling(benchmark: Benchmark, group: _Group, rules: Rules) -> str:
     for point in group.points:
         work = benchmark.total_work(point)
         if not work:
-            return "none"
+            return rules.stated
         key = _series_key(benchmark, point, rules, methods=False)
         each.setdefault(key, set()).add(work / benchmark.scale_of(point))
         total.setdefault(key, set()).add(work)
@@ -260,8 +307,7 @@ def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any
         for name, default in benchmark.defaults.items()
         if name == "ranks" or any(point[name] != default for point in points)
     ]
-    ordered = sorted(points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
-    return [{name: point[name] for name in names} for point in ordered]
+    return [{name: point[name] for name in names} for point in points]
 
 
 def write_campaign(content: Mapping[str, Any], path: Path, importer: str) -> None:

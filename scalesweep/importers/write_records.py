@@ -1,8 +1,12 @@
-"""From runs that other programs measured to records."""
+"""From runs that other programs measured to records.
+
+Imports into a site add up: what a run was read from tells whether it is there already, and a new
+run of a point takes the next repeat that is free, so that the order of imports does not matter.
+"""
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,7 @@ import numpy as np
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import canonical_json, digest_of, natural_order
 from scalesweep.core.record import (
     FAILURE,
     RECORD,
@@ -21,72 +25,232 @@ from scalesweep.core.record import (
     verify_files,
     write_record,
 )
-from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal
+from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_state import set_aside
 
-_NO_ENVIRONMENT: dict[str, Any] = {"ranks": [], "versions": {}, "variables": {}, "node": {}}
 SOURCE_DIGEST = "source_blake2b"
+IMPORTED = "imported"
+PRINTED = "printed"  # note of runs whose numbers were rounded for print: many are equal
+MOVED = ".moved"  # end of the names of a run's files that is now a run of another point
 
 
 @dataclass(frozen=True)
 class Written:
-    """A run whose record is there: its complete point, and which repeat of it."""
+    """A run whose record is there: its complete point, and which repeat of it.
+
+    ``variant`` as of an ``ImportedRun``; ``file`` and ``line`` are where it was read; ``digest`` is
+    of what it was read from, ``values`` of its numbers alone (empty where they are as rounded as a
+    table prints them), ``metrics`` of these with their units.
+    """
 
     benchmark: Benchmark
     point: Mapping[str, Any]
     repeat: int
     variant: Mapping[str, str]
+    file: str = ""
+    line: int = 0
+    digest: str = ""
+    values: str = ""
+    metrics: str = ""
+    epochs_run: float | None = None
+    unfinished: str = ""
+    began: float | None = None  # Unix time of its first phase, s
+
+    @property
+    def run_id(self) -> str:
+        """The folder of its record."""
+        return self.benchmark.run_id(self.point, self.repeat)
+
+    @property
+    def place(self) -> str:
+        """Where it was read."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """A key that sorts runs by where they were read, whatever the order of their imports."""
+        return natural_order(Path(self.file)), self.line, self.digest
 
 
 def import_runs(
-    runs: Sequence[ImportedRun], runs_folder: Path, startable: bool = False
+    runs: Iterable[ImportedRun], runs_folder: Path, startable: bool = False
 ) -> tuple[list[Written], list[Refusal]]:
-    """Write a record for every run below ``runs_folder``.
-
-    With ``startable`` points that the benchmark could not start itself are refused, as a campaign
-    of a site with a launcher refuses them.
-
-    Runs of one point become its repeats in the order given. A run that was imported before keeps
-    its record; an id that holds something else is refused, never overwritten. So are a second
-    copy of a run, and a run that differs from the first of its point in its ``variant``.
-    """
-    writer = _Writer(runs_folder, startable)
+    """Write a record for every run below ``runs_folder``: what ``write_runs`` yields, as lists."""
     written: list[Written] = []
     refusals: list[Refusal] = []
-    for run in runs:
-        try:
-            written.append(writer.write(run))
-        except UserError as error:
-            refusals.append(run.refused(str(error)))
+    for result in write_runs(runs, RecordStore(runs_folder, startable)):
+        if isinstance(result, Written):
+            written.append(result)
+        elif isinstance(result, Refusal):
+            refusals.append(result)
     return written, refusals
 
 
-class _Writer:
-    """Writes records and remembers what it wrote."""
+def write_runs(
+    items: Iterable[ImportedRun | Refusal | NotRead], store: "RecordStore"
+) -> Iterator[Written | Refusal | NotRead]:
+    """Write a record for every run as it comes; yields what became of it, and all else as it is.
 
-    def __init__(self, runs_folder: Path, startable: bool) -> None:
-        self.runs_folder = runs_folder
-        self.startable = startable
-        self.benchmarks: dict[str, Benchmark] = {}
-        # By point: the runs written so far.
-        self.repeats: dict[str, list[ImportedRun]] = {}
+    A run that was imported before keeps its record. A second copy of a run is named and left out.
+    """
+    for item in items:
+        if not isinstance(item, ImportedRun):
+            yield item
+            continue
+        try:
+            yield store.write(item)
+        except _Copy as error:
+            yield item.refused(str(error), copy=True)
+        except UserError as error:
+            yield item.refused(str(error))
+
+
+class _Copy(UserError):
+    """The run is there already."""
+
+
+@dataclass
+class RecordStore:
+    """The imported records of a site.
+
+    With ``startable`` points that the benchmark could not start itself are refused, as a campaign
+    of a site with a launcher refuses them. ``unreadable`` names records of no known point.
+    """
+
+    folder: Path
+    startable: bool = False
+    unreadable: list[str] = field(default_factory=list)
+    _benchmarks: dict[str, Benchmark] = field(default_factory=dict)
+    # By the digest of what it was read from.
+    _there: dict[str, Written] = field(default_factory=dict)
+    # Digests of the runs that began at a time.
+    _began: dict[float, list[str]] = field(default_factory=dict)
+    # Digests of the runs of this import.
+    _seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Read the records that are there; what is damaged is set aside, to be imported again."""
+        for path in sorted(self.folder.glob(f"*/{RECORD}")):
+            try:
+                record = read_record(path)
+                verify_files(path.parent, checksums(record))
+            except BadRecord as error:
+                set_aside(path.parent, str(error).removeprefix(f"{path.parent.name}: "))
+                continue
+            if record["source"] == IMPORTED and "." not in path.parent.name:
+                self._take(record, path.parent)
+
+    def _take(self, record: Mapping[str, Any], folder: Path) -> None:
+        try:
+            benchmark = self._benchmark(str(record["benchmark"]))
+            point = {**benchmark.defaults, **record["point"]}
+            found = _written(benchmark, point, record)
+        except (UserError, AttributeError, KeyError, TypeError, ValueError):
+            self.unreadable.append(folder.name)
+            return
+        if found.run_id != folder.name:
+            self.unreadable.append(folder.name)
+        else:
+            self._keep(found, found.digest or folder.name)
+
+    def _keep(self, run: Written, digest: str) -> None:
+        self._there[digest] = run
+        if run.began is not None:
+            self._began.setdefault(run.began, []).append(digest)
+
+    def _benchmark(self, name: str) -> Benchmark:
+        if name not in self._benchmarks:
+            # Of what an import made, the benchmark lies in the results folder.
+            self._benchmarks[name] = load_benchmark(name, beside=self.folder.parent.parent)
+        return self._benchmarks[name]
+
+    @property
+    def runs(self) -> list[Written]:
+        """All imported runs of the site, by where they were read."""
+        return sorted(self._there.values(), key=lambda run: run.order)
 
     def write(self, run: ImportedRun) -> Written:
-        """Write the record of a run; raises UserError with the reason if it is refused."""
-        if run.benchmark not in self.benchmarks:
-            self.benchmarks[run.benchmark] = load_benchmark(run.benchmark)
-        benchmark = self.benchmarks[run.benchmark]
+        """Write the record of a run unless it is there; raises UserError if it is refused."""
+        benchmark = self._benchmark(run.benchmark)
         point = _complete(benchmark, run, self.startable)
-        before = self.repeats.setdefault(canonical_json([benchmark.name, point]), [])
-        for other in before:
-            if other.source_digest == run.source_digest:
-                raise UserError(f"the same run as in {other.place}")
-        if before:
-            _check_variant(run, before[0])
-        _write(benchmark, run, point, len(before), self.runs_folder)
-        before.append(run)
-        return Written(benchmark, point, len(before) - 1, run.variant)
+        before = next(
+            (
+                self._there[digest]
+                for digest in (run.source_digest, *run.former_digests)
+                if digest in self._there
+            ),
+            None,
+        )
+        if before is not None:
+            if before.digest in self._seen:
+                raise _Copy(f"the same run as in {before.place}")
+            same = before.benchmark is benchmark and before.point == point
+            same = same and before.metrics == _metrics_digest(run.metrics)
+            if same and before.unfinished == run.unfinished:
+                self._seen.add(before.digest)
+                return before
+            # Read otherwise than before: its ranks were named, or what is known of it has changed.
+            self._move(before)
+        elif (cut := self._part(benchmark, point, run)) is not None:
+            if run.unfinished and len(_longest(run.samples)) <= self._epochs(cut):
+                raise _Copy(f"a cut copy of the run in {cut.place}")
+            self._move(cut)  # the log has grown since
+        record = _record(benchmark, run, point, self._free(benchmark, point), self.folder.name)
+        samples_digest = _write(self.folder / record["run_id"], record, run)
+        written = _written(benchmark, point, {**record, "samples": samples_digest})
+        self._keep(written, written.digest)
+        self._seen.add(written.digest)
+        return written
+
+    def _part(
+        self, benchmark: Benchmark, point: Mapping[str, Any], run: ImportedRun
+    ) -> Written | None:
+        """A run that is there and began as this one did, where one of the two is unfinished.
+
+        They are the same run, of which one log was cut.
+        """
+        if not run.phase_spans:
+            return None
+        for digest in self._began.get(run.phase_spans[0][1], ()):
+            other = self._there.get(digest)
+            if (
+                other is not None
+                and (other.unfinished or run.unfinished)
+                and (other.benchmark is benchmark and other.point == point)
+                and other.variant == run.variant
+                and self._agree(other, run)
+            ):
+                return other
+        return None
+
+    def _agree(self, other: Written, run: ImportedRun) -> bool:
+        """Whether all arrays of two runs are the same as far as both go."""
+        with np.load(self.folder / other.run_id / SAMPLES) as arrays:
+            return all(
+                np.array_equal(arrays[name][: len(mine)], mine[: len(arrays[name])], equal_nan=True)
+                for name, mine in run.samples.items()
+                if name in arrays
+            )
+
+    def _epochs(self, run: Written) -> int:
+        with np.load(self.folder / run.run_id / SAMPLES) as arrays:
+            return len(_longest(dict(arrays)))
+
+    def _move(self, run: Written) -> None:
+        """Take away the record of a run that is now one of another point; nothing is lost."""
+        del self._there[run.digest]
+        for name in (RECORD, SAMPLES):
+            path = self.folder / run.run_id / name
+            if path.exists():
+                path.replace(path.with_name(f"{name}{MOVED}"))
+
+    def _free(self, benchmark: Benchmark, point: Mapping[str, Any]) -> int:
+        """The first repeat of a point without a record."""
+        repeat = 0
+        while (self.folder / benchmark.run_id(point, repeat) / RECORD).exists():
+            repeat += 1
+        return repeat
 
 
 def _complete(benchmark: Benchmark, run: ImportedRun, startable: bool) -> dict[str, Any]:
@@ -106,56 +270,55 @@ def _complete(benchmark: Benchmark, run: ImportedRun, startable: bool) -> dict[s
     return point
 
 
-def _check_variant(run: ImportedRun, first: ImportedRun) -> None:
-    """Unlike machines or settings are no repeats of each other."""
-    names = sorted({*run.variant, *first.variant})
-    unlike = [name for name in names if run.variant.get(name) != first.variant.get(name)]
-    if GPU not in run.variant or GPU not in first.variant:
-        # Not every log names the machine; a flag that is not stated was not given.
-        unlike = [name for name in unlike if name != GPU]
-    if unlike:
-        own, others = (
-            ", ".join(f"{name} {it.variant.get(name, 'not stated')}" for name in unlike)
-            for it in (run, first)
-        )
-        raise UserError(
-            f"the same point as in {first.place}, but {own} instead of {others}; "
-            "import it under another site and results folder"
-        )
+def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str, Any]) -> Written:
+    """A record in few words."""
+    notes, metrics = record["notes"], record["metrics"]
+    gpu = record["environment"].get("node", {}).get("gpu_model")
+    # Records of before did not always keep it.
+    variant = notes.get("variant") or ({GPU: str(gpu)} if gpu else {})
+    lines = notes.get("lines") or [0]
+    samples = record["samples"]
+    numbers = {name: metric["value"] for name, metric in metrics.items()}
+    return Written(
+        benchmark,
+        dict(point),
+        int(record["repeat"]),
+        {str(name): str(value) for name, value in variant.items()},
+        str(notes.get("imported_from", "")),
+        int(lines[0]),
+        str(notes.get(SOURCE_DIGEST, "")),
+        "" if PRINTED in notes else digest_of([numbers, samples["blake2b"] if samples else None]),
+        _metrics_digest(metrics),
+        numbers.get("epochs_run"),
+        str(record.get("unfinished", "")),
+        record["phase_spans"][0][1] if record.get("phase_spans") else None,
+    )
 
 
-def _write(
-    benchmark: Benchmark,
-    run: ImportedRun,
-    point: Mapping[str, Any],
-    repeat: int,
-    runs_folder: Path,
-) -> None:
-    run_id = benchmark.run_id(point, repeat)
-    folder = runs_folder / run_id
-    if (folder / RECORD).exists():
-        try:
-            there = read_record(folder / RECORD)
-            verify_files(folder, checksums(there))
-        except BadRecord as error:
-            set_aside(folder, str(error).removeprefix(f"{run_id}: "))
-        else:
-            if there["notes"].get(SOURCE_DIGEST) == run.source_digest:
-                return
-            raise UserError(
-                f"{run_id} on this site already holds another result; import under another site"
-            )
+def _metrics_digest(metrics: Mapping[str, Any]) -> str:
+    """What a corrected map, or another reader, changes of a run that is there."""
+    return digest_of({name: dict(metric) for name, metric in metrics.items()})
+
+
+def _longest(samples: Mapping[str, Any]) -> Sequence[Any]:
+    """The longest of a run's arrays; they have an entry per epoch."""
+    return max(samples.values(), key=len, default=())
+
+
+def _record(
+    benchmark: Benchmark, run: ImportedRun, point: Mapping[str, Any], repeat: int, site: str
+) -> dict[str, Any]:
     samples_per_epoch = run.samples_per_epoch
     if samples_per_epoch is None:
         samples_per_epoch = benchmark.total_work(point)
-    record = {
-        "run_id": run_id,
+    record: dict[str, Any] = {
+        "run_id": benchmark.run_id(point, repeat),
         "benchmark": benchmark.name,
         "version": benchmark.version,
         "point": dict(point),
         "repeat": repeat,
-        "site": runs_folder.name,
-        "source": "imported",
+        "site": site,
+        "source": IMPORTED,
         "started": _stamp(run.started),
         "ended": _stamp(run.ended),
         "wall_s": None,
@@ -172,23 +335,73 @@ def _write(
             **run.environment,
         },
         "notes": {
-            "imported_from": str(run.file),
+            "imported_from": shown(run.file),
             SOURCE_DIGEST: run.source_digest,
             "parameters": "what the source does not state has the benchmark's default",
+            **({"variant": dict(run.variant)} if run.variant else {}),
             **run.notes,
         },
         "git": None,
         "command": list(run.command),
     }
+    if run.parts:
+        record["parts"] = dict(run.parts)
     if run.phase_spans:
         record["phase_spans"] = [list(span) for span in run.phase_spans]
+    if run.unfinished:
+        record["unfinished"] = run.unfinished
+    return record
+
+
+def _write(folder: Path, record: Mapping[str, Any], run: ImportedRun) -> Mapping[str, Any] | None:
+    """Write a record with its samples; returns what it says of these."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         samples = Path(scratch) / SAMPLES
         np.savez(samples, **run.samples)
         write_record(folder, record, samples)
     (folder / FAILURE).unlink(missing_ok=True)  # of an earlier record that was set aside
+    kept: Mapping[str, Any] | None = read_record(folder / RECORD)["samples"]
+    return kept
 
 
 def _stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds")
+
+
+def doubtful(runs: Sequence[Written]) -> list[str]:
+    """What is to be doubted about imported runs, in sentences.
+
+    Runs of identical numbers that were read from different content; repeats of a point that ran
+    different numbers of epochs, so that their last errors are of different epochs.
+    """
+    found = []
+    same: dict[tuple[str, str], list[Written]] = {}
+    points: dict[tuple[str, str, str], list[Written]] = {}
+    for run in runs:
+        if run.values:
+            same.setdefault((run.benchmark.name, run.values), []).append(run)
+        key = run.benchmark.name, canonical_json(run.point), canonical_json(dict(run.variant))
+        points.setdefault(key, []).append(run)
+    for twins in same.values():
+        if len(twins) > 1:
+            found.append(
+                f"{len(twins)} runs have identical numbers, though their sources differ: "
+                f"{_places(twins)}; copies of one run?"
+            )
+    for repeats in points.values():
+        counts = sorted({int(run.epochs_run) for run in repeats if run.epochs_run is not None})
+        if len(counts) > 1 and not any(
+            value is not None and name.startswith("target_")
+            for name, value in repeats[0].point.items()
+        ):
+            found.append(
+                f"repeats of one point ran {counts[0]} to {counts[-1]} epochs, and its final "
+                f"values are of different epochs: {_places(repeats)}"
+            )
+    return found
+
+
+def _places(runs: Sequence[Written]) -> str:
+    named = [run.place for run in runs[:3]]
+    return ", ".join(named) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

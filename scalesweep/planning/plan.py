@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
@@ -21,6 +21,7 @@ from scalesweep.core.plan_format import (
     Plan,
     PlanEstimate,
     PlanExperiment,
+    PlanImported,
     PlanJobs,
     PlanProfile,
     PlanRun,
@@ -79,7 +80,7 @@ def build_plan(
     estimates = Estimates(campaign, states)
     positions = campaign.positions()
     seen: set[str] = set()
-    return {
+    plan: Plan = {
         "campaign": campaign.name,
         "description": campaign.description,
         "file": str(campaign.file),
@@ -93,6 +94,9 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+    if campaign.imported:
+        plan["imported"] = cast(PlanImported, dict(campaign.imported))
+    return plan
 
 
 def _experiment_entry(
@@ -140,7 +144,7 @@ def _experiment_entry(
             pending.append((nodes, estimates.seconds(experiment, run)))
         seen.add(run.run_id)
     first = benchmark.scaled(experiment.points[0])
-    return {
+    entry: PlanExperiment = {
         "name": experiment.name,
         "description": experiment.description,
         "control": experiment.control,
@@ -166,6 +170,10 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    refused = campaign.imported.get("refused", ())
+    if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
+        entry["refused"] = count
+    return entry
 
 
 def kept_profiles(

@@ -10,7 +10,7 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
-from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNSUPPORTED
+from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
@@ -40,12 +40,12 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
             ]
         )  # fmt: skip
     statuses = list(unique.values())
-    counts = {s: statuses.count(s) for s in (NEW, DONE, FAILED, UNSUPPORTED, STALE)}
+    named = (NEW, DONE, FAILED, UNSUPPORTED, UNFINISHED, STALE)
+    counts = {status: statuses.count(status) for status in named}
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
         f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
-        + (f", {counts[UNSUPPORTED]} unsupported" if counts[UNSUPPORTED] else "")
-        + (f", {counts[STALE]} stale" if counts[STALE] else "")
+        + "".join(f", {counts[s]} {s}" for s in (UNSUPPORTED, UNFINISHED, STALE) if counts[s])
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
@@ -167,7 +167,7 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    for status in (UNSUPPORTED, STALE, FAILED):
+    for status in (UNSUPPORTED, UNFINISHED, STALE, FAILED):
         failures = [
             Failure(run["run_id"], run["cause"], run["detail"], name, varying)
             for name, run, varying in _runs_of(plan)

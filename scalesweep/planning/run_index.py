@@ -12,7 +12,7 @@ import orjson
 from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 8  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 9  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     were never read whole, with their checksums; ``unusable``, why no table can be made of the
     record (empty if one can); ``compared``, the key (``agreement.Planned``) of what it was last
     compared with, empty if it never was; ``differs``, in what it disagreed with that: cause ->
-    text."""
+    text; ``unfinished``, why an imported run has no result though it began (None if it has)."""
 
     stamp: str
     wall_s: float | None
@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     unusable: str
     compared: str
     differs: dict[str, str]
+    unfinished: str | None = None
 
 
 class RunIndex:

@@ -42,6 +42,7 @@ FORGOTTEN = "record.json.unsupported"
 BAD_RECORD, UNUSABLE_RECORD, NEWER_RECORD = "BAD_RECORD", "UNUSABLE_RECORD", "NEWER_RECORD"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
+UNFINISHED = "unfinished"  # of an imported run that was cut or aborted
 # There is a record, but of something else than is planned now: neither counted nor run again.
 STALE = "stale"
 
@@ -87,11 +88,12 @@ class RunState(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to run: a result, the record that there can be none, one
-        of something else (which the user decides about), logs to which other patterns are the
-        answer, not another run, or a whole record that is of no use: it is neither lost nor paid
-        for again without being asked."""
-        settled = self.status in (DONE, UNSUPPORTED, STALE) or self.cause == UNUSABLE_RECORD
+        """Whether there is nothing left to run: a result, the record that there can be none or that
+        another program got no further, one of something else (which the user decides about), logs
+        to which other patterns are the answer, not another run, or a whole record that is of no
+        use: it is neither lost nor paid for again without being asked."""
+        ended = self.status in (DONE, UNSUPPORTED, UNFINISHED, STALE)
+        settled = ended or self.cause == UNUSABLE_RECORD
         return settled or self.unread
 
 
@@ -245,6 +247,7 @@ def _new_entry(
             unusable="",
             compared="",
             differs={},
+            unfinished=record.get("unfinished"),
         )
     if planned is not None and not _is_compared(entry, key := planned.keys[run_id]):
         record = record or read_record(Path(folder, RECORD))
@@ -266,7 +269,9 @@ def unusable_entry(stamp: str, why: str) -> Entry:
 
 
 def _finished(entry: Entry, accepted: Set[str]) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, _, differs = entry
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, _, differs, unfinished = (
+        entry
+    )
     if unusable:
         return RunState(FAILED, stamp, UNUSABLE_RECORD, unusable)
     detail = ""
@@ -278,6 +283,8 @@ def _finished(entry: Entry, accepted: Set[str]) -> RunState:
         detail = f"accepted although {detail}"
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
+    if unfinished:
+        return RunState(UNFINISHED, stamp, "UNFINISHED", unfinished, source=source)
     return RunState(DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
 
 

@@ -23,6 +23,7 @@ from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.html_assets import assets, render
+from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
 from scalesweep.report.links import Links, anchors, evidence_links, figure_id
 from scalesweep.report.page_data import (
@@ -33,9 +34,15 @@ from scalesweep.report.page_data import (
     runs_data,
     table_data,
 )
+from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.points_table import Table, point_table
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
+from scalesweep.report.without_result import (
+    accepted_points,
+    excluded_points,
+    points_without_result,
+)
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, differences, group, read_facts
@@ -51,7 +58,6 @@ MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
 MAX_LINE, MAX_LINES = 300, 40
 MAX_SVG_BYTES = 3_000_000
-MAX_REASON_POINTS = 12
 
 
 def render_report(
@@ -108,10 +114,12 @@ def render_report(
                 "table": points,
                 "csv": csv,
                 "failures": _failures(study, runs, links, budget),
-                "excluded": _by_reason(study, _excluded(study)),
-                "unsupported": _by_reason(study, _runs_with(study, "unsupported")),
-                "stale": _by_reason(study, _runs_with(study, "stale")),
-                "accepted": _by_reason(study, [r for r in _runs_with(study, "done") if r[0]]),
+                "excluded": excluded_points(study),
+                "fixed": fixed_parameters(study),
+                "unsupported": points_without_result(study, "unsupported"),
+                "stale": points_without_result(study, "stale"),
+                "accepted": accepted_points(study),
+                "unfinished": points_without_result(study, "unfinished"),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
             }
@@ -133,12 +141,14 @@ def render_report(
         "hosts": len({host for run in facts.values() for host in run.hosts}),
         "first": _day(started[0]) if started else None,
         "last": _day(ended[-1]) if ended else None,
+        "undated": sum(not run.started for run in facts.values()),
         "measured_s": sum(walls),
         "jobs": jobs_section(read_jobs(jobs), links.to(jobs)) if jobs else None,
         "environments": environments,
         "machines": machines(run.hardware for run in facts.values()),
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
+        "imported": imported_section(plan, links),
         "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
         "plain_metrics": _plain_metrics(studies),
         "epochs": any("total_time" in study.measures for study in studies),
@@ -382,30 +392,6 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
         }
         for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
         if isinstance(one, dict)
-    ]
-
-
-def _excluded(study: ExperimentResults) -> list[tuple[str, Mapping[str, Any]]]:
-    """Reason and point of what the campaign leaves out."""
-    return [(str(entry["reason"]), entry["point"]) for entry in study.entry["excluded"]]
-
-
-def _runs_with(study: ExperimentResults, status: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """What is said of the runs with a status, and their points."""
-    runs = [run for run in study.entry["runs"] if run["status"] == status]
-    return [(str(run["detail"]), run["point"]) for run in runs]
-
-
-def _by_reason(
-    study: ExperimentResults, points: Sequence[tuple[str, Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Points in words by the reason why they have no result, each once."""
-    reasons: dict[str, dict[str, None]] = {}
-    for reason, point in points:
-        reasons.setdefault(reason, {})[study.describe(point)] = None
-    return [
-        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
-        for reason, named in reasons.items()
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from scalesweep.analysis.metrics import column, split_column
-from scalesweep.core.formatting import PHASES, duration, finite, number, plain, text_of
+from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
@@ -195,7 +195,7 @@ def runs_data(
     show("Time", "wall_s", number=True, texts=[duration(row["wall_s"]) for row in rows])
     for measure in [study.main] if study.main else []:
         for phase in measure.phases:
-            cells = [number(measure.value(row, "mean", phase), 4) for row in rows]
+            cells = [as_given(measure.value(row, "mean", phase)) for row in rows]
             title = f"{measure.axis_label}, {PHASES[phase]}"
             show(title, column(measure.metric, "mean", phase), number=True, texts=cells)
     if len(environments) > 1:

@@ -57,6 +57,11 @@ class Table:
         return [self.cells(row) for row in self.sources[: self.limit]]
 
     @property
+    def stated(self) -> bool:
+        """Whether intervals are what a source states instead of over repeats."""
+        return any(row.get("stated") for row in self.sources)
+
+    @property
     def left_out(self) -> int:
         """Rows that do not."""
         return max(len(self.sources) - self.limit, 0)
@@ -113,13 +118,18 @@ def _heading(study: ExperimentResults, name: str) -> str:
 
 
 def _run_cell(study: ExperimentResults, row: Row) -> Cell:
-    """Finished runs of a point, of those planned, and what became of it if there are none."""
+    """Finished runs of a point, of those planned, and what became of it if there are none.
+
+    ``stated``: its interval is not over repeats, but from what the source states.
+    """
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = study.states.get(study.key(row))
     word = "" if state is None or done else state.word
     if state is not None and done and state.stale:
         word = f"({state.stale} stale)"
-    return Cell(f"{done}/{planned}{f' {word}' if word else ''}", done == 0 or bool(word))
+    marked = done == 0 or bool(word)
+    word = word or ("stated" if row.get("stated") else "")
+    return Cell(f"{done}/{planned}{f' {word}' if word else ''}", marked)
 
 
 def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, list[Column]]]:

@@ -32,6 +32,7 @@ DEFINITIONS = {
 SECTIONS = {
     "Accuracy": ("accuracy-",),
     "Phases": ("phases-",),
+    "Parts": ("parts-",),
     "Energy": ("energy-", "power-"),
 }
 
@@ -58,10 +59,18 @@ def training_sections(
     limit: int,
 ) -> list[Section]:
     """The sections that have anything to show; their tables have at most ``limit`` rows."""
-    tables = {"Accuracy": accuracy_table(study, limit), "Phases": phase_table(study, limit)}
+    tables = {
+        "Accuracy": accuracy_table(study, limit),
+        "Phases": phase_table(study, limit),
+        "Parts": part_table(study, limit),
+    }
     notes = {
         "Accuracy": _accuracy_notes(study),
         "Phases": ["Seconds of rank 0, means over repeats with 95 % intervals."],
+        "Parts": [
+            "Share of the time of a rank by part of the program, from profiles of other tools; "
+            "means over ranks and repeats with 95 % intervals."
+        ],
         "Energy": energy_lines(study, facts),
     }
     found = [
@@ -139,24 +148,40 @@ _REACHED = Column("Reached", _reached, "reached")
 
 def phase_table(study: ExperimentResults, limit: int) -> Table | None:
     """Seconds of every phase of every point; None where no phases are known."""
+    return _wide(study, limit, "phase", "seconds", " [s]", with_interval)
+
+
+def part_table(study: ExperimentResults, limit: int) -> Table | None:
+    """Share of every part of every point; None without profiles."""
+    return _wide(study, limit, "part", "share", "", percent)
+
+
+def _wide(
+    study: ExperimentResults,
+    limit: int,
+    kind: str,
+    value: str,
+    unit: str,
+    words: Callable[..., str],
+) -> Table | None:
+    """The table ``<kind>s`` with a column for each phase or part; None where it is not there."""
     points: dict[tuple[Any, ...], Row] = {}
-    for row in study.rows("phases"):
+    for row in study.rows(f"{kind}s"):
         key = (*study.key(row, study.axes), row["source"])
-        points.setdefault(key, {**row, "phases": {}})["phases"][str(row["phase"])] = row
+        points.setdefault(key, {**row, "by_name": {}})["by_name"][str(row[kind])] = row
     if not points:
         return None
     rows = list(points.values())
-    names = list(dict.fromkeys(name for row in rows for name in row["phases"]))
+    names = list(dict.fromkeys(name for row in rows for name in row["by_name"]))
 
     def cell(name: str) -> Callable[[Row], Cell]:
         def make(row: Row) -> Cell:
-            phase = row["phases"].get(name, {})
-            numbers = (phase.get(key) for key in ("seconds", "seconds_low", "seconds_high"))
-            return Cell(with_interval(*numbers))
+            held = row["by_name"].get(name, {})
+            return Cell(words(*(held.get(key) for key in (value, f"{value}_low", f"{value}_high"))))
 
         return make
 
-    columns = [Column(f"{name.replace('_', ' ')} [s]", cell(name)) for name in names]
+    columns = [Column(f"{name.replace('_', ' ')}{unit}", cell(name)) for name in names]
     return table_of(study, rows, [("", columns)], limit)
 
 

@@ -54,8 +54,26 @@ def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
-    """Keys of --config."""
-    return dict(workflow.config_settings.config)
+    """Keys of --config, a text as it was typed.
+
+    Snakemake parses values as numbers or YAML, where 007 is 7 and ` #1` a comment.
+    """
+    given = workflow.config_settings.config
+    return {key: _typed(key, value, sys.argv[1:]) for key, value in given.items()}
+
+
+def _typed(key: str, value: Any, words: Sequence[str]) -> Any:
+    """The text of a value on the command line; the value itself where that is quoted, a map or a
+    list, or comes from a profile."""
+    from snakemake.cli import parse_config
+
+    if isinstance(value, dict | list):
+        return value
+    for word in reversed(words):
+        name, _, text = word.partition("=")
+        if name == key and text.strip()[:1] not in ("", "'", '"'):
+            return text.strip() if parse_config([word]).get(key) == value else value
+    return value
 
 
 def default_resources(workflow: Any) -> set[str]:

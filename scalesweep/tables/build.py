@@ -21,11 +21,12 @@ from scalesweep.analysis.metrics import (
     units_of,
 )
 from scalesweep.analysis.stats import (
+    Stated,
     coefficient_of_variation,
     mean_bounds,
     outliers,
     pooled_std,
-    ratio_interval,
+    stated_interval,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
@@ -34,6 +35,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
+from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
@@ -57,7 +59,8 @@ def make_tables(
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went; the control point has ``runs`` and ``points`` only.
+    where the time of their steps went, ``parts`` where they were profiled; the control point has
+    ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -66,12 +69,14 @@ def make_tables(
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
         statistics = _statistics(data, points)
+        stated = _stated_words(data, points)
         tables = {
             "runs": _runs(data, points),
             "points": pd.DataFrame(
                 {
                     **identity_columns(data.axes, points, samples=True),
                     **state_columns(data.axes, points),
+                    **({"stated": typed_values(stated)} if any(stated) else {}),
                     **statistics,
                 }
             ),
@@ -92,6 +97,8 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
+            parts = part_table(data, points)
+            tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in _series(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
@@ -175,9 +182,27 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             for stat in ("mean", "std")
         )
         rows = _over_repeats(means, stds)
+        for place, stated in _stated(data, points, (metric, phase)).items():
+            span = stated_interval(stated)
+            rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
+
+
+def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
+    """By place, points whose spread is what their source states."""
+    found = {place: data.stated(point, measure) for place, point in enumerate(points)}
+    return {place: stated for place, stated in found.items() if stated}
+
+
+def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
+    """Of each point the metrics whose interval is stated by the source, with the count."""
+    words: list[list[str]] = [[] for _ in points]
+    for measure in data.measures:
+        for place, stated in _stated(data, points, measure).items():
+            words[place].append(f"{measure[0]}: n = {stated.count:g}")
+    return ["; ".join(those) or None for those in words]
 
 
 def _over_repeats(means: Floats, stds: Floats) -> Floats:
@@ -230,10 +255,18 @@ def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
 def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame) -> pd.DataFrame:
     """`points` sorted by series and scale, with ideal, efficiency and speedup.
 
-    The base of a series is its smallest finished number of ranks (or devices); against itself it
-    has efficiency 1 by definition and no interval. Where it lacks a metric, so does the series.
+    The base of a series is its smallest finished number of ranks (or devices), in `base_ranks`
+    (`base_devices`). Against itself it has efficiency 1 by definition and no interval. It has none
+    where it is all that its series has, or where another series of the source begins at a smaller
+    scale: a 1 next to what that has there would say something that was not measured. Where the
+    base lacks a metric, so does the series.
     """
     groups = _series(data, points)
+    bases = _bases(data, points, groups)
+    smallest: dict[str | None, int] = {}
+    for place, scale in bases.items():
+        source = points[place].source
+        smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
@@ -243,12 +276,32 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
-                rows = _against_base(data, measure, [points[i] for i in finished], quantity.scope)
+                chosen = [points[i] for i in finished]
+                rows = _against_base(data, measure, chosen, quantity.scope)
+                first = chosen[0]
+                alone = chosen[-1].values[data.scale] == first.values[data.scale]
+                if alone or first.values[data.scale] > smallest[first.source]:
+                    rows[0][1] = rows[0][4] = math.nan
                 block[finished] = rows
         for number, part in enumerate(parts):
             columns[column(part, "", measure[1])] = block[:, number]
-    frame = pd.concat([table, pd.DataFrame(columns)], axis=1)
+    based = pd.DataFrame(
+        {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
+    )
+    frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
+
+
+def _bases(
+    data: ExperimentData, points: Sequence[Point], groups: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """By position of a finished point the smallest finished scale of its series."""
+    found: dict[int, int] = {}
+    for group in groups:
+        finished = [position for position in group if points[position].rows.size]
+        for position in finished:
+            found[position] = int(points[finished[0]].values[data.scale])
+    return found
 
 
 def _against_base(
@@ -268,7 +321,7 @@ def _against_base(
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0:
             speedup = float(values.mean()) / float(base.mean())
-            bounds = ratio_interval(values, base)
+            bounds = data.ratio(point, points[0], measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
             row[4:7] = [speedup, bounds.low, bounds.high]
         result.append(row)

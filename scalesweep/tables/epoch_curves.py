@@ -2,8 +2,9 @@
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
-``_account``: where the time of a step went (``StepAccount``); ``_facts``: where and with what it
-ran. Missing (None) where a record has none.
+``_account``: where the time of a step went (``StepAccount``); ``_parts``: seconds by named part;
+``_stated``: standard deviation and count of the metrics whose source states them; ``_facts``: where
+and with what it ran. Missing (None) where a record has none.
 """
 
 import json
@@ -24,7 +25,10 @@ from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
 ACCOUNT = "_account"
-CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, FACTS)
+STATED = "_stated"
+PARTS = "_parts"
+_SPREAD = ("std", "count")
+CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, FACTS)
 
 
 def curves_of(
@@ -46,6 +50,8 @@ def curves_of(
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
         ACCOUNT: _account(record, samples),
+        STATED: _stated(record.get("metrics") or {}),
+        PARTS: _numbers(record.get("parts"), "parts"),
         FACTS: facts_text(record, machines),
     }
 
@@ -64,6 +70,16 @@ def _numbers(values: Any, name: str) -> str | None:
         raise UserError(f"{name} is not a mapping")
     found = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
     found = {key: value for key, value in found.items() if value is not None}
+    return json.dumps(found) if found else None
+
+
+def _stated(metrics: Mapping[str, Any]) -> str | None:
+    """[standard deviation, count] by metric, where a published result states both."""
+    found = {}
+    for name, metric in metrics.items():
+        std, count = (_finite(metric.get(key), f"metric '{name}': {key}") for key in _SPREAD)
+        if std is not None and count is not None and std >= 0 and count >= 2:
+            found[name] = [std, count]
     return json.dumps(found) if found else None
 
 

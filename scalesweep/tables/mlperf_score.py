@@ -21,18 +21,23 @@ _LABELS = {"best": "Fastest run", "worst": "Slowest run", "score": "Score"}
 def score_table(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
     """Table `score`, where runs have a time to a target; points without a target are left out.
 
-    ``runs`` are those that ended, failed ones too, ``reached`` those of them that met the target.
-    ``worst`` is missing where a run did not, as that one is the worst.
+    ``runs`` are those that began, failed and unfinished ones too, ``reached`` those of them that
+    met the target. ``worst`` is missing where a run did not, as that one is the worst.
     """
     if (METRIC, "run") not in data.measures:
         return {}
     aimed = [point for point in points if _has_target(data, point)]
-    failed = _failed(data)
+    failed, unfinished = _by_point(data, "failed"), _by_point(data, "unfinished")
     table: dict[str, Any] = {
         name: typed_values([point.values[name] for point in aimed]) for name in data.axes
     }
     table["source"] = typed_values([point.source for point in aimed])
-    rows = [_row(data, point, failed.get(canonical_json(point.values), 0)) for point in aimed]
+    rows = []
+    for point in aimed:
+        key = canonical_json(point.values)
+        # What failed here is no run of those whose results were imported.
+        others = 0 if point.source == "imported" else failed.get(key, 0)
+        rows.append(_row(data, point, unfinished.get(key, 0) + others))
     for place, name in enumerate(("planned", "runs", "reached")):
         table[name] = np.array([row[place] for row in rows], np.int64)
     for place, name in enumerate(_LABELS, start=3):
@@ -46,11 +51,10 @@ def score_table(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.D
     return {"score": frame}
 
 
-def _row(data: ExperimentData, point: Point, failed: int) -> tuple[float, ...]:
+def _row(data: ExperimentData, point: Point, without: int) -> tuple[float, ...]:
     """Planned, runs, reached, best, worst and score of a point."""
     times = data.repeats(point, (METRIC, "run"))
-    # What others ran is imported as far as it went: their runs do not fail here.
-    runs = int(point.rows.size) + (0 if point.source == "imported" else failed)
+    runs = int(point.rows.size) + without
     missed = runs - times.size
     return (
         point.planned,
@@ -68,11 +72,11 @@ def _has_target(data: ExperimentData, point: Point) -> bool:
     return not targets or any(value is not None for value in targets)
 
 
-def _failed(data: ExperimentData) -> dict[str, int]:
-    """Failed runs by point."""
+def _by_point(data: ExperimentData, status: str) -> dict[str, int]:
+    """How many runs of each point have a status."""
     found: dict[str, int] = {}
     for run in data.experiment["runs"]:
-        if run["status"] == "failed":
+        if run["status"] == status:
             key = canonical_json({name: run["point"][name] for name in data.axes})
             found[key] = found.get(key, 0) + 1
     return found

@@ -111,7 +111,7 @@ def _ratios(
         repeats = data.repeats(point, measure)
         if value == reference or not repeats.size or not base.size or base.mean() == 0:
             continue
-        interval = ratio_interval(repeats, base)
+        interval = data.ratio(point, group[reference], measure)
         yield {
             **_row(data, point, names, measure, leaders),
             "value": text_of(value),
@@ -119,7 +119,9 @@ def _ratios(
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
-            "no_interval": without_interval(repeats, base) or None,
+            "no_interval": None
+            if math.isfinite(interval.low)
+            else without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
         }
@@ -136,7 +138,7 @@ def _best(
     ranked = []
     for value, point in group.items():
         if (repeats := data.repeats(point, measure)).size:
-            ranked.append((value, point, float(repeats.mean()), mean_interval(repeats)))
+            ranked.append((value, point, float(repeats.mean()), data.interval(point, measure)))
     if len(ranked) < 2:
         return
     ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])

@@ -4,17 +4,27 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
+from scalesweep.analysis.stats import (
+    Interval,
+    Stated,
+    mean_interval,
+    ratio_interval,
+    stated_interval,
+    stated_ratio_interval,
+)
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.tables.epoch_curves import STATED
 
 # Metric and phase.
 Measure = tuple[str, str]
@@ -153,6 +163,32 @@ class ExperimentData:
         """Means of the point's runs, without missing ones."""
         values = self.numbers(measure[0], "mean", measure[1])[point.rows]
         return np.asarray(values[np.isfinite(values)], np.float64)
+
+    @cached_property
+    def _stated(self) -> list[dict[str, list[float]]]:
+        """[standard deviation, count] by metric, for every row of the summary."""
+        return [json.loads(text) if text else {} for text in self.texts(STATED)]
+
+    def stated(self, point: Point, measure: Measure) -> Stated | None:
+        """What the source of a point's only run states of its spread; None if it states nothing."""
+        values = self.repeats(point, measure)
+        if values.size != 1 or point.rows.size != 1 or measure[1] != "run":
+            return None
+        found = self._stated[int(point.rows[0])].get(measure[0])
+        return None if found is None else Stated(float(values[0]), *found)
+
+    def interval(self, point: Point, measure: Measure) -> Interval:
+        """95 % interval of a point's mean: over its repeats, or what its source states."""
+        stated = self.stated(point, measure)
+        return stated_interval(stated) if stated else mean_interval(self.repeats(point, measure))
+
+    def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
+        """95 % interval of a point's mean over that of another one."""
+        top, bottom = (self.stated(one, measure) for one in (point, base))
+        values, others = (self.repeats(one, measure) for one in (point, base))
+        if top is None and bottom is None:
+            return ratio_interval(values, others)
+        return stated_ratio_interval(top or values, bottom or others)
 
     def points(self) -> list[Point]:
         """Points in plan order; one per source, and one without source where none finished."""

@@ -11,6 +11,7 @@ import orjson
 
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
+from scalesweep.core.record import dates_of
 from scalesweep.tables.hardware import Hardware, hosts_of
 
 FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
@@ -83,8 +84,7 @@ def run_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) 
         hosts,
         tuple(dict.fromkeys(str(mask) for mask in affinities if mask is not None)),
         str(record.get("source")),
-        str(record.get("started") or ""),
-        str(record.get("ended") or ""),
+        *dates_of(record),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
         hosts_of(environment, hosts),

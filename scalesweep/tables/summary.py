@@ -36,7 +36,14 @@ from scalesweep.core.formatting import shorten
 from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, holds_matches, record_bytes
+from scalesweep.core.record import (
+    RECORD,
+    SAMPLES,
+    BadRecord,
+    dates_of,
+    holds_matches,
+    record_bytes,
+)
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
@@ -90,6 +97,7 @@ def _summarise(
         point = record["point"]
         work = record.get("work") or {}
         identity = {name: record[name] for name in IDENTITY[:8]}
+        identity["started"] = dates_of(record)[0] or None
         machines = machine_names(record.get("resources") or {})
         identity["hosts"] = len(machines) or None  # None where none is known
         identity["samples"] = _count(work.get("samples_per_epoch"), "work.samples_per_epoch")

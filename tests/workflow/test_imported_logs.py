@@ -67,9 +67,16 @@ def test_logs_become_tables_over_devices(project: Project, tmp_path: Path) -> No
         assert record["source"] == "imported" and record["wall_s"] is None
 
     before = {path: path.stat().st_mtime_ns for path in records}
-    code, told = run_import(project, source)  # a second time changes nothing
-    assert code == 0 and "imported: 6 runs, refused: 0" in told
+    # A second time, of one of the logs alone, changes nothing: all of them stay.
+    code, told = run_import(project, source / "sweep 2.txt")
+    assert code == 0 and "imported: 1 runs, refused: 0" in told
     assert before == {p: p.stat().st_mtime_ns for p in results.glob("runs/imported/*/record.json")}
+    again = table(results, "scaling_parameter_server_cpu_over_parameter_server_gpu", "scaling")
+    assert again == rows
+    # What was the same in all runs is said, with its unit and apart from the defaults.
+    fixed = report.partition("Held fixed: ")[2].partition("</p>")[0]
+    assert "<b>batch_size</b> 128 images" in fixed and "<b>data_set</b> cifar10" in fixed
+    assert "warmup_batches" not in fixed and "warmup_batches 10 steps" in report
 
 
 def test_what_is_not_whole_is_named_and_the_rest_imported(project: Project, tmp_path: Path) -> None:
@@ -81,12 +88,15 @@ def test_what_is_not_whole_is_named_and_the_rest_imported(project: Project, tmp_
     assert "imported: 2 runs, refused: 1" in told
     (refused,) = [line for line in told.splitlines() if line.startswith("refused:")]
     assert refused.startswith(f"refused: {log}:") and "behind step 50" in refused
-    assert (project.path / "results" / "mine" / "report.html").is_file()
+    report = (project.path / "results" / "mine" / "report.html").read_text()
+    assert "Refused on import" in report and "behind step 50" in report
+    assert "1 more run of tf_cnn_benchmarks refused on import" in report
+    assert "behind step 50" in (project.path / "results" / "mine" / "refused.csv").read_text()
 
     log.write_text(cut[: cut.index("60\timages")])
     code, told = run_import(project, log, "results=results/none")
-    assert code != 0 and f"error: {log}: no run could be imported" in told
-    assert "Traceback" not in told
+    assert code != 0 and "Traceback" not in told
+    assert told.splitlines()[-1] == f"error: {log}: no run could be imported"
 
 
 @pytest.mark.parametrize(
@@ -121,21 +131,28 @@ def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
         code, told = run_import(project, source, f"ranks={ranks}")
         assert code != 0 and f"error: --config ranks={ranks}: a whole number from 1" in told
 
-    code, told = run_import(project, source, "ranks=32")
+    lines = mllog.training([0.3] * 3, ms=mllog.T0 + 10**9, status="aborted")
+    (source / "result_3.txt").write_text("".join(lines))
+    code, told = run_import(project, source, "ranks={mlperf: 32, history.log: 2}")
     assert code == 0, told
-    assert "imported: 4 runs, refused: 1" in told and "MLPerf's benchmark 'deepcam'" in told
+    assert "imported: 5 runs, refused: 1" in told and "MLPerf's benchmark 'deepcam'" in told
     results = project.path / "results" / "imported"
     runs = table(results, "mlperf_other_points", "runs")
-    assert [row["epochs_run_mean_run"] for row in runs] == ["3.0", "5.0", "4.0"]
-    times = [float(row["run_time_mean_run"]) for row in runs]
+    assert [row["status"] for row in runs] == ["done"] * 3 + ["unfinished"]
+    assert [row["epochs_run_mean_run"] for row in runs[:3]] == ["3.0", "5.0", "4.0"]
+    times = [float(row["run_time_mean_run"]) for row in runs[:3]]
     assert times == pytest.approx([mllog.run_time(3), mllog.run_time(5), mllog.run_time(4)])
     (score,) = table(results, "mlperf_other_points", "score")
-    assert float(score["score"]) == pytest.approx(mllog.run_time(4))
-    assert (score["runs"], score["standard"]) == ("3", "False")
+    # The best is dropped, and as the worst the one that did not finish.
+    assert float(score["score"]) == pytest.approx((mllog.run_time(4) + mllog.run_time(5)) / 2)
+    assert (score["runs"], score["reached"], score["standard"]) == ("4", "3", "False")
+    (row,) = table(results, "nt3_other_points", "runs")
+    assert row["run_id"].startswith("nt3-r2-")
     curve = table(results, "mlperf_other_points", "epochs")
     assert [row["validation_mae"] for row in curve[:3]] == ["0.3", "0.3", "0.1"]
     assert "global_times" not in curve[0]
     report = (results / "report.html").read_text()
-    assert "Score of 3 runs (MLPerf takes 10; best and worst dropped)" in report
+    assert "Score of 4 runs (MLPerf takes 10; best and worst dropped)" in report
+    assert "aborted after 3 epochs" in report and "1 unfinished" in report
     for path in sorted(results.glob("runs/imported/*/record.json")):
         check_schema(json.loads(path.read_text()), "record", path)

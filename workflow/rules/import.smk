@@ -1,9 +1,15 @@
 # Published results become records marked imported and go through the same tables.
+from scalesweep.smk.last_error import repeat_error
+
+# What is wrong with a source comes last, behind what Snakemake says of it.
+repeat_error(Path(RESULTS, "logs"), "import_*.log")
 
 
 localrules:
     import_cosmoflow,
     import_logs,
+    import_profiles,
+    import_table,
 
 
 # snakemake import_cosmoflow --config source=FOLDER [site=LABEL] [results=FOLDER]
@@ -25,7 +31,7 @@ rule import_cosmoflow:
         " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
 
 
-# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N] [site=LABEL] [results=FOLDER]
+# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N_OR_MAP] [site=LABEL] [results=FOLDER]
 use rule import_cosmoflow as import_logs with:
     log:
         f"{RESULTS}/logs/import_logs.log",
@@ -38,3 +44,43 @@ use rule import_cosmoflow as import_logs with:
         snakefile=ROOT / "Snakefile",
     message:
         "Importing logs"
+
+
+# snakemake import_table --config source=FILE [map=FILE.yaml] [site=LABEL] [results=FOLDER]
+rule import_table:
+    log:
+        f"{RESULTS}/logs/import_table.log",
+    params:
+        script=f"{SCRIPT}/import_table.py",
+        source=SWEEP.options.get("source", ""),
+        map=SWEEP.options.get("map", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing a table"
+    shell:
+        "{params.script} --source={params.source:q} --map={params.map:q} --site={params.site:q}"
+        " --results={params.results:q} --ranks={params.ranks:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
+
+
+# snakemake import_profiles --config source=FILE_OR_FOLDER [benchmark=NAME] [ranks=N] [site=LABEL]
+rule import_profiles:
+    log:
+        f"{RESULTS}/logs/import_profiles.log",
+    params:
+        script=f"{SCRIPT}/import_profiles.py",
+        source=SWEEP.options.get("source", ""),
+        benchmark=SWEEP.options.get("benchmark", ""),
+        site=SWEEP.options.get("site", "imported"),
+        results=SWEEP.options.get("results", "results/imported"),
+        ranks=SWEEP.options.get("ranks", ""),
+        snakefile=workflow.main_snakefile,
+    message:
+        "Importing profiles"
+    shell:
+        "{params.script} --source={params.source:q} --benchmark={params.benchmark:q}"
+        " --site={params.site:q} --results={params.results:q} --ranks={params.ranks:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"

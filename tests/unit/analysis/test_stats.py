@@ -215,3 +215,13 @@ def test_a_warm_up_that_leaves_nothing_is_an_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         stats.steady_state([1.0], -1)
     assert stats.steady_state([3.0, 1.0], 1).detected is None
+
+
+def test_the_sign_test_and_its_error_rate() -> None:
+    assert stats.sign_test(8, 8) == stats.sign_test(0, 8) == pytest.approx(2 / 2**8)
+    assert stats.sign_test(7, 8) == pytest.approx(18 / 2**8)
+    assert stats.sign_test(4, 8) == stats.sign_test(0, 0) == 1.0
+    for pairs in range(1, 40):  # exactly: how often it is below 5 % where neither side is better
+        chances = [math.comb(pairs, above) / 2**pairs for above in range(pairs + 1)]
+        below = [p for above, p in enumerate(chances) if stats.sign_test(above, pairs) < 0.05]
+        assert sum(below) <= 0.05

@@ -130,9 +130,24 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
     assert campaign_of(body).experiments[0].axes == ("ranks", "size")
 
 
+def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> None:
+    body = "linked: [{size: 8}, {size: 4}]\nrepeats: [[0, 3], [1]]"
+    runs = campaign_of(body).experiments[0].runs
+    assert [(run.point["size"], run.repeat) for run in runs] == [(8, 0), (4, 1), (8, 3)]
+    same = campaign_of("linked: [{size: 8}]\nrepeats: 4").experiments[0].runs
+    assert same[3].run_id == runs[2].run_id  # ids do not depend on how repeats are planned
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
+        ("repeats: [[0]]", "e.repeats: a list must hold the repeats of each entry of 'linked'"),
+        ("linked: [{size: 8}]\nrepeats: [[0], [1]]", "e.repeats: a list must hold"),
+        ("axes: {ranks: [1, 2]}\nlinked: [{size: 8}]\nrepeats: [[0]]", "e.repeats: a list must"),
+        ("linked: [{size: 8}, {size: 8}]\nrepeats: [[0], [1]]", "each entry must be another"),
+        ("linked: [{size: 8}]\nrepeats: [[0, 0]]", "e.repeats.0: [0, 0] has non-unique"),
+        ("linked: [{size: 8}]\nrepeats: [[-1]]", "e.repeats.0.0: -1 is not 0 or more"),
+        ("linked: [{size: 8}]\nrepeats: []", "e.repeats: "),
         (
             "axis: {size: [1]}",
             "experiments.e: unknown key 'axis'; did you mean axes? allowed: axes, benchmark",

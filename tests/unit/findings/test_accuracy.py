@@ -67,6 +67,22 @@ def test_runs_that_missed_the_target_do_not_compete(tmp_path: Path) -> None:
     assert target_time(one(tmp_path / "no", nt3())) == []
 
 
+def test_a_point_with_an_unfinished_run_does_not_compete(tmp_path: Path) -> None:
+    study = one(tmp_path, mae())
+    runs = [run for run in study.entry["runs"] if run["point"]["ranks"] == 2]
+    runs[0].update(status="unfinished", cause="UNFINISHED")
+    found = only(target_time(study))
+    assert "met in every run only at 1 rank" in found.text
+    assert "some runs missed it at 2 ranks" in found.text
+
+
+def test_a_target_met_in_a_single_run_is_not_confirmed(tmp_path: Path) -> None:
+    found = only(target_time(one(tmp_path / "a", mae(axes={"ranks": [1]}, repeats=1))))
+    assert found.level == "open" and found.text.endswith(", in a single run.")
+    found = only(target_time(one(tmp_path / "b", mae(axes={"ranks": [1]}))))
+    assert found.level == "confirmed" and "single" not in found.text
+
+
 def test_points_of_other_targets_do_not_compete(tmp_path: Path) -> None:
     study = one(tmp_path, mae(axes={"ranks": [1], "target_mae": [0.1, 0.2]}, fixed={}))
     assert len(target_time(study)) == 2

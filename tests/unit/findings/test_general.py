@@ -100,7 +100,7 @@ def test_one_repeat_confirms_nothing() -> None:
     found = only(best_configuration(study(rows)))
     assert found.level == "open"
     assert found.text == (
-        "Highest measured total throughput (first epoch): 20.00 samples/s at a 2; "
+        "Highest measured total throughput (first epoch): 20 samples/s at a 2; "
         "one repeat, not confirmed."
     )
 
@@ -223,7 +223,13 @@ def test_straddling_80_percent_is_said() -> None:
 
 def test_threshold_with_one_repeat_is_not_confirmed() -> None:
     found = threshold((0.9, None, None), (0.7, None, None))
-    assert found.level == "open" and "not confirmed" in found.text
+    assert found.level == "open"
+    assert found.text == (
+        "Later epochs: measured efficiency first falls under 80 % at 4 ranks (70.0 % (no "
+        "interval)); a single run, not confirmed."
+    )
+    found = threshold((0.9, 0.88, 0.92), (0.7, None, None))  # one that is known to lie above
+    assert found.text.endswith("not confirmed; not clearly under 80 % at any rank count.")
     found = threshold((0.9, None, None), (0.85, None, None))
     assert found.level == "open" and "stays above" in found.text and "not confirmed" in found.text
 
@@ -349,6 +355,20 @@ def test_oversubscribed_points_are_named() -> None:
         "(4 ranks: 2): their times also show how threads share a core."
     )
     assert oversubscribed(s)[0] in find(s)
+
+
+def test_coverage_counts_what_an_import_refused_and_what_is_unfinished() -> None:
+    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(2)])
+    s.entry["refused"] = 3
+    found = only(coverage(s))
+    of = s.entry["benchmark"]
+    assert (found.level, found.text) == (
+        "warning", f"Coverage: 2 of 2 runs done, 3 more runs of {of} refused on import."
+    )  # fmt: skip
+    del s.entry["refused"]
+    s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
+    found = only(coverage(s))
+    assert found.level == "warning" and "1 of 2 runs done, 1 unfinished, without" in found.text
 
 
 def test_nothing_finished_gives_coverage_only() -> None:

@@ -31,7 +31,7 @@ def test_a_closed_run(read: Read) -> None:
     assert run.benchmark == "cosmoflow_training"
     assert run.point == {
         "ranks": 32, "samples_per_rank": 128, "validation_samples_per_rank": 32, "batch_size": 2,
-        "target_mae": 0.124, "optimizer": "sgd", "base_learning_rate": 0.001,
+        "epochs": None, "target_mae": 0.124, "optimizer": "sgd", "base_learning_rate": 0.001,
         "learning_rate_reference_batch": 32, "warmup_epochs": 4, "decay_epochs": [32, 64],
         "decay_factors": [0.25, 0.125],
     }  # fmt: skip
@@ -222,10 +222,12 @@ def test_hyperparameters(
     assert ("opt_weight_decay" in run.variant) == ("opt_weight_decay" in variant)
 
 
-def test_more_epochs_than_the_default(read: Read) -> None:
-    assert "epochs" not in one(read, training([0.5] * 128)).point
-    run = one(read, training([0.5] * 129))
-    assert run.point["epochs"] == 256 and "129" in run.notes["assumed"]["epochs"]
+def test_how_many_epochs_a_run_needed_is_no_parameter(read: Read) -> None:
+    runs, refusals = read(*(training([0.5] * n, ms=T0 + n * 10**8) for n in (3, 128, 129, 300)))
+    assert refusals == []
+    assert len({json.dumps(run.point) for run in runs}) == 1
+    (said, *_), _ = read(training(epochs=200))
+    assert said.point["epochs"] == 200
 
 
 def test_runs_that_did_not_finish(read: Read) -> None:
@@ -304,17 +306,20 @@ def test_records_and_a_campaign_over_ranks(read: Read, tmp_path: Path) -> None:
     runs, refusals = read(*small, large, small[1], other)
     assert refusals == []
     written, refused = import_runs(runs, tmp_path / "runs" / "imported")
-    assert [entry.repeat for entry in written] == [0, 1, 2, 0]
-    assert "the same run as in" in refused[0].reason
-    assert "but submission_platform Other instead of submission_platform" in refused[1].reason
+    assert [entry.repeat for entry in written] == [0, 1, 2, 0, 3]
+    (copy,) = refused
+    assert copy.copy and "the same run as in" in copy.reason
     for path in tmp_path.glob("runs/imported/*/record.json"):
         record = read_record(path)
         assert record["source"] == "imported" and record["phases"]["training"] > 0
         assert record["phase_spans"][0][0] == "init"
     content = campaign_of(written, RULES, "test", "imported", str(tmp_path / "results"))
     write_campaign(content, tmp_path / "campaign.yaml", "test")
-    (experiment,) = load_campaign(tmp_path / "campaign.yaml").experiments
-    assert (experiment.name, experiment.scaling) == ("mlperf_scaling", "strong")
+    experiment, apart = load_campaign(tmp_path / "campaign.yaml").experiments
+    assert (experiment.name, experiment.scaling) == ("mlperf_scaling_org_machine_closed", "strong")
+    assert [run.repeat for run in experiment.runs] == [0, 0, 1, 2]  # none of the other platform
+    assert [run.repeat for run in apart.runs] == [3]
+    assert "submission_platform: Other" in apart.description
     assert [point["ranks"] for point in experiment.points] == [32, 64]
     assert [point["samples_per_rank"] for point in experiment.points] == [128, 64]
 

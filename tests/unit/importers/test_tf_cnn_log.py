@@ -1,10 +1,12 @@
 """Importing logs: which formats are read, and what becomes of what they say."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from scalesweep.importers.write_records import import_runs
 from tests.fakes import logs as fake
 from tests.fakes.logs import POINT, Read, command, labelled, one, rate, run
 
@@ -32,6 +34,36 @@ def test_a_log_with_commands(read: Read) -> None:
     assert first.samples["images_per_second"].shape == (11, 1)
     assert first.samples["losses"][-1, 0] == 2.0
     assert all(array.dtype == np.float64 for array in first.samples.values())
+
+
+@pytest.mark.parametrize(
+    ("printed", "flag", "model"),
+    [
+        ("lenet5", "lenet", "lenet"), ("lenet5", None, "lenet"), ("nasnet", "nasnetlarge",
+         "nasnetlarge"), ("nasnet", "nasnet", "nasnet"), ("nasnet", None, "nasnet"),
+    ],
+)  # fmt: skip
+def test_models_that_print_another_name_than_their_flag(
+    read: Read, printed: str, flag: str | None, model: str
+) -> None:
+    text = run(1000.0, model=printed)
+    ((found,), refusals) = read(command(f"--model {flag}") + text if flag else text)
+    assert (found.point["model"], refusals) == (model, [])
+    ((written,), refused) = import_runs([found], Path(found.file).parent / "runs" / "imported")
+    assert (written.point["model"], refused) == (model, [])
+
+
+@pytest.mark.parametrize(("batches", "last"), [(110, 100), (100, 110), (95, 100)])
+def test_the_last_line_of_progress_may_be_of_another_step(
+    read: Read, batches: int, last: int
+) -> None:
+    lines = "".join(fake.steps(3610.0, last))
+    text = command(f"--model alexnet --num_batches {batches}") + run(3618.85)
+    text = text.replace("".join(fake.steps(3618.85 * 0.99)), lines)
+    ((found,), refusals) = read(text)
+    assert refusals == [] and rate(found) == 3618.85
+    assert found.point["batches"] == batches
+    assert f"is of step {last}, not" in found.notes["command_differs"]["batches"]
 
 
 def test_what_tensorflow_tells_of_the_machine_is_kept(read: Read) -> None:

@@ -54,20 +54,29 @@ def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
     again, _ = import_runs(runs, tmp_path / "runs" / "imported")
     assert len(again) == 3
     assert records == {path: path.stat().st_mtime_ns for path in records}
-    runs, _ = read(one(1001.0))
-    assert (
-        "already holds another result"
-        in import_runs(runs, tmp_path / "runs" / "imported")[1][0].reason
-    )
+    runs, _ = read(one(1001.0))  # another one of this point is one more repeat
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert ([entry.repeat for entry in written], refusals) == ([3, 2, 1], [])
 
 
 def test_unlike_machines_are_no_repeats(read: Read, tmp_path: Path) -> None:
     other = one(2000.0).replace("Tesla M60", "Tesla P100-PCIE-16GB")
-    runs, _ = read(one(1000.0), other, one(1100.0, "--xla=True"), one(1001.0).replace("Creat", "x"))
+    logs = one(1000.0), other, one(1100.0, "--xla=True"), one(1001.0)
+    runs, _ = read(*logs)
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
-    assert [entry.variant for entry in written] == [{"GPU": "Tesla M60"}, {}]
-    assert "but GPU Tesla P100-PCIE-16GB instead of GPU Tesla M60; import it" in refusals[0].reason
-    assert "--xla True instead of --xla not stated" in refusals[1].reason
+    assert refusals == [] and len({str(entry.point) for entry in written}) == 1
+    content = campaign_of(written, RULES, "", "imported", str(tmp_path))
+    assert [(e["repeats"], e["description"]) for e in content["experiments"].values()] == [
+        ([[0, 3]], "Points that belong to no comparison. (GPU: Tesla M60)"),
+        ([[1]], "Points that belong to no comparison. (GPU: Tesla P100-PCIE-16GB)"),
+        ([[2]], "Points that belong to no comparison. (--xla: True, GPU: Tesla M60)"),
+    ]
+    # Of a log without the machine's name that of the others, where they have the same.
+    silent = one(1002.0).replace("Creat", "x")
+    runs, _ = read(logs[0], logs[3], silent, "")
+    written, _ = import_runs(runs, tmp_path / "runs" / "other")
+    (experiment,) = campaign_of(written, RULES, "", "other", "")["experiments"].values()
+    assert experiment["repeats"] == [[0, 1, 2]]
 
 
 def test_values_that_no_parameter_takes(read: Read, tmp_path: Path) -> None:
@@ -114,11 +123,11 @@ def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
     }
     scaling = found["scaling_parameter_server_gpu"]
     assert (scaling.scaling, scaling.axes[0]) == ("weak", "devices")
-    assert len(scaling.runs) == 4
-    assert {r.run_id for e in found.values() for r in e.runs if r.repeat == 0} == {
+    # Each run that was imported, and no other: none is pending.
+    assert len(scaling.runs) == 3
+    assert {r.run_id for e in found.values() for r in e.runs} == {
         path.parent.name for path in tmp_path.glob("runs/*/*/record.json")
-        if read_record(path)["repeat"] == 0
-    }  # fmt: skip
+    }
 
 
 def test_machines_have_experiments_of_their_own(read: Read, tmp_path: Path) -> None:
@@ -150,6 +159,28 @@ def test_keras_logs(read: Read, tmp_path: Path) -> None:
     assert [(e.name, e.scaling) for e in loaded.experiments] == [
         ("keras_scaling_kuza55_cpu_over_kuza55_gpu", "strong")
     ]
+
+
+def test_a_method_without_a_run_on_one_device_has_the_base_of_another(
+    read: Read, tmp_path: Path
+) -> None:
+    rates = {("gpu", 1): 30.0, ("gpu", 2): 50.0, ("cpu", 2): 51.0, ("cpu", 4): 80.0}
+    logs = [fake.keras([rate] * 3, count, kind) for (kind, count), rate in rates.items()]
+    loaded = campaign(read, tmp_path, "".join(logs))
+    scales = {
+        experiment.name: [point["devices_per_rank"] for point in experiment.points]
+        for experiment in loaded.experiments
+    }
+    # Its efficiency at two devices is one against one device, not 100 % of its own.
+    assert scales["keras_scaling_kuza55_cpu_over_kuza55_gpu"] == [1, 2, 4]
+    assert "keras_scaling_kuza55_cpu" not in scales
+    logs = [text for text, (kind, _) in zip(logs, rates, strict=True) if kind == "cpu"]
+    for name in ("log0.txt", "c"):
+        (tmp_path / name).unlink(missing_ok=True)
+    runs, _ = read("".join(logs))
+    written, _ = import_runs(runs, tmp_path / "other" / "imported")
+    content = campaign_of(written, RULES, "", "imported", "")
+    assert list(content["experiments"]) == ["keras_scaling_kuza55"]  # its own base
 
 
 def test_keras_logs_that_are_not_whole(read: Read) -> None:

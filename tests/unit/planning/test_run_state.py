@@ -186,7 +186,7 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     body = json.loads(content)
     del body["digest"]
     assert body.keys() == {"format", "runs"} and body["format"] == INDEX_FORMAT
-    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, "", "", {}]}
+    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, "", "", {}, None]}
     other = {**body, "runs": {RUN: [stamp, 9.0, *body["runs"][RUN][2:]]}}
     unsealed = json.dumps(body).encode()
     entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]

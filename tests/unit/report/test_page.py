@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 
-from scalesweep.core.formatting import duration, listed, number, percent, with_interval
+from scalesweep.core.formatting import as_given, duration, listed, number, percent, with_interval
 from scalesweep.core.rank_columns import by_column
 from scalesweep.report import page as page_module
 from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
@@ -264,6 +264,9 @@ def test_numbers_for_people() -> None:
     assert with_interval(98765.4, 90000, 110000) == "98,765 [90,000, 110,000]"
     assert with_interval(5.0, 5.0, 5.0) == "5.0000 [5.0000, 5.0000]"
     assert with_interval(12.3456, None, None) == "12.35"
+    assert with_interval(47.5, None, None, "images/s") == "47.5 images/s"  # and no 47.50
+    assert as_given(128.0) == "128" and as_given(0.05) == "0.05" and as_given(2e-7) == "2e-07"
+    assert as_given(1234.5) == "1,234" and as_given(None) == "–"
     assert with_interval(None, 1, 2) == "–"
     assert number(123456.7) == "123,457" and number(float("nan")) == "–"
     assert percent(0.782, 0.779, 0.786) == "78.20 [77.90, 78.60] %"

@@ -210,10 +210,26 @@ def test_series_keep_other_parameters_and_sources_apart(study: Study) -> None:
     scaling = tables["scaling"]
     assert scaling["batch"].tolist() == [4, 4, 8, 8, 8]
     assert scaling["ranks"].tolist() == [1, 2, 1, 2, 2]
-    expected = [1.0, 2**-0.5, 1.0, 2**-0.5, 1.0]
-    assert scaling["total_eff_later"].tolist() == pytest.approx(expected)
-    # A series with nothing to compare with stays, as its own base.
+    # A series with nothing to compare with stays, but has no efficiency.
+    expected = [1.0, 2**-0.5, 1.0, 2**-0.5, math.nan]
+    assert scaling["total_eff_later"].tolist() == pytest.approx(expected, nan_ok=True)
     assert scaling["source"].tolist()[-1] == "simulated"
+    assert scaling["base_ranks"].tolist() == [1, 1, 1, 1, 2]
+
+
+def test_a_series_without_the_smallest_scale_has_no_efficiency_at_its_own_base(
+    study: Study,
+) -> None:
+    times = {("a", 1): 8.0, ("a", 2): 10.0, ("b", 2): 9.0, ("b", 4): 12.0, ("c", 2): 7.0}
+    for (mode, ranks), seconds in times.items():
+        study.run({"ranks": ranks, "batch": 4, "mode": mode}, seconds)
+    scaling = study.tables()["scaling"].set_index(["mode", "ranks"])
+    efficiency = scaling["total_eff_later"].to_dict()
+    assert efficiency["a", 1] == 1.0 and 0 < efficiency["a", 2] < 1
+    # 100 % next to what a has at 2 would be of b's own making; c has nothing smaller.
+    assert math.isnan(efficiency["b", 2]) and math.isnan(efficiency["c", 2])
+    assert math.isnan(scaling["total_speedup_later"].to_dict()["b", 2])
+    assert 0 < efficiency["b", 4] < 1 and scaling["base_ranks"].to_dict()["b", 4] == 2
 
 
 def test_parameters_that_follow_the_ranks_do_not_split_a_series(tmp_path: Path) -> None:

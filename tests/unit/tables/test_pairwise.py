@@ -1,6 +1,7 @@
 """Values of one parameter side by side, scaling over devices, and the same runs on two sites."""
 
 import itertools
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,7 +64,7 @@ class Campaign:
     def _record(
         self, run_id: str, point: Point, repeat: int, rate: float, changes: dict[str, Any]
     ) -> None:
-        sizes = {"a": 1000.0, "b": 5e6}
+        sizes = {"a": 1000.0, **dict.fromkeys("bcdefgh", 5e6)}
         metrics = {
             "size_first": {"value": 1.0, "unit": "1", "better": "lower", "scope": "rank"},
             MAIN: {"value": rate, "unit": "images/s", "better": "higher", "scope": "total"},
@@ -139,7 +140,10 @@ def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaig
     assert series_parameters(campaign.experiment) == ["devices_per_rank"]
     scaling = campaign.tables()["scaling"]
     assert scaling["devices_per_rank"].tolist() == [1, 1, 2, 2]
-    assert scaling[f"{MAIN}_eff_run"].tolist() == [1, 1, 1, 1]
+    # The second begins at two devices, where the first has its own efficiency.
+    expected = [1, 1, math.nan, 1]
+    assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx(expected, nan_ok=True)
+    assert scaling["base_devices"].tolist() == [1, 1, 2, 2]
 
 
 def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
@@ -165,6 +169,55 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     assert len(best) == 2 and "of model a" in best[0] and "layout NCHW" in best[0]
     names = [drawing.name for drawing in draw(study)]
     assert names == ["compare-layout-run", "ratio-layout-run"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "level", "told"),
+    [
+        ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "confirmed",
+         "from 1.40 times the images rate at model a to 1.73 times at model c, from single "
+         "runs; higher in 8 of 8 pairs (sign test, p = 0.0078)."),
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "confirmed",
+         "lower in 6 of 6 pairs (sign test, p = 0.031)"),
+        ([1.4, 1.5, 1.6], "open", "higher in 3 of 3 pairs (sign test, p = 0.25); not confirmed."),
+        ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", "higher in 5 of 8 pairs"),
+        ([1.4], "open", "(layout): 1.40 times the images rate, from single runs; not"),
+    ],
+)  # fmt: skip
+def test_single_runs_have_a_ratio_and_a_test_over_pairs(
+    campaign: Campaign, gains: list[float], level: str, told: str
+) -> None:
+    for model, gain in zip("abcdefgh", gains, strict=False):
+        campaign.add({"model": model, "layout": "NHWC"}, [1000.0])
+        campaign.add({"model": model, "layout": "NCHW"}, [1000.0 * gain])
+    (found,) = texts(campaign.study(), "ratio")
+    assert found[0] == level and told in found[1] and "no difference" not in found[1]
+
+
+def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
+    for devices in (1, 2, 3, 4, 5, 6, 7, 8):
+        campaign.add({"devices_per_rank": devices, "layout": "NHWC"}, [1000.0 * devices])
+        campaign.add({"devices_per_rank": devices, "layout": "NCHW"}, [1500.0 * devices])
+    ((level, text),) = texts(campaign.study(), "ratio")
+    assert level == "open" and "pairs" not in text
+
+
+@pytest.mark.parametrize(
+    ("rates", "reason"),
+    [
+        ([[200.0], around(100), around(90)], "the best value is of a single run"),
+        ([around(200), [100.0], around(90)], "the next value is of a single run"),
+        ([around(101), around(100), around(99)], "overlaps that of the next"),
+        ([around(200), around(100), [90.0]], "another value has a single run, or an interval"),
+    ],
+)
+def test_why_the_best_is_not_identified(
+    campaign: Campaign, rates: list[list[float]], reason: str
+) -> None:
+    for mode, values in zip(("x", "y", "z"), rates, strict=True):
+        campaign.add({"mode": mode}, values)
+    ((level, text),) = texts(campaign.study(), "best value")
+    assert level == "open" and reason in text
 
 
 def test_the_best_is_named_only_where_it_is_clear(campaign: Campaign) -> None:

@@ -1,0 +1,181 @@
+"""What a profile of another tool says of a run, whatever tool it was: one typed result.
+
+Times are in seconds, arrays are ``[rank]``. What a tool does not say is None or empty, never 0.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.pop import PopFactors
+from scalesweep.analysis.types import Floats
+
+OTHER = "other"
+# Time that a tool counted and that an excerpt of its table leaves out.
+NOT_LISTED = "(not listed)"
+# Communication and copies look the same in every program.
+DEFAULT_PARTS: Mapping[str, Sequence[str]] = {
+    "mpi": [r"^P?MPI_"],
+    "collectives": [r"(?i)nccl|^(?:MPI|GLOO|CCL)_ALL(?:REDUCE|GATHER)"],
+    "copies": [r"(?i)\bmem(?:cpy|set)\b"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimes:
+    """Per rank: elapsed, useful (neither in MPI nor waiting for it) and MPI time, ``[rank]``."""
+
+    elapsed: Floats
+    useful: Floats
+    mpi: Floats
+
+    @property
+    def runtime(self) -> float:
+        """The longest elapsed time."""
+        return float(self.elapsed.max())
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase that several things go through at a time.
+
+    ``sum_s`` adds up all of them, ``union_s`` is the time during which at least one was in it.
+    """
+
+    name: str
+    count: int
+    sum_s: float
+    union_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Calls of a function (or kernel, or copy) on one rank; ``rank`` None: mean over all ranks.
+
+    ``kind``: cpu, kernel, copy, api or range. Times of api and range contain those of others.
+    """
+
+    name: str
+    rank: int | None
+    kind: str
+    calls: float
+    exclusive_s: float
+    inclusive_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Collective calls of one size: how many, and the time of one (``std_s``: sample deviation)."""
+
+    operation: str
+    size: float  # bytes, of all tensors that were fused into the call
+    count: int
+    mean_s: float
+    std_s: float | None = None
+
+    @property
+    def algorithm_bandwidth(self) -> float:
+        """Bytes per second: size / time."""
+        return self.size / self.mean_s
+
+    def bus_bandwidth(self, ranks: int) -> float:
+        """Algorithm bandwidth times what the operation sends: comparable over rank counts.
+
+        NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+        """
+        return self.algorithm_bandwidth * bus_factor(self.operation, ranks)
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Bus over algorithm bandwidth: allreduce 2(n-1)/n; reducescatter, allgather, alltoall
+    (n-1)/n; else 1."""
+    name = re.sub(r"[^a-z]", "", operation.lower()).removeprefix("mpi")
+    if name.startswith("allreduce"):
+        return 2 * (ranks - 1) / ranks
+    if name.startswith(("reducescatter", "allgather", "alltoall")):
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run as a tool saw it.
+
+    ``region``: the part of the program that it is about, empty for the whole. ``metrics`` are what
+    the tool itself states, as in a record. ``notes`` say what a reader of the numbers should know.
+    """
+
+    tool: str
+    file: Path
+    ranks: int | None = None
+    elapsed_s: float | None = None
+    region: str = ""
+    line: int | None = None
+    rank_times: RankTimes | None = None
+    factors: PopFactors | None = None
+    phases: tuple[Phase, ...] = ()
+    functions: tuple[Function, ...] = ()
+    messages: tuple[Message, ...] = ()
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def union_length(intervals: Iterable[tuple[float, float]]) -> float:
+    """Length of the union of intervals, in their unit."""
+    return sum(end - begin for begin, end, _ in merged(intervals))
+
+
+def merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float, list[int]]]:
+    """Intervals that overlap as one each, in order, with the places of those it is made of."""
+    ordered = sorted(enumerate(intervals), key=lambda entry: entry[1])
+    places: list[int] = []
+    begin = end = 0.0
+    for place, (start, stop) in ordered:
+        if places and start < end:
+            end = max(end, stop)
+            places.append(place)
+            continue
+        if places:
+            yield begin, end, places
+        begin, end, places = start, stop, [place]
+    if places:
+        yield begin, end, places
+
+
+def parts_of(
+    profile: Profile, patterns: Mapping[str, Sequence[str]] = DEFAULT_PARTS
+) -> dict[str, Floats]:
+    """Seconds by named part, ``[rank]``: each function belongs to the first part that names it.
+
+    ``patterns``: regular expressions by part, searched in the function's name. What none takes is
+    ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
+    re.error for what is no regular expression.
+    """
+    own = [one for one in profile.functions if one.kind not in ("api", "range")]
+    if not own:
+        return {}
+    compiled = {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
+    ranks = sorted({one.rank for one in own if one.rank is not None})
+    place = {rank: index for index, rank in enumerate(ranks)}
+    width = max(len(ranks), 1)
+    found = {part: np.zeros(width) for part in (*patterns, OTHER)}
+    part_of: dict[str, str] = {}
+    for one in own:
+        if one.name not in part_of:
+            part_of[one.name] = _part(one.name, compiled)
+        if ranks and one.rank is None:
+            continue  # the mean of what the ranks say themselves
+        found[part_of[one.name]][place[one.rank] if one.rank is not None else 0] += one.exclusive_s
+    return {part: seconds for part, seconds in found.items() if seconds.any()}
+
+
+def _part(name: str, patterns: Mapping[str, Sequence["re.Pattern[str]"]]) -> str:
+    """The first part one of whose patterns is found in a name."""
+    for part, texts in patterns.items():
+        if any(text.search(name) for text in texts):
+            return part
+    return OTHER

@@ -1,0 +1,62 @@
+"""Import profiles of other tools (TALP, mpitrace, TAU, Nsight Systems, ...), and report on them."""
+
+import argparse
+from pathlib import Path
+
+from scalesweep.config.benchmark import load_benchmark
+from scalesweep.core.cpu_limit import TookTooLong, cpu_limit
+from scalesweep.core.errors import UserError
+from scalesweep.importers import cli
+from scalesweep.importers.imported_run import NotRead
+from scalesweep.importers.made_benchmark import make_benchmark
+from scalesweep.importers.profiles.detect import read_source
+from scalesweep.importers.profiles.profile_runs import runs_of
+from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.write_campaign import Rules
+
+IMPORTER = "import_profiles"
+GROUPING_S = 60.0  # of CPU time, which a pattern of a user may need
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of every import, and the benchmark whose runs were profiled."""
+    cli.add_arguments(parser)
+    parser.add_argument("--benchmark", default="", help="benchmark whose runs were profiled")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read profiles into records, write a campaign of them, make its report.
+
+    Profiles that are not whole are named and do not fail the others.
+    """
+    cli.check_arguments(args, IMPORTER, "FILE_OR_FOLDER", ranks=True)
+    known = load_benchmark(args.benchmark, "--config benchmark") if args.benchmark else None
+    source = read_source(Path(args.source), args.ranks or RankMap({}))
+    try:
+        with cpu_limit(GROUPING_S):
+            made = runs_of(source.profiles, Path(args.source), known)
+    except TookTooLong:
+        raise UserError(
+            f"benchmark {args.benchmark}: parts: a pattern takes too long; make it simpler"
+        ) from None
+    rules = {known.name: Rules("scaling", (), prefix=f"{known.name}_")} if known else {}
+    for name in made.parameters:
+        make_benchmark(
+            Path(args.results), name, _summary(name), made.parameters[name], made.metrics[name]
+        )
+        rules[name] = Rules("scaling", (), prefix=f"{name}_", stated=made.scaling[name])
+    others = [NotRead(file) for file in source.others]
+    cli.deliver(
+        args,
+        IMPORTER,
+        [*made.runs, *others],
+        [*source.refusals, *made.refusals],
+        rules,
+        "Profiles of other tools, imported.",
+    )
+
+
+def _summary(name: str) -> str:
+    kind, _, tool = name.partition("_")
+    words = "Runs as profiled by" if kind == "profile" else "Collective calls by size, from"
+    return f"{words} {tool.replace('_', ' ')}."

@@ -1,0 +1,93 @@
+"""Import a published table, with a map of what its columns mean, and report on it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from scalesweep.core.errors import UserError
+from scalesweep.importers import cli
+from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
+from scalesweep.importers.table_draft import draft_of
+from scalesweep.importers.table_file import read_table
+from scalesweep.importers.table_map import TableMap, load_map
+from scalesweep.importers.table_printed import check_printed
+from scalesweep.importers.table_runs import runs_of
+from scalesweep.importers.write_campaign import Rules
+
+IMPORTER = "import_table"
+SHOWN = 5  # printed efficiencies that do not come out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of every import, and the map."""
+    cli.add_arguments(parser)
+    parser.add_argument("--map", default="", help="what the columns mean; without: print a draft")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read a table into records, write a campaign of them, make its report.
+
+    Without a map, print a draft of one. Rows that cannot be read are named and do not fail the
+    others.
+    """
+    cli.check_arguments(args, IMPORTER, "FILE")
+    if not args.map:
+        _print_draft(args)
+        return
+    table_map = load_map(Path(args.map), Path(args.source))
+    found = runs_of(table_map)
+    for note in found.notes:
+        print(f"note: {note}")
+    if found.empty:
+        print(f"without a value: {found.empty} of the runs that rows and columns could hold")
+    for check in check_printed(table_map, found.runs):
+        total = check.agree + len(check.others)
+        print(f"printed efficiencies of {check.metric}: {check.agree} of {total} come out")
+        for line in check.others[:SHOWN]:
+            print(f"warning: {line}", file=sys.stderr)
+    if not found.runs:
+        for refusal in found.refusals:
+            print(f"refused: {refusal.message}", file=sys.stderr)
+        raise UserError(f"{args.source}: no run could be imported")
+    benchmark = make_benchmark(
+        Path(args.results),
+        table_map.name,
+        table_map.summary,
+        _parameters(table_map, found.types),
+        {metric.name: metric.doc for metric in table_map.metrics.values()},
+        table_map.scale,
+        table_map.work,
+    )
+    rules = Rules("scaling", (), prefix=f"{benchmark.name}_", stated=table_map.scaling or "none")
+    cli.deliver(
+        args,
+        IMPORTER,
+        found.runs,
+        found.refusals,
+        {benchmark.name: rules},
+        f"Table {Path(args.source).name}, imported.",
+    )
+
+
+def _parameters(table_map: TableMap, types: dict[str, str]) -> dict[str, dict[str, object]]:
+    return {
+        name: parameter_entry(types[name], it.doc, it.unit, it.workload)
+        for name, it in table_map.parameters.items()
+    }
+
+
+def _print_draft(args: argparse.Namespace) -> None:
+    """Print a draft, and keep it as a file unless there is one."""
+    source = Path(args.source)
+    text = draft_of(read_table(source))
+    print(text, end="")
+    path = Path(args.results) / f"{source.stem}.map.yaml"
+    if path.exists():
+        print(f"# {path} exists and was left as it is.")
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"# Written to {path}.")
+    print(
+        f"# Check and complete it, then: snakemake import_table --config source={source} map={path}"
+    )

@@ -1,0 +1,111 @@
+"""Benchmarks that an import makes, for results of what no benchmark of ours runs.
+
+They lie in ``benchmarks/`` of the results folder, next to the campaign of the imported runs, and
+every parameter but ``ranks`` is null by default: a later import may add parameters without changing
+the id of any run.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scalesweep.config.benchmark import MADE, Benchmark, load_benchmark
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
+from scalesweep.core.paths import BENCHMARKS
+
+_RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
+# What says how a value is read: it must not change between imports.
+_FIXED = ("type", "unit")
+
+
+def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:
+    """A parameter of a benchmark that is made: null where a source does not state it."""
+    entry: dict[str, Any] = {"type": [kind, "null"], "default": None, "doc": doc}
+    if unit:
+        entry["unit"] = unit
+    if workload:
+        entry["workload"] = True
+    return entry
+
+
+def make_benchmark(
+    results: Path,
+    name: str,
+    summary: str,
+    parameters: Mapping[str, Mapping[str, Any]],
+    metrics: Mapping[str, str],
+    scale: str = "ranks",
+    work: Mapping[str, str] | None = None,
+) -> Benchmark:
+    """Write the benchmark of imported results and read it back.
+
+    ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name, the main one
+    first. A benchmark of this name that an earlier import made keeps its parameters and gets the
+    new ones. Raises UserError if the name is that of a shipped benchmark, or a parameter was
+    something else before.
+    """
+    if (BENCHMARKS / name).is_dir():
+        raise UserError(f"{name}: a shipped benchmark has this name; choose another")
+    folder = results / MADE / name
+    path = folder / "benchmark.yaml"
+    own = {
+        "ranks": {**_RANKS, "doc": f"Number of {scale}."},
+        "ranks_per_node": {**_RANKS, "doc": "Ranks on a node; 1 where the source does not say."},
+        **{key: dict(entry) for key, entry in parameters.items() if key != "ranks"},
+    }
+    content: dict[str, Any] = {
+        "name": name,
+        "version": 1,
+        "summary": summary,
+        "parameters": own,
+        "metrics": dict(metrics),
+        "main_metric": next(iter(metrics)),
+        # Nothing can be started: only a site with a launcher would ask for the program's path.
+        "command": [f"{{program:{name}}}"],
+        "result": "native",
+    }
+    if scale != "ranks":
+        content["workers"] = {"name": scale, "count": "ranks", "doc": f"Number of {scale}."}
+    if work:
+        content["work"] = dict(work)
+    if path.is_file():
+        content = _joined(load_yaml(path), content, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
+    write_atomic(path, f"# Written by an import: what its results are.\n{text}")
+    return load_benchmark(name, folder=folder)
+
+
+def _joined(before: Any, now: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What an earlier import made, with what this one adds."""
+    parameters = dict(before["parameters"])
+    for name, entry in now["parameters"].items():
+        known = parameters.setdefault(name, entry)
+        for key in _FIXED:
+            if known.get(key) != entry.get(key):
+                raise UserError(
+                    f"{path}: parameters.{name}: {key} {_words(known.get(key))} in an earlier "
+                    f"import, {_words(entry.get(key))} in this one; state the type or unit in the "
+                    "map, or import under another name"
+                )
+    for key in ("workers", "work"):
+        if before.get(key) != now.get(key):
+            raise UserError(
+                f"{path}: {'scale' if key == 'workers' else key} differs from the earlier import; "
+                "import under another name"
+            )
+    return {
+        **now,
+        "parameters": parameters,
+        "metrics": {**before["metrics"], **now["metrics"]},
+        "main_metric": before["main_metric"],
+    }
+
+
+def _words(value: Any) -> str:
+    kinds = value if isinstance(value, list) else [value]
+    return " or ".join(str(kind) for kind in kinds if kind != "null")

@@ -1,0 +1,1 @@
+"""Profiles of other tools -> ``analysis.profile.Profile``: a module for each format."""

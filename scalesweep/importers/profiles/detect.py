@@ -1,0 +1,110 @@
+"""Which files are profiles, of which tool, and what they hold."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from scalesweep.analysis.profile import Profile
+from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import natural_order
+from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.profiles import (
+    horovod_timeline,
+    mpitrace,
+    nsys,
+    pop_modelfactors,
+    talp,
+    tau,
+)
+from scalesweep.importers.profiles.source import Found, head_of
+from scalesweep.importers.rank_map import RankMap
+
+_Read = Callable[[Sequence[Path]], Found]
+_Reader = tuple[Callable[[str], bool], _Read]
+
+
+@dataclass
+class Source:
+    """What a file or a folder holds; ``others`` are the files that are no profile."""
+
+    profiles: list[Profile]
+    refusals: list[Refusal]
+    others: list[Path]
+
+
+def _readers(ranks: int | None) -> tuple[_Reader, ...]:
+    """The sign of each format, and its reader."""
+    return (
+        (pop_modelfactors.recognise, pop_modelfactors.read),
+        (mpitrace.recognise, mpitrace.read),
+        (talp.recognise, partial(talp.read, ranks=ranks)),
+        (tau.recognise, partial(tau.read, ranks=ranks)),
+        (horovod_timeline.recognise, partial(horovod_timeline.read, ranks=ranks)),
+        (nsys.recognise, partial(nsys.read, ranks=ranks)),
+    )
+
+
+def read_source(path: Path, ranks: RankMap | None = None) -> Source:
+    """Every profile of a file, or at or below a folder in the natural order of their names.
+
+    ``ranks`` are those of profiles that state none. Links to folders and hidden files
+    are not followed. Raises UserError if there is no such file or folder, or ranks do not fit it.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    found = Source([], [], [])
+    groups: dict[tuple[Path, int, int | None], list[Path]] = {}
+    ranks = ranks or RankMap({})
+    signs = [recognise for recognise, _ in _readers(None)]
+    files = _files(path, found.refusals)
+    ranks.check(files)
+    for file in files:
+        try:
+            if not file.is_file():
+                raise OSError(0, "not a regular file")
+            head = head_of(file)
+        except OSError as error:
+            found.refusals.append(Refusal(file, error.strerror or "cannot be read"))
+            continue
+        kind = next((i for i, recognise in enumerate(signs) if recognise(head)), None)
+        if kind is None:
+            found.others.append(file)
+        else:
+            groups.setdefault((file.parent, kind, ranks.of(file)), []).append(file)
+    for (_, kind, count), files in groups.items():
+        try:
+            with cpu_limit(reading_limit(sum(file.stat().st_size for file in files))):
+                held = _readers(count)[kind][1](files)
+        except (TookTooLong, OSError):
+            words = "takes too long to read, or was changed meanwhile"
+            found.refusals += [Refusal(file, words) for file in files]
+            continue
+        found.profiles += held.profiles
+        found.refusals += held.refusals
+    return found
+
+
+def is_profile(file: Path) -> bool:
+    """Whether a file begins as a profile of a known tool does."""
+    try:
+        head = head_of(file)
+    except OSError:
+        return False
+    return any(recognise(head) for recognise, _ in _readers(None))
+
+
+def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+
+    def unreadable(error: OSError) -> None:
+        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
+
+    found = []
+    for root, folders, files in os.walk(path, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(root, name) for name in files if not name.startswith(".")]
+    return sorted(found, key=natural_order)

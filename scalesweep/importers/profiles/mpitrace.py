@@ -1,0 +1,231 @@
+"""Text profiles of mpitrace (IBM's HPC Toolkit lineage): ``mpi_profile.<job>.<rank>``.
+
+A file has the MPI calls of one rank with their counts, average bytes and seconds; that of rank 0
+ends with a table of all ranks. By default only rank 0 and those with the least, median and most
+communication leave a file, so that the table of all ranks, of two decimals, is what is left.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from scalesweep.analysis.pop import rank_factors
+from scalesweep.analysis.profile import Function, Message, Profile, RankTimes
+from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    number,
+    text_of,
+)
+
+TOOL = "mpitrace"
+MAX_RANKS = 1_000_000
+_HEAD = re.compile(r"Data for (?:MPI rank|MPI task|rank) (\d{1,7}) of (\d{1,7})\b")
+_CALL = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
+_TOTAL = re.compile(r"\s*total (communication|elapsed) time\s+= +(\S+) +seconds\.?\s*")
+_SIZES = re.compile(r"(MPI_\w+)\s+#calls\s+avg\. bytes\s+time\(sec\)\s*")
+_SIZE = re.compile(r"\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
+_TABLE = re.compile(r"\s*taskid\s+hostname\s+comm\(s\)\s+elapsed\(s\)")
+_TASK = re.compile(r"\s*(\d{1,7})\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+\S+)*\s*")
+_ALL = "all ranks"
+_JOB = re.compile(r"(?P<job>.*?)[._](?P<rank>\d{1,7})")
+
+
+@dataclass
+class _Rank:
+    """One file: its rank, the calls, and the table of all ranks if it has one."""
+
+    file: Path
+    rank: int
+    ranks: int
+    elapsed: float = math.nan
+    communication: float = math.nan
+    calls: list[tuple[str, int, float]] = field(default_factory=list)
+    sizes: list[tuple[str, int, float, float]] = field(default_factory=list)
+    table: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def recognise(head: str) -> bool:
+    """Whether a file begins as a profile of mpitrace does."""
+    return any(_HEAD.match(line.strip()) for line in head.splitlines()[:20])
+
+
+def read(files: Sequence[Path]) -> Found:
+    """A profile for each job: files of one folder whose names differ in the rank only."""
+    found = Found([], [])
+    jobs: dict[tuple[Path, str], list[_Rank]] = {}
+    for file in files:
+        try:
+            one = _rank(file, text_of(file))
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(file, str(error), error.line))
+            continue
+        match = _JOB.fullmatch(file.name)
+        job = match["job"] if match and int(match["rank"]) == one.rank else file.name
+        jobs.setdefault((file.parent, job), []).append(one)
+    for members in jobs.values():
+        try:
+            found.profiles.append(_profile(members))
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(members[0].file, str(error)))
+    return found
+
+
+def _rank(file: Path, text: str) -> _Rank:
+    one: _Rank | None = None
+    where = ""  # the operation whose sizes are listed, or the table of all ranks
+    for line, content in enumerate(lines_of(text), 1):
+        if head := _HEAD.match(content.strip()):
+            if one:
+                raise ProfileRefused("two ranks in one file", line)
+            one = _Rank(file, int(head[1]), int(head[2]))
+            if not 0 <= one.rank < one.ranks <= MAX_RANKS:
+                raise ProfileRefused(f"rank {one.rank} of {one.ranks}", line)
+        elif one is not None:
+            where = _add_line(one, content, where, line)
+    if one is None:
+        raise ProfileRefused("no line 'Data for MPI rank'")
+    _check(one)
+    return one
+
+
+def _add_line(one: _Rank, content: str, where: str, line: int) -> str:
+    """Add what a line says; returns what the next lines are about."""
+    if total := _TOTAL.fullmatch(content):
+        _add_total(one, total[1], number(total[2], f"total {total[1]} time", line), line)
+        return ""
+    if sizes := _SIZES.fullmatch(content):
+        return sizes[1]
+    if _TABLE.match(content):
+        return _ALL
+    if where == _ALL:
+        if task := _TASK.fullmatch(content):
+            _add_task(one, task, line)
+    elif size := _SIZE.fullmatch(content):
+        if not where:
+            raise ProfileRefused("sizes of an operation without its name", line)
+        values = number(size[2], "bytes", line), number(size[3], "seconds", line)
+        one.sizes.append((where, int(size[1]), *values))
+    elif call := _CALL.fullmatch(content):
+        name, seconds = call[1], number(call[4], "seconds", line)
+        if seconds < 0 or name in [known for known, _, _ in one.calls]:
+            raise ProfileRefused(f"{name} occurs twice, or its time is negative", line)
+        one.calls.append((name, int(call[2]), seconds))
+    return where
+
+
+def _add_total(one: _Rank, what: str, seconds: float, line: int) -> None:
+    before = one.communication if what == "communication" else one.elapsed
+    if math.isfinite(before) or seconds < 0:
+        raise ProfileRefused(f"total {what} time is there twice, or negative", line)
+    if what == "communication":
+        one.communication = seconds
+    else:
+        one.elapsed = seconds
+
+
+def _add_task(one: _Rank, task: "re.Match[str]", line: int) -> None:
+    rank = int(task[1])
+    times = number(task[3], "comm(s)", line), number(task[4], "elapsed(s)", line)
+    if rank in one.table or rank >= one.ranks or not 0 <= times[0] <= times[1]:
+        raise ProfileRefused(f"task {rank} is there twice, or its times are impossible", line)
+    one.table[rank] = times
+
+
+def _check(one: _Rank) -> None:
+    """A cut or edited file: what is missing, or does not add up."""
+    for value, what in ((one.communication, "communication"), (one.elapsed, "elapsed")):
+        if not math.isfinite(value):
+            raise ProfileRefused(f"has no 'total {what} time': cut off?")
+    if one.elapsed <= 0 or one.communication > one.elapsed:
+        raise ProfileRefused("more time in MPI than elapsed")
+    calls = {name: count for name, count, _ in one.calls}
+    for name in {operation for operation, _, _, _ in one.sizes}:
+        sized = sum(count for operation, count, _, _ in one.sizes if operation == name)
+        if sized != calls.get(name):
+            raise ProfileRefused(
+                f"{calls.get(name)} calls of {name}, but {sized} by size: lines are missing or "
+                "changed"
+            )
+    together = sum(seconds for _, _, seconds in one.calls)
+    # Each is rounded to a millisecond.
+    if abs(together - one.communication) > 0.0006 * (len(one.calls) + 1):
+        raise ProfileRefused(
+            f"the calls take {together:.3f} s, the total is {one.communication:.3f} s: lines are "
+            "missing or changed"
+        )
+    if one.table and len(one.table) != one.ranks:
+        raise ProfileRefused(f"{len(one.table)} of {one.ranks} ranks in its table of all: cut off?")
+
+
+def _profile(members: Sequence[_Rank]) -> Profile:
+    ranks = {one.ranks for one in members}
+    by_rank = {one.rank: one for one in members}
+    if len(ranks) > 1 or len(by_rank) < len(members):
+        raise ProfileRefused("files of several jobs have one name: put each job in its own folder")
+    count = ranks.pop()
+    times, words = _times(by_rank, count)
+    elapsed = np.array([times[rank][1] for rank in range(count)])
+    mpi = np.array([times[rank][0] for rank in range(count)])
+    useful = elapsed - mpi
+    try:
+        factors = rank_factors(useful, float(elapsed.max()))
+    except ValueError:
+        raise ProfileRefused("no rank has any time outside of MPI") from None
+    first = by_rank[min(by_rank)]
+    return Profile(
+        tool=TOOL,
+        file=first.file,
+        ranks=count,
+        elapsed_s=float(elapsed.max()),
+        rank_times=RankTimes(elapsed, useful, mpi),
+        factors=factors,
+        functions=tuple(_functions(by_rank)),
+        messages=tuple(_messages(first)),
+        metrics={
+            "runtime": metric(float(elapsed.max()), "s", "lower"),
+            "mpi_time": metric(float(mpi.mean()), "s", "lower", "rank"),
+            "useful_time": metric(float(useful.mean()), "s", "lower", "rank"),
+        },
+        notes={"times": words, "ranks_with_a_file": len(by_rank)},
+    )
+
+
+def _times(by_rank: Mapping[int, _Rank], count: int) -> tuple[dict[int, tuple[float, float]], str]:
+    """(MPI, elapsed) seconds of every rank, and where they are from."""
+    if len(by_rank) == count:
+        own = {rank: (one.communication, one.elapsed) for rank, one in by_rank.items()}
+        return own, "of the file of each rank"
+    table = next((one.table for one in by_rank.values() if one.table), {})
+    if not table:
+        raise ProfileRefused(
+            f"{len(by_rank)} of {count} ranks have a file, and none has the table of all ranks"
+        )
+    return table, "of the table of all ranks, rounded to 0.01 s"
+
+
+def _functions(by_rank: Mapping[int, _Rank]) -> list[Function]:
+    found = []
+    for rank, one in sorted(by_rank.items()):
+        rest = one.elapsed - one.communication
+        found.append(Function("outside of MPI", rank, "cpu", 1, rest, one.elapsed))
+        found += [
+            Function(name, rank, "cpu", calls, seconds, seconds)
+            for name, calls, seconds in one.calls
+        ]
+    return found
+
+
+def _messages(one: _Rank) -> list[Message]:
+    return [
+        Message(operation, size, calls, seconds / calls)
+        for operation, calls, size, seconds in one.sizes
+        if calls > 0 and size > 0 and seconds > 0
+    ]

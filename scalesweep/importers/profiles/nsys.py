@@ -1,0 +1,402 @@
+"""Nsight Systems: tables of ``nsys stats`` (CSV or text), and databases of ``nsys export``.
+
+In a database tables exist only if they have rows, and their names change between versions: they
+are looked up first (Nsight Systems user guide, "SQLite Schema Reference"). Several files whose
+names differ in ``rank<N>`` only are the ranks of one run.
+"""
+
+import csv
+import re
+import sqlite3
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from scalesweep.analysis.profile import NOT_LISTED, Function, Phase, Profile
+from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    number,
+    text_of,
+)
+
+TOOL = "nsys"
+SQLITE = "SQLite format 3"
+_RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
+_TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
+_SHARE = re.compile(r"time ?\(%\)")
+_ROW = re.compile(r"\s*\d+\.\d+(?:,|\s{2,})\d+(?:,|\s{2,})\d+(?:,|\s{2,})")
+_HEADED = re.compile(r"\s*\"?Time ?\(%\)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_CALLS = ("instances", "num calls", "calls", "count", "operations")
+_NAMES = ("name", "operation", "range", "event type")
+_DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
+_MAX_EVENTS = 20_000_000
+_ONE_RANK = {"ranks": "one, as no file name states it (--config ranks=N)"}
+# Table, kind of its events, columns that may say what each is.
+_TABLES = (
+    ("CUPTI_ACTIVITY_KIND_KERNEL", "kernel", ("demangledName", "shortName", "name")),
+    ("CUPTI_ACTIVITY_KIND_MEMCPY", "copy", ("copyKind",)),
+    ("CUPTI_ACTIVITY_KIND_MEMSET", "copy", ()),
+)
+_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
+
+
+@dataclass
+class _File:
+    """What one file says: functions without a rank, and spans of the GPU's work by kind."""
+
+    file: Path
+    functions: list[Function] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    elapsed: float | None = None
+    notes: dict[str, object] = field(default_factory=dict)
+
+
+def recognise(head: str) -> bool:
+    """Whether a file begins as a table of ``nsys stats`` or as a database does."""
+    if head.startswith(SQLITE):
+        return True
+    return any(_heading(line) is not None for line in head.splitlines()[:60])
+
+
+def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+    """A profile of each run; files of its ranks together. ``ranks`` where the names state none."""
+    found = Found([], [])
+    runs: dict[tuple[Path, str], dict[int | None, _File]] = {}
+    for file in files:
+        try:
+            one = _database(file) if _is_database(file) else _tables(file)
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(file, str(error), error.line))
+            continue
+        match = _RANK.fullmatch(file.name)
+        rank = int(match["rank"]) if match else None
+        name = f"{match['before']}*{match['after']}" if match else file.name
+        run = runs.setdefault((file.parent, name), {})
+        if rank in run:
+            found.refusals.append(Refusal(file, f"rank {rank} is in {run[rank].file.name} already"))
+            continue
+        run[rank] = one
+    for run in runs.values():
+        try:
+            found.profiles.append(_profile(run, ranks))
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(next(iter(run.values())).file, str(error)))
+    return found
+
+
+def _profile(run: Mapping[int | None, _File], ranks: int | None) -> Profile:
+    numbers = sorted(rank for rank in run if rank is not None)
+    if numbers and numbers != list(range(len(numbers))):
+        missing = next(rank for rank in range(len(numbers) + 1) if rank not in numbers)
+        raise ProfileRefused(f"the file of rank {missing} is missing")
+    files = [run[rank] for rank in numbers] or list(run.values())
+    if ranks and numbers and ranks != len(numbers):
+        raise ProfileRefused(f"{len(numbers)} files of ranks, but --config ranks={ranks}")
+    functions = [
+        Function(one.name, rank if numbers else None, one.kind, one.calls, one.exclusive_s,
+                 one.inclusive_s)
+        for rank, held in enumerate(files)
+        for one in held.functions
+    ]  # fmt: skip
+    if not functions:
+        raise ProfileRefused("no table of kernels, copies or calls in it has a row")
+    metrics: dict[str, dict[str, object]] = {}
+    for kind, name in (("kernel", "kernel_time"), ("copy", "copy_time"), ("api", "api_time")):
+        those = [one.exclusive_s for one in functions if one.kind == kind]
+        if those:
+            metrics[name] = metric(sum(those) / len(files), "s", "lower", "rank")
+    elapsed = [held.elapsed for held in files if held.elapsed is not None]
+    if elapsed:
+        metrics["runtime"] = metric(max(elapsed), "s", "lower")
+    busy = [phase.union_s for held in files for phase in held.phases if phase.name == "GPU"]
+    if busy and elapsed:
+        metrics["gpu_busy"] = metric(sum(busy) / sum(elapsed), "1", "higher", "rank")
+    return Profile(
+        tool=TOOL,
+        file=files[0].file,
+        ranks=len(numbers) or ranks or 1,
+        elapsed_s=max(elapsed) if elapsed else None,
+        phases=tuple(files[0].phases),
+        functions=tuple(functions),
+        metrics=metrics,
+        notes={
+            "times": "sums over calls; kernels of several streams may overlap",
+            **files[0].notes,
+            **(
+                {} if numbers or ranks else {"assumed": {"ranks": "one, as no file name states it"}}
+            ),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Heading:
+    """Places of the columns of a table, and its unit of time in seconds."""
+
+    name: int
+    total: int
+    calls: int
+    share: int | None
+    unit: float
+    kind: str
+    width: int
+
+
+def _heading(line: str) -> _Heading | None:
+    """The columns of a table of ``nsys stats``; None of a line that heads none."""
+    words = [word.strip().lower() for word in _split(line)]
+    totals = [(place, _TOTAL.fullmatch(word)) for place, word in enumerate(words)]
+    total = next(((place, match) for place, match in totals if match), None)
+    calls = next((place for place, word in enumerate(words) if word in _CALLS), None)
+    name = next((place for place, word in enumerate(words) if word in _NAMES), None)
+    if total is None or calls is None or name is None or total[1] is None:
+        return None
+    kind = "kernel" if words[calls] == "instances" else "api"
+    if words[name] == "operation":
+        kind = "copy"
+    elif words[name] == "range":
+        kind = "range"
+    share = next((place for place, word in enumerate(words) if _SHARE.fullmatch(word)), None)
+    return _Heading(name, total[0], calls, share, _UNITS[total[1][1] or "ns"], kind, len(words))
+
+
+def _split(line: str) -> list[str]:
+    if "," in line:
+        return next(csv.reader([line]), [])
+    return re.split(r"\s{2,}", line.strip())
+
+
+def _tables(file: Path) -> _File:
+    """Tables one after another, as CSV, or as text whose columns a line of dashes measures."""
+    found = _File(file)
+    heading: _Heading | None = None
+    spans: list[tuple[int, int]] = []
+    rows: list[_Share] = []
+    for line, content in enumerate(lines_of(text_of(file)), 1):
+        if (head := _heading(content)) is not None:
+            found.functions += _whole(rows, found)
+            heading, spans, rows = head, [], []
+        elif _HEADED.match(content):
+            raise ProfileRefused("a heading that cannot be read: cut off?", line)
+        elif not content.strip():
+            continue
+        elif heading is None:
+            if _ROW.match(content):
+                raise ProfileRefused(
+                    "a row without its heading: lines are missing or swapped", line
+                )
+        elif _DASHES.fullmatch(content):
+            spans = [match.span() for match in re.finditer(r"-+", content)]
+            if len(spans) != heading.width:
+                raise ProfileRefused("the heading and the line below it do not match", line)
+        elif (row := _row(content, heading, spans, line)) is None:
+            found.functions += _whole(rows, found)
+            heading, rows = None, []
+        elif row in rows:
+            raise ProfileRefused("a row is there twice", line)
+        else:
+            rows.append(row)
+    found.functions += _whole(rows, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A row: its function, and the share of the table's time that it states (None: it does not)."""
+
+    function: Function
+    share: float | None
+    line: int = field(compare=False)
+
+
+def _whole(rows: Sequence[_Share], found: _File) -> list[Function]:
+    """The functions of a table whose shares agree with its times, and what it does not list.
+
+    Shares have one decimal. Of an excerpt the rest is a function of its own, so that the others
+    keep their share.
+    """
+    functions = [row.function for row in rows]
+    stated = [row.share for row in rows if row.share is not None]
+    total = sum(function.exclusive_s for function in functions)
+    if len(stated) < len(rows) or not total or not sum(stated):
+        return functions
+    whole = total / (sum(stated) / 100)
+    if sum(stated) > 100.1 + 0.06 * len(rows):
+        words = f"the shares of a table add up to {sum(stated):.1f} %: rows are there twice"
+        raise ProfileRefused(words, rows[0].line)
+    if abs(sum(stated) - 100) <= 0.06 * len(rows) + 0.1:
+        whole = total
+    for row in rows:
+        share = 100 * row.function.exclusive_s / whole
+        if abs(share - (row.share or 0.0)) > 0.06 + 0.002 * share:
+            raise ProfileRefused(
+                f"states {row.share:.1f} % of the table's time, which is {share:.1f} %: lines are "
+                "missing, swapped or there twice",
+                row.line,
+            )
+    if (rest := whole - total) > 1e-6 * whole:
+        found.notes["not_listed"] = f"{100 * rest / whole:.1f} % of a table's time is in no row"
+        kind = functions[0].kind
+        functions.append(Function(NOT_LISTED, None, kind, 1, rest, rest))
+    return functions
+
+
+def _row(
+    content: str, heading: _Heading, spans: Sequence[tuple[int, int]], line: int
+) -> _Share | None:
+    """A row of a table; None of text that follows it."""
+    if spans:
+        # The last column may run over its dashes.
+        ends = [end for _, end in spans[:-1]] + [len(content)]
+        cells = [content[a:end].strip() for (a, _), end in zip(spans, ends, strict=True)]
+    else:
+        try:
+            cells = next(csv.reader([content], strict=True), [])
+        except csv.Error:
+            raise ProfileRefused("not CSV: cut off?", line) from None
+    if len(cells) != heading.width:
+        if not re.match(r"\s*[\d.]+\s*(?:,|\s{2})", content):
+            return None
+        raise ProfileRefused(f"{len(cells)} fields, not {heading.width}: cut off?", line)
+    total = number(cells[heading.total].replace(",", ""), "total time", line) * heading.unit
+    calls = number(cells[heading.calls].replace(",", ""), "calls", line)
+    name = cells[heading.name].strip()
+    if total < 0 or calls < 1 or not name:
+        raise ProfileRefused("a row without a name, a call or a time: cut off?", line)
+    share = number(cells[heading.share], "share", line) if heading.share is not None else None
+    return _Share(Function(name, None, heading.kind, calls, total, total), share, line)
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(SQLITE)) == SQLITE.encode()
+    except OSError as error:
+        raise ProfileRefused(error.strerror or "cannot be read") from None
+
+
+def _database(file: Path) -> _File:
+    """Kernels and copies of an exported database, by name."""
+    found = _File(file)
+    try:
+        with _connection(file) as database:
+            # A view or a trigger of a stranger could do anything: tables only.
+            tables = {
+                str(row[0])
+                for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
+            # 16 bytes for each event: there may be millions.
+            begins, ends = array("q"), array("q")
+            sums: dict[tuple[str, str], list[int]] = {}
+            for kind, name, begin, end in _events(database, tables):
+                entry = sums.setdefault((kind, name), [0, 0])
+                entry[0] += 1
+                entry[1] += end - begin
+                begins.append(begin)
+                ends.append(end)
+            found.functions = [
+                Function(name, None, kind, calls, total * 1e-9, total * 1e-9)
+                for (kind, name), (calls, total) in sums.items()
+            ]
+            if begins:
+                found.phases.append(_gpu(begins, ends))
+                found.elapsed = _length(database, tables, max(ends) - min(begins))
+            found.notes["diagnostics"] = _diagnostics(database, tables)
+    except (sqlite3.Error, OverflowError, ValueError, TypeError) as error:
+        words = " ".join(str(error).split())[:100]
+        raise ProfileRefused(f"not a whole database of Nsight Systems ({words})") from None
+    return found
+
+
+class _connection:
+    """A database that is read only, with a limit to what a query may cost."""
+
+    def __init__(self, file: Path) -> None:
+        self.database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        self.steps = 0
+
+    def __enter__(self) -> sqlite3.Connection:
+        self.database.execute("PRAGMA trusted_schema = OFF")
+        self.database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self.database.set_progress_handler(self._step, 1_000_000)
+        return self.database
+
+    def __exit__(self, *_: object) -> None:
+        self.database.close()
+
+    def _step(self) -> bool:
+        self.steps += 1
+        return self.steps > 5000  # some minutes: no profile takes that
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in database.execute(f'PRAGMA table_info("{table}")')}
+
+
+def _events(database: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[str, str, int, int]]:
+    """Kind, name, start and end (nanoseconds) of every kernel, copy and fill."""
+    names: dict[int, str] = {}
+    if "StringIds" in tables:
+        names = {row[0]: str(row[1]) for row in database.execute("SELECT id, value FROM StringIds")}
+    count = 0
+    for table, kind, candidates in _TABLES:
+        if table not in tables:
+            continue
+        columns = _columns(database, table)
+        if not {"start", "end"} <= columns:
+            raise ProfileRefused(f"table {table} has no start and end")
+        key_column = next((name for name in candidates if name in columns), "NULL")
+        query = f'SELECT start, "end", {key_column} FROM {table}'
+        for begin, end, key in database.execute(query):
+            if (count := count + 1) > _MAX_EVENTS:
+                raise ProfileRefused(f"more than {_MAX_EVENTS} events: export tables instead")
+            if not isinstance(begin, int) or not isinstance(end, int) or end < begin:
+                raise ProfileRefused(f"table {table}: an event ends before it begins")
+            yield kind, _event_name(table, key, names), begin, end
+
+
+def _event_name(table: str, key: object, names: Mapping[int, str]) -> str:
+    if table.endswith("MEMSET"):
+        return "[CUDA memset]"
+    if table.endswith("MEMCPY"):
+        known = _COPY_KINDS.get(key) if isinstance(key, int) else None
+        return f"[CUDA memcpy {known or key}]"
+    return names.get(key, f"kernel {key}") if isinstance(key, int) else str(key)
+
+
+def _gpu(begins: Sequence[int], ends: Sequence[int]) -> Phase:
+    """The time of all events, and the time during which there was one."""
+    starts, stops = np.asarray(begins, np.int64), np.asarray(ends, np.int64)
+    order = np.argsort(starts, kind="stable")
+    starts, latest = starts[order], np.maximum.accumulate(stops[order])
+    # What of each event lies behind all that began before it.
+    before = np.concatenate([starts[:1], latest[:-1]])
+    union = np.maximum(latest - np.maximum(starts, before), 0).sum()
+    total = (np.asarray(ends, np.int64) - np.asarray(begins, np.int64)).sum()
+    return Phase("GPU", len(starts), float(total) * 1e-9, float(union) * 1e-9)
+
+
+def _length(database: sqlite3.Connection, tables: set[str], span: int) -> float:
+    """Seconds of the recording; ``span``, that of its events, where it is not stated."""
+    table = "ANALYSIS_DETAILS"
+    if table in tables and "duration" in _columns(database, table):
+        row = database.execute(f"SELECT duration FROM {table} LIMIT 1").fetchone()
+        if row and isinstance(row[0], int) and row[0] >= span > 0:
+            return float(row[0]) * 1e-9
+    return span * 1e-9
+
+
+def _diagnostics(database: sqlite3.Connection, tables: set[str]) -> str:
+    """What the tool says of its own recording: an absence may be a failure to record."""
+    if "DIAGNOSTIC_EVENT" not in tables or "text" not in _columns(database, "DIAGNOSTIC_EVENT"):
+        return "none"
+    rows = database.execute("SELECT text FROM DIAGNOSTIC_EVENT LIMIT 20").fetchall()
+    return "; ".join(str(row[0])[:100] for row in rows) or "none"

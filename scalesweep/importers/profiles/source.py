@@ -1,0 +1,84 @@
+"""What the readers of profiles share: text of a file, numbers, and why a file is refused."""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from scalesweep.analysis.profile import Profile
+from scalesweep.compute.log_lines import open_packed
+from scalesweep.core.errors import UserError
+from scalesweep.importers.imported_run import Refusal
+
+MAX_BYTES = 1 << 30
+HEAD_BYTES = 1 << 16
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
+
+class ProfileRefused(UserError):
+    """Why a profile is not imported, and the line that shows it."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@dataclass
+class Found:
+    """What a reader found in files."""
+
+    profiles: list[Profile]
+    refusals: list[Refusal]
+
+
+def head_of(file: Path) -> str:
+    """The beginning of a file as text, what is no UTF-8 replaced; raises OSError."""
+    with open_packed(file) as stream:
+        return decoded(stream.read(HEAD_BYTES))
+
+
+def decoded(content: bytes) -> str:
+    """Text of UTF-8, or of UTF-16 with a byte order mark; what is neither becomes U+FFFD."""
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return content.decode("utf-16" if wide else "utf-8-sig", "replace")
+
+
+def text_of(file: Path) -> str:
+    """The whole text of a file; raises ProfileRefused for one that is too large or no text."""
+    try:
+        with open_packed(file) as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ProfileRefused(error.strerror or "cannot be read") from None
+    if len(content) > MAX_BYTES:
+        raise ProfileRefused(f"more than {MAX_BYTES} bytes")
+    text = decoded(content)
+    if "\ufffd" in text or "\0" in text:
+        place = min(i for i in (text.find("\ufffd"), text.find("\0")) if i >= 0)
+        raise ProfileRefused(
+            "characters that are not UTF-8: damaged, or of another encoding",
+            text.count("\n", 0, place) + 1,
+        )
+    return text
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a file that ends with one; raises ProfileRefused where the last has no end."""
+    if text and not text.endswith(("\n", "\r")):
+        count = text.count("\n") + 1
+        raise ProfileRefused("the last line has no line end: cut off?", count)
+    return text.splitlines()
+
+
+def number(text: str, what: str, line: int | None = None) -> float:
+    """A finite number; raises ProfileRefused naming what it is."""
+    word = text.strip()
+    value = float(word) if _NUMBER.fullmatch(word) else math.nan
+    if not math.isfinite(value):
+        raise ProfileRefused(f"{what} {word[:30]!a} is not a number", line)
+    return value
+
+
+def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, object]:
+    """A metric as in a record."""
+    return {"value": value, "unit": unit, "better": better, "scope": scope}

@@ -1,0 +1,252 @@
+"""TALP's JSON report (DLB 3.x): a region for each monitored part, and times of every process.
+
+Times are nanoseconds, efficiencies have two decimals (bsc-pm/dlb, src/talp/talp_output.c).
+Regions are under ``Application`` (``popMetrics``, also as a list, in older versions), processes
+under ``Process`` (``node``, without regions, in older versions).
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.pop import PopFactors, rank_factors
+from scalesweep.analysis.profile import Profile, RankTimes
+from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, text_of
+
+TOOL = "talp"
+GLOBAL = "Global"
+_NS = 1e-9
+# What TALP calls an efficiency -> metric.
+_EFFICIENCIES = {
+    "parallelEfficiency": "parallel_efficiency",
+    "communicationEfficiency": "communication_efficiency",
+    "loadBalance": "load_balance",
+    "lbIn": "load_balance_in_nodes",
+    "lbOut": "load_balance_between_nodes",
+    "mpiParallelEfficiency": "mpi_parallel_efficiency",
+    "mpiCommunicationEfficiency": "communication_efficiency",
+    "mpiLoadBalance": "load_balance",
+    "mpiLoadBalanceIn": "load_balance_in_nodes",
+    "mpiLoadBalanceOut": "load_balance_between_nodes",
+    "ompParallelEfficiency": "openmp_parallel_efficiency",
+    "ompLoadBalance": "openmp_load_balance",
+    "ompSchedulingEfficiency": "openmp_scheduling_efficiency",
+    "ompSerializationEfficiency": "openmp_serialisation_efficiency",
+}
+_AGREE = 0.011  # of what has two decimals, and of times that begin and end a little apart
+
+
+def recognise(head: str) -> bool:
+    """Whether a file begins as TALP's JSON does."""
+    start = head.lstrip()
+    words = ('"dlbVersion"', '"popMetrics"', '"parallelEfficiency"')
+    return start.startswith("{") and any(word in start for word in words)
+
+
+def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+    """A profile of each region of each file; ``ranks`` where it does not state them."""
+    found = Found([], [])
+    for file in files:
+        try:
+            found.profiles += _profiles(file, ranks)
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(file, str(error), error.line))
+    return found
+
+
+def _profiles(file: Path, ranks: int | None) -> list[Profile]:
+    content = _json(text_of(file))
+    regions = _regions(content)
+    if not regions:
+        raise ProfileRefused("holds no region with metrics")
+    processes = _processes(content)
+    resources = content.get("resources")
+    return [
+        _profile(
+            file,
+            name,
+            region,
+            processes.get(name) or (processes.get("") if len(regions) == 1 else None),
+            resources if isinstance(resources, dict) else {},
+            ranks,
+        )
+        for name, region in regions.items()
+    ]
+
+
+def _json(text: str) -> dict[str, Any]:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(items)) < len(items):
+            raise ProfileRefused("a key is there twice")
+        return dict(items)
+
+    def constant(word: str) -> float:
+        raise ProfileRefused(f"holds {word}, which is no number")
+
+    try:
+        content = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        raise ProfileRefused(f"not JSON ({error.msg}): cut off?", error.lineno) from None
+    except (RecursionError, ValueError):
+        raise ProfileRefused("not JSON of TALP: nested too deeply, or absurd numbers") from None
+    if not isinstance(content, dict):
+        raise ProfileRefused("not an object")
+    return content
+
+
+def _regions(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Metrics by region, of any version's form."""
+    found: dict[str, Mapping[str, Any]] = {}
+    held: Any = next((content[key] for key in ("Application", "popMetrics") if key in content), {})
+    if isinstance(held, list):
+        for region in held:
+            if not isinstance(region, dict) or not isinstance(region.get("name"), str):
+                raise ProfileRefused("a region without a name")
+            if region["name"] in found:
+                raise ProfileRefused(f"region {region['name'][:40]!r} is there twice")
+            found[region["name"]] = region
+    elif isinstance(held, dict):
+        found = held
+    for name, region in found.items():
+        if not isinstance(region, dict) or not name.isprintable() or len(name) > 128:
+            raise ProfileRefused(f"region {name[:40]!a} has no metrics")
+    return found
+
+
+def _processes(content: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Entries of the processes by region, by rank; under an empty name where no region is told."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    held: Any = next(
+        (content[key] for key in content if key.lower() in ("process", "processes")), {}
+    )
+    for region, entries in held.items() if isinstance(held, dict) else ():
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+            raise ProfileRefused(f"processes of region {region[:40]!a} are no list")
+        numbers = [one.get("rank") for one in entries]
+        if sorted(map(str, numbers)) != sorted(map(str, range(len(entries)))):
+            raise ProfileRefused(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
+        found[region] = sorted(entries, key=lambda one: one["rank"])
+    nodes = content.get("node")
+    if not found and isinstance(nodes, list):
+        try:
+            found[""] = [one for node in nodes for one in node["process"]]
+        except (KeyError, TypeError):
+            raise ProfileRefused("nodes without processes") from None
+        if not all(isinstance(one, dict) for one in found[""]):
+            raise ProfileRefused("nodes without processes")
+    return found
+
+
+def _profile(
+    file: Path,
+    name: str,
+    region: Mapping[str, Any],
+    processes: Sequence[Mapping[str, Any]] | None,
+    resources: Mapping[str, Any],
+    ranks: int | None,
+) -> Profile:
+    where = f"region {name}"
+    elapsed = _time(region, "elapsedTime", where)
+    if elapsed is None or elapsed <= 0:
+        raise ProfileRefused(f"{where}: has no elapsed time")
+    stated = _count(region.get("numMpiRanks") or resources.get("numMpiRanks"), where)
+    ranks = stated or (len(processes) if processes else None) or ranks
+    if processes and ranks != len(processes):
+        raise ProfileRefused(f"{where}: {ranks} ranks, but {len(processes)} processes")
+    metrics = {"runtime": metric(elapsed, "s", "lower")}
+    for key, total in (("usefulTime", "useful_time_total"), ("mpiTime", "mpi_time_total")):
+        if (value := _time(region, key, where)) is not None:
+            metrics[total] = metric(value, "s", "lower")
+    stated_values = _efficiencies(region, where)
+    metrics |= {name: metric(value, "1", "higher") for name, value in stated_values.items()}
+    times = _rank_times(processes, elapsed, where) if processes else None
+    notes: dict[str, object] = {"efficiencies": "as TALP states them, two decimals"}
+    factors = None
+    if processes and times and all(one.get("numCpus", 1) == 1 for one in processes):
+        factors = _factors(times, stated_values, where, notes)
+        metrics |= {
+            "parallel_efficiency": metric(factors.parallel, "1", "higher"),
+            "load_balance": metric(factors.load_balance, "1", "higher"),
+            "communication_efficiency": metric(factors.communication, "1", "higher"),
+        }
+    return Profile(
+        tool=TOOL,
+        file=file,
+        ranks=ranks,
+        elapsed_s=elapsed,
+        region="" if name == GLOBAL else name,
+        rank_times=times,
+        factors=factors,
+        metrics=metrics,
+        notes=notes,
+    )
+
+
+def _time(held: Mapping[str, Any], key: str, where: str) -> float | None:
+    """Seconds of a time in nanoseconds; None where it is not there."""
+    value = held.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e19:
+        raise ProfileRefused(f"{where}: {key} is {value!r:.30}, no time in nanoseconds")
+    return float(value) * _NS
+
+
+def _count(value: Any, where: str) -> int | None:
+    if value is None or value == 0:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10_000_000:
+        raise ProfileRefused(f"{where}: {value!r:.30} ranks")
+    return value
+
+
+def _efficiencies(region: Mapping[str, Any], where: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key, name in _EFFICIENCIES.items():
+        value = region.get(key)
+        if value is None:
+            continue
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not plain or not math.isfinite(value) or not 0 <= value < 100:
+            raise ProfileRefused(f"{where}: {key} is {value!r:.30}, no efficiency")
+        if value > 0:  # TALP writes 0 for what it did not measure
+            found[name] = float(value)
+    return found
+
+
+def _rank_times(
+    processes: Sequence[Mapping[str, Any]], elapsed: float, where: str
+) -> RankTimes | None:
+    useful = [_time(one, "usefulTime", where) for one in processes]
+    mpi = [_time(one, "mpiTime", where) for one in processes]
+    own = [_time(one, "elapsedTime", where) for one in processes]
+    if None in useful or None in mpi:
+        raise ProfileRefused(f"{where}: a process without usefulTime or mpiTime")
+    whole = [elapsed if time is None else time for time in own]
+    times = RankTimes(*(np.array(values, np.float64) for values in (whole, useful, mpi)))
+    return times if bool((times.useful > 0).any()) else None
+
+
+def _factors(
+    times: RankTimes, stated: Mapping[str, float], where: str, notes: dict[str, object]
+) -> PopFactors:
+    """From the times of the ranks, in full precision; they must agree with what TALP states."""
+    factors = rank_factors(times.useful, times.runtime)
+    own = {
+        "parallel_efficiency": factors.parallel,
+        "load_balance": factors.load_balance,
+        "communication_efficiency": factors.communication,
+    }
+    for name, value in own.items():
+        if name in stated and abs(stated[name] - value) > _AGREE:
+            raise ProfileRefused(
+                f"{where}: {name} is stated as {stated[name]:.2f}, the times of the ranks give "
+                f"{value:.4f}"
+            )
+    notes["efficiencies"] = "parallel, load balance and communication: of the times of the ranks"
+    return factors

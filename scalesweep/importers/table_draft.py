@@ -1,0 +1,316 @@
+"""A draft of the map of a table: what names and values of its columns suggest."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
+from scalesweep.core.errors import UserError
+from scalesweep.importers.table_file import INDEX, Table
+from scalesweep.importers.table_map import alias
+
+_SCALES = (
+    (r"n?_?(?:mpi)?_?ranks?|num_ranks", "ranks"),
+    (r"(?:n|num)?_?proc(?:s|esses)?|np|number_of_processes", "ranks"),
+    (r"(?:n|num)?_?gpus?", "gpus"),
+    (r"(?:n|num)?_?(?:devices?|accelerators?)", "devices"),
+    (r"(?:n|num)?_?workers?", "workers"),
+    (r"(?:n|num)?_?nodes?", "nodes"),
+    (r"(?:n|num)?_?(?:cores?|cpus?|tasks?)", "cores"),
+)
+_REPEAT = re.compile(r"repeat|repetition|rep|trial|run|run_id|seed")
+_SAMPLES = re.compile(r"(?:n|num|total)?_?(?:samples|images)")
+_STD = re.compile(r"std|stdev|stddev|sd|sigma")
+_COUNT = re.compile(r"n|count|counts|n_runs|num_runs|runs|repeats|n_repeats|trials")
+_EFFICIENCY = re.compile(r"eff|efficiency|efficiencies")
+_COMPUTED = re.compile(r"ideal|speedups?|linear")
+_RATE = re.compile(r"throughputs?|rates?|fps|(?:images?|samples?|img)_(?:per_)?s(?:ec|econd)?")
+_TIME = re.compile(r"times?|seconds?|secs?|elapsed|durations?|walltime|runtime|s")
+_SETTING = re.compile(r"batch|threads?|epochs?|steps?|size|layers?|depth|width|workers?|per")
+_PLAIN = {"dummy": "real", "synthetic": "real", "synth": "real"}
+
+
+@dataclass
+class _Guess:
+    """What the columns of a table seem to be."""
+
+    scale: str = ""
+    ranks: str | None = None
+    repeat: str | None = None
+    samples: str | None = None
+    parameters: list[str] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # numbers without a known name
+    stds: list[str] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
+    efficiencies: list[str] = field(default_factory=list)
+    ignore: list[str] = field(default_factory=list)
+
+
+def draft_of(table: Table) -> str:
+    """A map of the table as YAML with comments: whole, as far as the columns' names go.
+
+    Raises UserError for a table without a row.
+    """
+    if not table.rows:
+        raise UserError(f"{table.file}: holds no row that can be read")
+    guess = _guess(table)
+    content = _content(table, guess)
+    parts = [
+        f"# Draft of a map for {table.file.name}: check every line, then complete it.",
+        "# Metrics: unit, better (higher or lower), scope (total: all ranks together, or rank).",
+        "# A stated standard deviation and its count give an interval: std: COLUMN, count: COLUMN.",
+        "# A formula works with columns: {formula: samples / time}; a constant is {value: 4}.",
+    ]
+    if guess.ranks is None:
+        parts.append("# No column seems to count ranks: name it, or state {value: N}.")
+    text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
+    return "\n".join(parts) + "\n" + text
+
+
+def _words(column: str) -> list[str]:
+    return [word for word in alias(column).lower().split("_") if word]
+
+
+def _is(pattern: "re.Pattern[str]", column: str) -> bool:
+    """Whether the whole name, or one of its words, is what the pattern means."""
+    name = alias(column).lower()
+    return bool(pattern.fullmatch(name)) or any(pattern.fullmatch(word) for word in _words(column))
+
+
+def _numbers(table: Table, column: str) -> list[float] | None:
+    """The numbers of a column; None if a cell is none."""
+    found = []
+    for row in table.rows:
+        try:
+            number = table.number(row.cells[column])
+        except ValueError:
+            return None
+        if number is not None:
+            found.append(float(number))
+    return found
+
+
+def _guess(table: Table) -> _Guess:
+    guess = _Guess()
+    numbers = {name: _numbers(table, name) for name in table.columns}
+    whole = {
+        name
+        for name, values in numbers.items()
+        if values and all(value.is_integer() for value in values)
+    }
+    for pattern, scale in _SCALES:
+        for name in table.columns:
+            counts = name in whole and min(numbers[name] or [0]) >= 1
+            if guess.ranks is None and counts and re.fullmatch(pattern, alias(name).lower()):
+                guess.ranks, guess.scale = name, scale
+    for name in table.columns:
+        if name != guess.ranks:
+            _place(guess, name, numbers[name], name in whole)
+    return guess
+
+
+def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) -> None:
+    """Put a column where its name and its values belong."""
+    if name == INDEX or name.startswith("Unnamed:") or values == []:
+        guess.ignore.append(name)
+    elif values is None:
+        guess.parameters.append(name)
+    elif whole and _REPEAT.fullmatch(alias(name).lower()) and guess.repeat is None:
+        guess.repeat = name
+    elif _is(_STD, name):
+        guess.stds.append(name)
+    elif whole and _COUNT.fullmatch(alias(name).lower()):
+        guess.counts.append(name)
+    elif _is(_EFFICIENCY, name):
+        guess.efficiencies.append(name)
+    elif _is(_COMPUTED, name):
+        guess.ignore.append(name)
+    elif _is(_RATE, name) or (_is(_TIME, name) and not _SETTING.match(name)):
+        guess.metrics.append(name)
+    elif _SAMPLES.fullmatch(alias(name).lower()) and guess.samples is None and whole:
+        guess.samples = name
+    elif whole and (_is(_SETTING, name) or len(set(values)) <= max(1, len(values) // 4)):
+        guess.parameters.append(name)
+    else:
+        guess.others.append(name)
+
+
+def _content(table: Table, guess: _Guess) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "name": _name(table.file.stem, "published") + "_table",
+        "summary": f"Published table {table.file.name}.",
+    }
+    ignore = list(guess.ignore)
+    parameters: dict[str, Any] = {"ranks": {"column": guess.ranks} if guess.ranks else {"value": 1}}
+    for column in guess.parameters:
+        parameters[_fresh(_name(column, "parameter"), parameters)] = {"column": column}
+    if guess.samples:
+        per_rank = _per_rank(table, guess)
+        if per_rank is not None and guess.ranks:
+            text = f"{alias(guess.samples)} / {alias(guess.ranks)}"
+            parameters["samples_per_rank"] = {"formula": text, "unit": "samples"}
+            content["work"] = {"scope": "rank", "samples": "samples_per_rank"}
+            content["scaling"] = "weak"
+        elif len(set(_numbers(table, guess.samples) or [])) == 1:
+            parameters["total_samples"] = {"column": guess.samples, "unit": "samples"}
+            content["work"] = {"scope": "total", "samples": "total_samples"}
+            content["scaling"] = "strong"
+        else:
+            ignore.append(guess.samples)
+    content["parameters"] = parameters
+    if guess.scale not in ("", "ranks") and guess.scale not in parameters:
+        content["scale"] = guess.scale
+    families = _families(guess)
+    if families:
+        ignore += _add_families(content, guess, families)
+    elif not guess.metrics and len(guess.others) > 1:
+        _add_wide(content, guess)
+    else:
+        ignore += _add_metrics(content, guess)
+    if guess.repeat:
+        content["repeat"] = guess.repeat
+    if ignore:
+        content["ignore"] = list(dict.fromkeys(ignore))
+    return content
+
+
+def _name(text: str, otherwise: str) -> str:
+    """A plain word made of any text."""
+    word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    word = word if word[:1].isalpha() else f"{otherwise}_{word}".strip("_")
+    reserved = word in {*OF_RUNS, *OF_TABLES, *RESERVED, "ranks_per_node"}
+    return f"published_{word}" if reserved else word
+
+
+def _fresh(name: str, taken: Mapping[str, Any]) -> str:
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
+
+
+def _per_rank(table: Table, guess: _Guess) -> float | None:
+    """Samples of a rank, where they are the same in every row."""
+    if guess.ranks is None or guess.samples is None:
+        return None
+    each = set()
+    for row in table.rows:
+        samples, ranks = (table.number(row.cells[name]) for name in (guess.samples, guess.ranks))
+        if samples is not None and ranks:
+            each.add(samples / ranks)
+    return each.pop() if len(each) == 1 else None
+
+
+def _meaning(column: str) -> dict[str, Any]:
+    """Unit, direction and scope that a metric's name suggests."""
+    local = any(word in ("local", "rank") for word in _words(column))
+    scope = "rank" if local else "total"
+    if _is(_RATE, column):
+        unit = "images/s" if "im" in alias(column).lower()[:2] else "samples/s"
+        return {"unit": unit, "better": "higher", "scope": scope}
+    if _is(_TIME, column):
+        return {"unit": "s", "better": "lower", "scope": scope}
+    return {"unit": "1", "better": "higher", "scope": scope}
+
+
+def _families(guess: _Guess) -> dict[str, dict[str, str]]:
+    """Metrics that are there several times: {stem: {suffix: column}}; empty if none is."""
+    stems: dict[str, dict[str, str]] = {}
+    for column in guess.metrics:
+        stem, _, suffix = column.rpartition("_")
+        if stem:
+            stems.setdefault(stem, {})[suffix] = column
+    for column in guess.metrics:
+        if column in stems:
+            stems[column] = {"": column, **stems[column]}
+    return {stem: variants for stem, variants in stems.items() if len(variants) > 1}
+
+
+def _add_families(
+    content: dict[str, Any], guess: _Guess, families: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Add the metrics that stand side by side; returns the columns that are left."""
+    suffixes = list(dict.fromkeys(suffix for it in families.values() for suffix in it))
+    plain = next((_PLAIN[suffix] for suffix in suffixes if suffix in _PLAIN), "plain")
+    metrics: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    used: set[str] = set()
+    for stem, variants in families.items():
+        name = _fresh(_metric_name(stem), {**metrics, **content["parameters"]})
+        metrics[name] = _meaning(stem)
+        for suffix, column in variants.items():
+            spec, more = _with_companions(column, guess, suffix)
+            values.setdefault(suffix or plain, {})[name] = spec
+            used |= {column, *more}
+    content["metrics"] = metrics
+    parameter = _fresh("variant", content["parameters"])
+    content["side_by_side"] = {"parameter": parameter, "values": values}
+    found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
+    return [column for column in found if column not in used]
+
+
+def _metric_name(stem: str) -> str:
+    words = [word for word in _words(stem) if word not in ("mean", "avg", "average")]
+    return _name("_".join(words), "metric")
+
+
+def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list[str]]:
+    """A metric's column with those of its deviation, count and printed efficiency."""
+    spec: dict[str, Any] = {"column": column}
+    words = _words(column)
+    for other in guess.stds:
+        rest = [word for word in _words(other) if not _STD.fullmatch(word)]
+        if rest in (words, [word for word in words if word not in ("mean", "avg", "average")]):
+            spec["std"] = other
+    if "std" in spec and guess.counts:
+        spec["count"] = guess.counts[0]
+    for other in guess.efficiencies:
+        rest = [word for word in _words(other) if not _EFFICIENCY.fullmatch(word)]
+        if _is(_RATE, column) and rest in ([suffix] if suffix else [], [*_stem(words, suffix)]):
+            spec["efficiency"] = other
+    used = [str(value) for key, value in spec.items() if key != "column"]
+    return (spec if used else column), used
+
+
+def _stem(words: Sequence[str], suffix: str) -> list[str]:
+    """What tells a metric from others of its kind: ``local`` of local_throughput_mean_init."""
+    return [
+        word
+        for word in words
+        if not (_RATE.fullmatch(word) or _TIME.fullmatch(word) or word in ("mean", "avg"))
+    ]
+
+
+def _add_wide(content: dict[str, Any], guess: _Guess) -> None:
+    """Add columns of one metric: their headings are the values of a parameter."""
+    parameter = _fresh("variant", content["parameters"])
+    metric = _fresh("published_value", content["parameters"])
+    content["metrics"] = {metric: {"unit": "1", "better": "higher", "scope": "total"}}
+    content["side_by_side"] = {
+        "parameter": parameter,
+        "workload": True,
+        "values": {column: {metric: column} for column in guess.others},
+    }
+
+
+def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
+    """Add a metric for each column; returns the columns that are left."""
+    metrics: dict[str, Any] = {}
+    used: set[str] = set()
+    for column in guess.metrics or guess.others:
+        spec, more = _with_companions(column, guess, "")
+        spec = spec if isinstance(spec, dict) else {"column": spec}
+        name = _fresh(_metric_name(column), {**metrics, **content["parameters"]})
+        metrics[name] = {**spec, **_meaning(column)}
+        used |= {column, *more}
+    if not metrics:
+        column = guess.ranks or next(iter([*guess.parameters, *guess.ignore]))
+        metrics["published_value"] = {"column": column, **_meaning(column)}
+    content["metrics"] = metrics
+    found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
+    return [column for column in found if column not in used]

@@ -1,0 +1,352 @@
+"""What the columns of a published table mean: a YAML file, written by hand or from a draft.
+
+``workflow/schemas/table_map.yaml`` is its schema, docs/importing.md explains every key.
+"""
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.expressions import Expression
+from scalesweep.config.log_patterns import RESERVED
+from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
+from scalesweep.config.yaml_loader import check_schema, load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.importers.table_file import Cell, Row, Table, read_table
+
+Number = int | float
+
+
+class RowRefused(ValueError):
+    """Why a row (or one of its values side by side) is not imported."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value comes from: a column, a formula over columns, or a constant.
+
+    ``columns`` are the columns it reads. ``text`` and ``number`` give its value for a row, None
+    where a cell is empty; both raise RowRefused.
+    """
+
+    columns: tuple[str, ...]
+    value: Callable[[Row], Cell]
+    what: str
+    table: Table
+
+    def text(self, row: Row) -> Cell:
+        """The value as it is written: what a parameter of names has."""
+        return self.value(row)
+
+    def number(self, row: Row) -> Number | None:
+        """The value as a number."""
+        try:
+            return self.table.number(self.value(row))
+        except ValueError as error:
+            raise RowRefused(f"{self.what}: {error}") from None
+
+
+@dataclass(frozen=True)
+class ParameterMap:
+    """A parameter; ``source`` is None for the one whose values are columns side by side."""
+
+    name: str
+    source: Source | None
+    type: str | None
+    unit: str | None
+    doc: str
+    workload: bool
+
+
+@dataclass(frozen=True)
+class Values:
+    """Where the values of a metric are: its mean, and what the source states of its spread."""
+
+    mean: Source
+    std: Source | None = None
+    count: Source | None = None
+    efficiency: Source | None = None
+
+
+@dataclass(frozen=True)
+class MetricMap:
+    """A metric's meaning; ``values`` by value of the parameter side by side (None without one)."""
+
+    name: str
+    unit: str
+    better: str
+    scope: str
+    doc: str
+    ddof: int
+    values: Mapping[str | None, Values] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableMap:
+    """A map that fits its table."""
+
+    path: Path
+    table: Table
+    name: str
+    summary: str
+    source: str
+    parameters: Mapping[str, ParameterMap]
+    metrics: Mapping[str, MetricMap]
+    side_by_side: str | None
+    repeat: Source | None
+    ignore: frozenset[str]
+    scale: str
+    scaling: str
+    work: Mapping[str, str] | None
+
+    @property
+    def sides(self) -> list[str | None]:
+        """The values side by side, in the order of the map; one None without any."""
+        found = dict.fromkeys(side for metric in self.metrics.values() for side in metric.values)
+        return list(found)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The columns that the map reads or leaves out on purpose."""
+        return frozenset(
+            {name for source in self._sources() for name in source.columns} | self.ignore
+        )
+
+    def _sources(self) -> Iterator[Source]:
+        found = [parameter.source for parameter in self.parameters.values()]
+        for metric in self.metrics.values():
+            for it in metric.values.values():
+                found += [it.mean, it.std, it.count, it.efficiency]
+        yield from (source for source in (*found, self.repeat) if source is not None)
+
+
+def load_map(path: Path, file: Path) -> TableMap:
+    """Read a map and the table that it describes.
+
+    Raises UserError naming the map, the key and what is allowed, or what is wrong with the table.
+    """
+    content = load_yaml(path)
+    check_schema(content, "table_map", path)
+    form = content.get("table", {})
+    table = read_table(file, form.get("separator"), form.get("decimal"))
+    return _Reader(path, table).read(content)
+
+
+def alias(column: str) -> str:
+    """A column's name in formulas: what is no letter, digit or _ becomes _."""
+    name = re.sub(r"\W+", "_", column, flags=re.ASCII).strip("_")
+    return f"_{name}" if name[:1].isdigit() or not name else name
+
+
+class _Reader:
+    """Makes a ``TableMap`` of YAML that fits the schema."""
+
+    def __init__(self, path: Path, table: Table) -> None:
+        self.path = path
+        self.table = table
+        self.aliases: dict[str, list[str]] = {}
+        for column in table.columns:
+            self.aliases.setdefault(alias(column), []).append(column)
+
+    def read(self, content: Mapping[str, Any]) -> TableMap:
+        side = content.get("side_by_side")
+        parameters = {
+            name: self._parameter(name, spec) for name, spec in content["parameters"].items()
+        }
+        if side:
+            name = side["parameter"]
+            if name in parameters:
+                raise self._error("side_by_side.parameter", f"{name!r} is also under parameters")
+            words = side.get("doc", "Which columns of the table.")
+            parameters[name] = ParameterMap(
+                name, None, "string", side.get("unit"), words, side.get("workload", False)
+            )
+        for value, columns in side["values"].items() if side else ():
+            if unknown := sorted(set(columns) - set(content["metrics"])):
+                raise self._error(
+                    f"side_by_side.values.{value}",
+                    f"{unknown[0]!r} is no metric; allowed: {', '.join(content['metrics'])}",
+                )
+        metrics = {
+            name: self._metric(name, spec, side) for name, spec in content["metrics"].items()
+        }
+        self._check_names(parameters, metrics, content)
+        for name in content.get("ignore", []):
+            self._column(name, "ignore")
+        repeat = content.get("repeat")
+        return TableMap(
+            path=self.path,
+            table=self.table,
+            name=content["name"],
+            summary=content.get("summary", f"Published table {self.table.file.name}."),
+            source=content.get("source", ""),
+            parameters=parameters,
+            metrics=metrics,
+            side_by_side=side["parameter"] if side else None,
+            repeat=self._source(repeat, "repeat") if repeat else None,
+            ignore=frozenset(content.get("ignore", [])),
+            scale=content.get("scale", "ranks"),
+            scaling=content.get("scaling", ""),
+            work=content.get("work"),
+        )
+
+    def _error(self, key: str, what: str) -> UserError:
+        return UserError(f"{self.path}: {key}: {what}")
+
+    def _check_names(
+        self,
+        parameters: Mapping[str, ParameterMap],
+        metrics: Mapping[str, MetricMap],
+        content: Mapping[str, Any],
+    ) -> None:
+        for name in (*parameters, content.get("scale", "ranks")):
+            where = f"{self.path}: parameters.{name}"
+            check_parameter(name, where)
+            check_varying([name], where)
+            if name == "ranks_per_node":
+                raise UserError(f"{where}: is reserved for what a source does not say")
+            if name in metrics:
+                raise self._error(f"metrics.{name}", "is also the name of a parameter")
+        check_metrics(metrics, self.path, "metrics")
+        if (scale := content.get("scale", "ranks")) != "ranks" and scale in parameters:
+            raise self._error("scale", f"{scale!r} is also a parameter: map the column to ranks")
+        for name in metrics:
+            if name in RESERVED:
+                raise self._error(
+                    f"metrics.{name}", "the name is reserved by scalesweep; choose another"
+                )
+        if work := content.get("work"):
+            expression = Expression(work["samples"], f"{self.path}: work.samples")
+            expression.check_names(set(parameters))
+
+    def _parameter(self, name: str, spec: Mapping[str, Any]) -> ParameterMap:
+        key = f"parameters.{name}"
+        given = {part: spec[part] for part in ("column", "formula", "value") if part in spec}
+        source = self._source(self._single(given, key), key)
+        words = spec.get("doc", f"{source.what} of the table.".capitalize())
+        return ParameterMap(
+            name, source, spec.get("type"), spec.get("unit"), words, spec.get("workload", False)
+        )
+
+    def _metric(self, name: str, spec: Mapping[str, Any], side: Any) -> MetricMap:
+        key = f"metrics.{name}"
+        values: dict[str | None, Values] = {}
+        shared = {part: spec[part] for part in ("std", "count", "efficiency") if part in spec}
+        if side is None:
+            given = {part: spec[part] for part in ("column", "formula") if part in spec}
+            values[None] = self._values(self._single(given, key), shared, key)
+        else:
+            for word in ("column", "formula"):
+                if word in spec:
+                    raise self._error(key, f"{word} is named under side_by_side.values instead")
+            for value, columns in side["values"].items():
+                if name in columns:
+                    where = f"side_by_side.values.{value}.{name}"
+                    values[str(value)] = self._side(columns[name], shared, where)
+            if not values:
+                raise self._error(key, "no value under side_by_side names its column")
+        words = next(iter(values.values())).mean.what
+        return MetricMap(
+            name=name,
+            unit=spec["unit"],
+            better=spec["better"],
+            scope=spec["scope"],
+            doc=spec.get("doc", f"{words} of the published table"),
+            ddof=spec.get("ddof", 1),
+            values=values,
+        )
+
+    def _single(self, given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        if len(given) != 1:
+            found = ", ".join(given) or "none of them"
+            raise self._error(key, f"name one of column, formula and value, not {found}")
+        return given
+
+    def _side(self, spec: Any, shared: Mapping[str, Any], key: str) -> Values:
+        if not isinstance(spec, Mapping):
+            return self._values(spec, shared, key)
+        given = {part: spec[part] for part in ("column", "formula") if part in spec}
+        rest = {part: spec[part] for part in ("std", "count", "efficiency") if part in spec}
+        return self._values(self._single(given, key), {**shared, **rest}, key)
+
+    def _values(self, mean: Any, others: Mapping[str, Any], key: str) -> Values:
+        found = {part: self._source(spec, f"{key}.{part}") for part, spec in others.items()}
+        if "count" in found and "std" not in found:
+            raise self._error(f"{key}.count", "without std it says nothing of an interval")
+        return Values(self._source(mean, key), **found)
+
+    def _source(self, spec: Any, key: str) -> Source:
+        if isinstance(spec, str):
+            spec = {"column": spec}
+        elif not isinstance(spec, Mapping):
+            spec = {"value": spec}
+        if "column" in spec:
+            column = self._column(spec["column"], key)
+            return Source((column,), lambda row: row.cells[column], f"column {column}", self.table)
+        if "value" in spec:
+            constant = spec["value"]
+            return Source((), lambda row: constant, f"constant {constant}", self.table)
+        return self._formula(str(spec["formula"]), f"{self.path}: {key}")
+
+    def _column(self, name: str, key: str) -> str:
+        if name not in self.table.columns:
+            raise self._error(
+                key, f"no column {name!r}; the table has {', '.join(self.table.columns)}"
+            )
+        return name
+
+    def _formula(self, text: str, where: str) -> Source:
+        """A formula over the numbers of a row: arithmetic and comparisons, nothing that calls."""
+        expression = Expression(text, where)
+        for node in ast.walk(ast.parse(text.strip(), mode="eval")):
+            # A text or a list times a number may fill the memory.
+            plain = isinstance(node, ast.Constant) and isinstance(node.value, int | float | None)
+            if isinstance(node, ast.List | ast.Tuple) or (
+                isinstance(node, ast.Constant) and not plain
+            ):
+                raise UserError(f"{where}: '{text}': only numbers can be worked with")
+        columns = {}
+        for name in sorted(expression.names):
+            meant = self.aliases.get(name, [])
+            if len(meant) != 1:
+                found = (
+                    f"means {' and '.join(meant)}"
+                    if meant
+                    else f"is no column; allowed: {', '.join(sorted(self.aliases))}"
+                )
+                raise UserError(f"{where}: '{text}': {name!r} {found}")
+            columns[name] = meant[0]
+
+        def value(row: Row) -> Cell:
+            numbers: dict[str, float] = {}
+            for name, column in columns.items():
+                try:
+                    number = self.table.number(row.cells[column])
+                except ValueError as error:
+                    raise RowRefused(f"column {column}: {error}") from None
+                if number is None:
+                    return None
+                numbers[name] = number
+            try:
+                result = expression(numbers)
+            except UserError as error:
+                raise RowRefused(str(error).removeprefix(f"{where}: ")) from None
+            if isinstance(result, bool):
+                return result
+            if not isinstance(result, int | float) or not _is_finite(result):
+                raise RowRefused(f"formula '{text}' gives {result!s:.30}, no finite number")
+            return result
+
+        return Source(tuple(columns.values()), value, f"formula {text}", self.table)
+
+
+def _is_finite(number: Number) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False

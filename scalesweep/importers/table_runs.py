@@ -1,0 +1,263 @@
+"""From the rows of a published table to runs of a benchmark that is made for it."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
+from scalesweep.importers.table_file import Cell, Row
+from scalesweep.importers.table_map import MetricMap, Number, RowRefused, TableMap
+from scalesweep.importers.write_records import PRINTED
+
+MAX_RANKS = 9_999_999
+_BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
+
+
+@dataclass
+class TableRuns:
+    """The runs of a table; ``empty`` counts the rows and values side by side without a number.
+
+    ``types`` are those of the parameters, over all rows.
+    """
+
+    runs: list[ImportedRun] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    empty: int = 0
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A row, or one of its values side by side, whose numbers are read."""
+
+    row: Row
+    side: str | None
+    point: dict[str, Cell]
+    metrics: dict[str, dict[str, Any]]
+    repeat: Cell
+
+
+def runs_of(table_map: TableMap) -> TableRuns:
+    """Every run of the table, in its order, and why a row is none."""
+    found = TableRuns(refusals=list(table_map.table.refusals), notes=list(table_map.table.notes))
+    entries: list[_Entry] = []
+    for row in table_map.table.rows:
+        for side in table_map.sides:
+            try:
+                entry = _entry(table_map, row, side)
+            except RowRefused as error:
+                words = f"{table_map.side_by_side} {side}: {error}" if side else str(error)
+                found.refusals.append(Refusal(table_map.table.file, words, row.line))
+                continue
+            if entry is None:
+                found.empty += 1
+            else:
+                entries.append(entry)
+    for name, parameter in table_map.parameters.items():
+        found.types[name] = parameter.type or _type([entry.point[name] for entry in entries])
+    for entry in _whole(table_map, entries, found):
+        try:
+            found.runs.append(_run(table_map, entry, found.types))
+        except RowRefused as error:
+            found.refusals.append(Refusal(table_map.table.file, str(error), entry.row.line))
+    unread = [name for name in table_map.table.columns if name not in table_map.columns]
+    if unread:
+        found.notes.append(f"columns that the map does not name: {', '.join(unread)}")
+    return found
+
+
+def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
+    """What a row says; None if it has no value of any metric."""
+    metrics = {}
+    for name, metric in table_map.metrics.items():
+        if side in metric.values and (value := _metric(metric, row, side)) is not None:
+            metrics[name] = value
+    if not metrics:
+        return None
+    point: dict[str, Cell] = {}
+    for name, parameter in table_map.parameters.items():
+        if parameter.source is None:
+            point[name] = side
+        elif name == "ranks":
+            point[name] = _ranks(parameter.source.number(row))
+        else:
+            # As in the file: a parameter's type is that of all its values.
+            point[name] = _tidy(parameter.source.text(row))
+    repeat = table_map.repeat.text(row) if table_map.repeat else None
+    if table_map.repeat and repeat in (None, ""):
+        raise RowRefused(f"{table_map.repeat.what} is empty")
+    return _Entry(row, side, point, metrics, repeat)
+
+
+def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | None:
+    values = metric.values[side]
+    mean = values.mean.number(row)
+    if mean is None:
+        return None
+    if mean <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
+        raise RowRefused(f"{values.mean.what}: {mean:g} {metric.unit} is not positive")
+    found: dict[str, Any] = {
+        "value": mean, "unit": metric.unit, "better": metric.better, "scope": metric.scope,
+    }  # fmt: skip
+    std = values.std.number(row) if values.std else None
+    count = values.count.number(row) if values.count else None
+    if std is not None and values.std:
+        if std < 0:
+            raise RowRefused(f"{values.std.what}: a standard deviation of {std:g}")
+        found["std"] = std
+    if count is not None and values.count:
+        if count < 1 or count > 1e9 or int(count) != count:
+            raise RowRefused(f"{values.count.what}: {count:g} is no number of values")
+        found["count"] = int(count)
+        if metric.ddof == 0 and std is not None and count > 1:
+            # Kept as the sample's: with n - 1, as intervals take it.
+            found["std"] = std * math.sqrt(count / (count - 1))
+    return found
+
+
+def _ranks(number: Number | None) -> int:
+    if number is None:
+        raise RowRefused("the number of ranks is missing")
+    if not 1 <= number <= MAX_RANKS or int(number) != number:
+        raise RowRefused(f"ranks is {number:g}, not a whole number from 1 to {MAX_RANKS}")
+    return int(number)
+
+
+def _tidy(cell: Cell) -> Cell:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise RowRefused(f"a parameter of {cell}")
+    if not isinstance(cell, str):
+        return cell
+    text = " ".join(cell.split())
+    if len(text) > 200 or not text.isprintable():
+        raise RowRefused(
+            f"{text[:30]!a}...: a parameter of more than 200 characters, or of control characters"
+        )
+    return text or None
+
+
+def _type(values: Sequence[Cell]) -> str:
+    """The type that fits every value of a parameter, missing ones left out."""
+    there = [value for value in values if value is not None]
+    if there and all(_boolean(value) is not None for value in there):
+        return "boolean"
+    numbers = [_plain_number(value) for value in there]
+    if not there or None in numbers:
+        return "string"
+    whole = all(float(number or 0).is_integer() for number in numbers)
+    return "integer" if whole else "number"
+
+
+def _boolean(value: Cell) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return _BOOLEANS.get(value.lower()) if isinstance(value, str) else None
+
+
+def _plain_number(value: Cell) -> Number | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if not isinstance(value, str):
+        return value if math.isfinite(value) else None
+    # A version (1.10), a node list or 007 is a name.
+    plain = re.fullmatch(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,17})?", value, re.ASCII)
+    return float(value) if plain else None
+
+
+def _typed(name: str, value: Cell, kind: str) -> Cell:
+    if value is None:
+        return None
+    typed: Cell
+    if kind == "string":
+        typed = value if isinstance(value, str) else canonical_json(value)
+    elif kind == "boolean":
+        typed = _boolean(value)
+    else:
+        number = _plain_number(value)
+        typed = None if number is None else float(number)
+        if kind == "integer" and typed is not None:
+            typed = int(typed) if typed.is_integer() else None
+    if typed is None:
+        raise RowRefused(f"{name}: {value!s:.30} is not of type {kind}")
+    return typed
+
+
+def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> Iterator[_Entry]:
+    """Entries without copies, and without those that are one point only for want of a parameter."""
+    texts = [name for name in table_map.table.columns if name not in table_map.columns]
+    first: dict[str, _Entry] = {}
+    seen: dict[str, int] = {}
+    for entry in entries:
+        file = table_map.table.file
+        point = canonical_json([entry.side, entry.point])
+        key = canonical_json([point, entry.repeat if table_map.repeat else _cells(entry.row)])
+        if (line := seen.setdefault(key, entry.row.line)) != entry.row.line:
+            words = (
+                f"repeat {entry.repeat} of this point is in line {line} already"
+                if table_map.repeat
+                else f"a copy of line {line}; if it is another run, number the runs of a point in "
+                "a column and name it in the map (repeat: COLUMN)"
+            )
+            found.refusals.append(Refusal(file, words, entry.row.line))
+            continue
+        other = first.setdefault(point, entry)
+        unlike = [name for name in texts if _differ(entry.row.cells[name], other.row.cells[name])]
+        if unlike:
+            words = (
+                f"the same point as line {other.row.line}, but another {unlike[0]}: name the "
+                "column under parameters, or under ignore"
+            )
+            found.refusals.append(Refusal(file, words, entry.row.line))
+            continue
+        yield entry
+
+
+def _cells(row: Row) -> dict[str, Cell]:
+    """What a row holds, for its digest: JSON knows no infinity."""
+    return {
+        name: str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
+        for name, cell in row.cells.items()
+        if cell is not None
+    }
+
+
+def _differ(one: Cell, other: Cell) -> bool:
+    """Whether two cells are different names; numbers may differ, as measurements do."""
+    return one != other and (
+        (one is not None and _plain_number(one) is None)
+        or (other is not None and _plain_number(other) is None)
+    )
+
+
+def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> ImportedRun:
+    file = table_map.table.file
+    # A table states no dates: the file's own age is all there is.
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    point = {name: _typed(name, value, types[name]) for name, value in entry.point.items()}
+    stated = [name for name, metric in entry.metrics.items() if "count" in metric]
+    return ImportedRun(
+        benchmark=table_map.name,
+        point=point,
+        file=file,
+        line=entry.row.line,
+        source_digest=digest_of([table_map.name, entry.side, entry.repeat, _cells(entry.row)]),
+        started=modified,
+        ended=modified,
+        samples={},
+        samples_per_epoch=None if table_map.work else 0,
+        metrics=entry.metrics,
+        notes={
+            "importer": "published table",
+            "lines": [entry.row.line, entry.row.line],
+            PRINTED: "numbers are as rounded as the table prints them",
+            "map": str(table_map.path),
+            "dates": file_dates("the table"),
+            **({"published": table_map.source} if table_map.source else {}),
+            **({"intervals_stated_by_source": stated} if stated else {}),
+        },
+    )

@@ -1,0 +1,35 @@
+"""What the report says of runs that an import left out or doubts."""
+
+from pathlib import Path
+from typing import Any
+
+from scalesweep.core.plan_format import Plan
+from scalesweep.report.links import Links
+
+MAX_REASONS = 30
+
+
+def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
+    """Refusals by reason, the doubts, and the file that names all; None where there are none."""
+    imported = plan.get("imported")
+    if imported is None:
+        return None
+    refused = imported["refused"]
+    return {
+        "refused": [
+            {
+                "reason": one["reason"],
+                "count": one["count"],
+                "places": ", ".join(one["places"]) + _more(one["count"] - len(one["places"])),
+            }
+            for one in refused[:MAX_REASONS]
+        ],
+        "left_out": max(len(refused) - MAX_REASONS, 0),
+        "total": sum(one["count"] for one in refused),
+        "doubts": imported["doubts"],
+        "list": links.to(Path(imported["list"])),
+    }
+
+
+def _more(count: int) -> str:
+    return f" and {count:,} more" if count > 0 else ""

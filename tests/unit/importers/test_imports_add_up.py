@@ -1,0 +1,393 @@
+"""Imports into a site add up, in any order, and what they leave out is listed."""
+
+import argparse
+import csv
+import gzip
+import itertools
+import json
+import lzma
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_record, write_record
+from scalesweep.importers.cli import RULES, check_arguments
+from scalesweep.importers.cosmoflow import read_tree
+from scalesweep.importers.detect_logs import read_items
+from scalesweep.importers.imported_run import NotRead, Refusal
+from scalesweep.importers.rank_map import RankMap, read_ranks
+from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
+from scalesweep.importers.which_importer import hint
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_records import RecordStore, Written, doubtful, write_runs
+from scalesweep.planning.run_state import scan
+from tests.fakes import logs as fake
+from tests.fakes import mllog
+from tests.unit.importers.test_cosmoflow import write as write_cosmoflow
+
+Import = Callable[..., list[Written | Refusal | NotRead]]
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Import:
+    """Import a log or folder of ``sources`` into the site ``<site>/imported``."""
+
+    def importer(
+        name: str, site: str = "runs", ranks: RankMap | None = None
+    ) -> list[Written | Refusal | NotRead]:
+        store = RecordStore(tmp_path / site / "imported")
+        source = tmp_path / "sources" / name
+        return list(write_runs(read_items(source, ranks or RankMap({}, 32)), store))
+
+    (tmp_path / "sources").mkdir()
+    return importer
+
+
+def outcome(folder: Path) -> Any:
+    """The campaign of all imports of a site, and the numbers of each run that it plans."""
+    store = RecordStore(folder)
+    content = campaign_of(store.runs, RULES, "", folder.name, "results")
+    write_campaign(content, folder.parent / "c.yaml", "test")
+    campaign = load_campaign(folder.parent / "c.yaml")
+    states = scan(folder, campaign.unique_runs())
+    # None is pending that was never there.
+    assert {state.status for state in states.values()} <= {"done", "unfinished"}
+    numbers: dict[tuple[str, str], list[Any]] = {}
+    for experiment in campaign.experiments:
+        for run in experiment.runs:
+            metrics = read_record(folder / run.run_id / "record.json")["metrics"]
+            told = sorted((name, metric["value"]) for name, metric in metrics.items())
+            key = experiment.name, json.dumps(dict(run.point), sort_keys=True)
+            numbers.setdefault(key, []).append(told)
+    return {key: sorted(values) for key, values in numbers.items()}, [
+        (name, [len(found) for found in spec["repeats"]])
+        for name, spec in content["experiments"].items()
+    ]
+
+
+def mlperf(folder: Path, needed: Sequence[int], first: int = 0, **told: Any) -> None:
+    """A log of each run that needs so many epochs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, count in enumerate(needed, first):
+        lines = mllog.training([0.3] * (count - 1) + [0.1], ms=mllog.T0 + number * 10**9, **told)
+        (folder / f"result_{number}.txt").write_text("".join(lines))
+
+
+def test_runs_that_needed_more_epochs_are_repeats_of_one_point(
+    take: Import, tmp_path: Path
+) -> None:
+    mlperf(tmp_path / "sources" / "ten", [90, 141, 136, 100, 95, 110, 129, 99, 101, 120])
+    runs = take("ten")
+    assert (
+        len(runs) == 10 and len({str(run.point) for run in runs if isinstance(run, Written)}) == 1
+    )
+    (_, repeats) = outcome(tmp_path / "runs" / "imported")
+    assert repeats == [("mlperf_other_points", [10])]  # and no others are pending
+
+
+def test_the_order_of_imports_does_not_matter(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    mlperf(sources / "a", [3, 5, 4])
+    mlperf(sources / "b", [2, 6], first=5, submission_platform="Other")
+    (sources / "c").mkdir()
+    (sources / "c" / "log.txt").write_text(
+        fake.one(1000.0) + fake.one(1010.0) + fake.one(1900.0, devices=2)
+        + fake.one(600.0, data_format="NHWC") + fake.one(3000.0).replace("Tesla M60", "Tesla K80")
+    )  # fmt: skip
+    steps = ("a/result_1.txt", "a", "b", "c/log.txt")
+    found = []
+    for number, order in enumerate([*itertools.permutations(steps)][::5]):
+        for name in order:
+            assert all(isinstance(item, Written) for item in take(name, f"site{number}"))
+        found.append(outcome(tmp_path / f"site{number}" / "imported"))
+    take("", "all")
+    assert all(one == outcome(tmp_path / "all" / "imported") for one in found)
+    assert sum(len(values) for values in found[0][0].values()) >= 10
+
+
+def test_what_was_imported_before_keeps_its_record(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    mlperf(sources / "a", [3, 5])
+    take("a/result_1.txt")
+    before = {path: path.read_bytes() for path in tmp_path.glob("runs/imported/*/record.json")}
+    assert [run.repeat for run in take("a") if isinstance(run, Written)] == [1, 0]
+    assert (
+        before.items()
+        <= {
+            path: path.read_bytes() for path in tmp_path.glob("runs/imported/*/record.json")
+        }.items()
+    )
+
+
+def test_a_run_whose_ranks_were_wrong_moves(take: Import, tmp_path: Path) -> None:
+    mlperf(tmp_path / "sources" / "a", [3])
+    (first,) = take("a", ranks=RankMap({}, 16))
+    (second,) = take("a", ranks=RankMap({}, 32))
+    assert isinstance(first, Written) and isinstance(second, Written)
+    assert (first.point["ranks"], second.point["ranks"]) == (16, 32)
+    store = RecordStore(tmp_path / "runs" / "imported")
+    assert [run.run_id for run in store.runs] == [second.run_id]
+    assert (store.folder / first.run_id / "record.json.moved").is_file()  # nothing is lost
+
+
+def test_a_record_of_an_earlier_version_moves_to_the_point_of_today(
+    take: Import, tmp_path: Path
+) -> None:
+    mlperf(tmp_path / "sources" / "a", [3])
+    (run,) = take("a")
+    assert isinstance(run, Written)
+    folder = tmp_path / "runs" / "imported"
+    path = folder / run.run_id / "record.json"
+    record = read_record(path)
+    old = {**run.point, "epochs": 128}  # which was guessed of every log
+    old_id = run.benchmark.run_id(old, 0)
+    (folder / run.run_id).rename(folder / old_id)
+    samples = folder / old_id / "samples.npz"
+    kept = shutil.copy(samples, tmp_path / "samples.npz")
+    write_record(folder / old_id, {**record, "run_id": old_id, "point": old}, Path(kept))
+    assert [one.run_id for one in RecordStore(folder).runs] == [old_id]  # still readable
+    (again,) = take("a")
+    assert isinstance(again, Written) and again.point["epochs"] is None
+    assert [one.run_id for one in RecordStore(folder).runs] == [run.run_id]
+
+
+def test_unfinished_runs_have_a_state_of_their_own(take: Import, tmp_path: Path) -> None:
+    folder = tmp_path / "sources" / "a"
+    mlperf(folder, [3, 5])
+    mlperf(folder, [4], first=2, status="aborted")
+    mlperf(folder, [6], first=3, status=None)
+    mlperf(folder, [4], first=4, status="aborted", epochs=4)  # it ran all that it was to run
+    runs = [run for run in take("a") if isinstance(run, Written)]
+    site = tmp_path / "runs" / "imported"
+    states = scan(site, [run.run_id for run in runs])
+    told = [(states[run.run_id].status, states[run.run_id].detail) for run in runs]
+    assert told == [
+        ("done", ""), ("done", ""), ("unfinished", "aborted after 4 epochs"),
+        ("unfinished", "cut after 6 epochs: the log has no run_stop"), ("done", ""),
+    ]  # fmt: skip
+    assert all(states[run.run_id].settled for run in runs)
+
+
+@pytest.mark.parametrize("cut_first", [True, False])
+def test_a_cut_copy_of_a_log_is_the_same_run(take: Import, tmp_path: Path, cut_first: bool) -> None:
+    sources = tmp_path / "sources"
+    lines = mllog.training([0.5, 0.4, 0.1])
+    (sources / "whole").write_text("".join(lines))
+    (sources / "cut").write_text("".join(lines[:-8]))
+    for name in ("cut", "whole") if cut_first else ("whole", "cut"):
+        items = take(name)
+    (run,) = RecordStore(tmp_path / "runs" / "imported").runs
+    assert run.unfinished == "" and run.epochs_run == 3
+    if not cut_first:
+        (refusal,) = items
+        assert isinstance(refusal, Refusal) and refusal.copy
+        assert "a cut copy of the run in" in refusal.reason
+
+
+def test_identical_content_is_one_run(tmp_path: Path) -> None:
+    first = write_cosmoflow(tmp_path, name="a")
+    history = (first / "data_benchmark_history.csv").read_bytes()
+    config = (first / "config.pkl").read_bytes()
+    crlf = write_cosmoflow(tmp_path, name="b")
+    (crlf / "data_benchmark_history.csv").write_bytes(history.replace(b"\n", b"\r\n"))
+    for name, packer, end in (("c", gzip, ".gz"), ("d", lzma, ".xz")):
+        (tmp_path / name).mkdir()
+        for file, content in (("data_benchmark_history.csv", history), ("config.pkl", config)):
+            (tmp_path / name / f"{file}{end}").write_bytes(packer.compress(content))
+    runs, refusals = read_tree(tmp_path)
+    assert (len(runs), refusals) == (4, [])
+    store = RecordStore(tmp_path / "runs" / "imported")
+    items = list(write_runs((run.imported() for run in runs), store))
+    assert [isinstance(item, Written) for item in items] == [True, False, False, False]
+    assert all(item.copy for item in items if isinstance(item, Refusal))
+
+
+def test_a_history_imported_by_an_earlier_version_is_known(tmp_path: Path) -> None:
+    write_cosmoflow(tmp_path / "s", name="a")
+    ((run,), _) = read_tree(tmp_path / "s")
+    now = run.imported()
+    old = replace(now, source_digest=now.former_digests[0], former_digests=())
+    site = tmp_path / "runs" / "imported"
+    for one in (old, now):
+        (written,) = write_runs([one], RecordStore(site))
+        assert isinstance(written, Written) and written.repeat == 0
+    assert len(RecordStore(site).runs) == 1
+
+
+def test_identical_numbers_of_different_runs_are_doubted(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    (sources / "log.txt").write_text(
+        fake.one(1000.0) + fake.one(1000.0, second=44) + fake.one(1001.0)
+    )
+    runs = [run for run in take("log.txt") if isinstance(run, Written)]
+    assert [run.repeat for run in runs] == [0, 1, 2]
+    (doubt,) = doubtful(runs)
+    assert doubt.startswith("2 runs have identical numbers") and "log.txt:1, " in doubt
+    assert doubtful([runs[0], runs[2]]) == []
+
+
+def test_histories_of_unlike_length_are_doubted(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    head = "epoch,acc,loss,val_acc,val_loss\n"
+    rows = [f"{n},0.5,0.{70 - n},0.55,0.69\n" for n in range(4)]
+    (sources / "a.log").write_text(head + "".join(rows[:2]))
+    (sources / "b.log").write_text(head + "".join(rows))
+    runs = [run for run in take("") if isinstance(run, Written)]
+    assert [run.repeat for run in runs] == [0, 1]
+    (doubt,) = doubtful(runs)
+    assert "ran 2 to 4 epochs, and its final values are of different epochs" in doubt
+    mlperf(sources / "m", [3, 5])  # where a target ends a run that is as it should be
+    assert doubtful([run for run in take("m") if isinstance(run, Written)]) == []
+
+
+def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    for number, name in enumerate(("n128", "n256", "other")):
+        mlperf(sources / name, [3, 4], first=3 * number)
+    ranks = read_ranks('{"n1*": "16", "n256": 32, "other/result_7.txt": 64, "other": 8}')
+    assert ranks is not None
+    runs = [run for run in take("", ranks=ranks) if isinstance(run, Written)]
+    assert [run.point["ranks"] for run in runs] == [16, 16, 32, 32, 8, 64]
+    (_, groups) = outcome(tmp_path / "runs" / "imported")
+    assert groups == [("mlperf_other_points", [1, 2, 2, 1])]
+    path = tmp_path / "ranks.yaml"
+    path.write_text("n128: 4\nn256: 8\n")
+    found = read_ranks(str(path))
+    assert found is not None and found.of(sources / "n256" / "x") == 8
+    assert found.of(sources / "other" / "x") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0", "a whole number from 1 to 9999999, a map"),
+        ("n128", "a whole number from 1 to 9999999, a map"),
+        ("{n128}", "a whole number from 1 to 9999999, a map"),
+        ('{"n128": 0}', "n128: 0 is no whole number from 1 to 9999999"),
+        ('{"n128": true}', "n128: True is no whole number"),
+        ('{"/": 4}', "must be the name of a folder or file"),
+    ],
+)
+def test_maps_that_are_none(text: str, told: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_ranks(text)
+    assert told in str(error.value) and "\n" not in str(error.value)
+
+
+def test_names_that_fit_nothing_or_contradict(take: Import, tmp_path: Path) -> None:
+    mlperf(tmp_path / "sources" / "n128", [3])
+    with pytest.raises(UserError, match="no file or folder of the source is named n12"):
+        take("", ranks=RankMap({"n12": 4}))
+    with pytest.raises(UserError, match=r"n1\* and n\*8 both name"):
+        take("", ranks=RankMap({"n1*": 4, "n*8": 8}))
+
+
+@pytest.mark.parametrize(("packer", "end"), [(gzip, "gz"), (lzma, "xz")])
+def test_packed_logs(take: Import, tmp_path: Path, packer: Any, end: str) -> None:
+    content = packer.compress(fake.one(1000.0).encode())
+    (tmp_path / "sources" / f"log.{end}").write_bytes(content)
+    (run,) = take("")
+    assert isinstance(run, Written)
+    (tmp_path / "sources" / f"log.{end}").write_bytes(content[:-20])
+    damaged = [item for item in take("", "other") if isinstance(item, Refusal)]
+    assert any("the packed file is damaged" in item.reason for item in damaged)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_list_of_refusals(tmp_path: Path) -> None:
+    results, source = tmp_path / "results", tmp_path / "source"
+    many = [
+        Refusal(source / "log", f"cut behind step {n}", n, "tf_cnn_benchmarks")
+        for n in range(1, 1001)
+    ]
+    others = [NotRead(source / f"f{n}") for n in range(7)]
+    copies = [
+        Refusal(source / "log", "the same run as in x:1", n, "b", copy=True) for n in range(20)
+    ]
+    with RefusalList(results, source) as found:
+        items: list[Refusal | NotRead] = [*many, *others, *copies]
+        for item in items:
+            found.add(item)
+    assert [found.counts(what) for what in (REFUSED, NOT_READ, COPY)] == [1000, 7, 20]
+    lines = list(found.lines())
+    assert len(lines) == 13  # and not 1,027
+    assert lines[5] == f"refused: 995 more like these: {results}/refused.csv"
+    assert lines[6].endswith(f"f4 and 2 more: {results}/refused.csv")
+    assert len(rows_of(results / "refused.csv")) == 1027
+    ((entry),) = found.entries
+    assert (entry["count"], len(entry["places"])) == (1000, 5)
+
+    with RefusalList(results, tmp_path / "elsewhere") as more:  # adds up
+        more.add(Refusal(tmp_path / "elsewhere" / "x", "cut behind step 7", 3, "tf_cnn_benchmarks"))
+    assert (more.counts(REFUSED), more.entries[0]["count"]) == (1, 1001)
+    with RefusalList(results, source) as mended:  # read again, and all is well with it
+        pass
+    assert [row["file"] for row in rows_of(results / "refused.csv")] == [f"{tmp_path}/elsewhere/x"]
+    assert mended.entries[0]["count"] == 1
+    with RefusalList(results, tmp_path) as nothing:
+        pass
+    assert nothing.entries == [] and not (results / "refused.csv").exists()
+    assert list(results.iterdir()) == []
+    with pytest.raises(KeyError), RefusalList(results, source) as broken:
+        broken.add(many[0])
+        raise KeyError
+    assert list(results.iterdir()) == []
+
+
+def test_which_importer_reads_what_another_was_given(take: Import, tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    result = write_cosmoflow(sources, name="gpu")
+    (sources / "log").mkdir()
+    (sources / "log" / "a.txt").write_text(fake.one(1000.0))
+    history = result / "data_benchmark_history.csv"
+    assert "import_cosmoflow --config source=" in hint(sources / "gpu", "import_logs")
+    assert "import_logs --config source=" in hint(sources / "log" / "a.txt", "import_cosmoflow")
+    assert "import_table" in hint(history, "import_cosmoflow")
+    assert hint(sources / "log", "import_logs") == ""
+    assert hint(tmp_path / "nothing", "import_logs") == ""
+    with pytest.raises(UserError, match=r"history\.csv: not a folder"):
+        read_tree(history)
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    """A run is given on before the next is read."""
+    (tmp_path / "log").write_text(fake.one(1000.0) + fake.one(1001.0))
+    items = read_items(tmp_path / "log", RankMap({}))
+    first = next(items)
+    assert not isinstance(first, NotRead) and first.line == 1
+    assert next(items) is not None and next(items, None) is None
+
+
+def test_names_of_any_bytes(take: Import, tmp_path: Path) -> None:
+    name = os.fsdecode(b"a\xff\x07\n.log")
+    (tmp_path / "sources" / name).write_text(fake.one(1000.0) + fake.TEXT[:900])
+    run, refusal = take("")
+    assert isinstance(run, Written) and run.file.endswith(r"a\udcff\x07\n.log")
+    assert isinstance(refusal, Refusal)
+    with RefusalList(tmp_path / "results", tmp_path / "sources") as found:
+        found.add(refusal)
+    (line,) = found.lines()
+    assert line.isprintable() and r"a\udcff\x07\n.log" in line
+    with RefusalList(tmp_path / "results", tmp_path / "sources" / name):
+        pass  # it is read again, and is whole now
+    assert not (tmp_path / "results" / "refused.csv").exists()
+
+
+def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
+    args = argparse.Namespace(source="s", site="imported", results=str(tmp_path), ranks="")
+    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: imported\n")
+    check_arguments(args, "import_logs", "FILE")
+    (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: piz_daint\n")
+    with pytest.raises(UserError, match=r"holds the imports of site piz_daint; name that site"):
+        check_arguments(args, "import_logs", "FILE")
