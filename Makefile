@@ -1,17 +1,19 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo check test lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo study check test lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
+	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
 	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
-	@echo "make soak   kill every process of a campaign, in every phase, and check all results"
+	@echo "make soak   kill every process of a campaign, in every phase; mutate the folders of runs;"
+	@echo "            with SLURM=1 kill on a real Slurm of its own, daemons and nodes too"
 	@echo "make screenshots  update the pictures in docs/images from the demo's report"
 	@echo "make lock   resolve requirements.lock again"
 
@@ -21,6 +23,9 @@ setup:
 demo: setup
 	@snakemake
 	@echo "report: $(CURDIR)/results/report.html"
+
+study: setup
+	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
 
 # What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
 check: lint
@@ -46,9 +51,11 @@ format: setup
 bench: setup
 	@python -m bench.table $(BENCH)
 
-# kill -9 of everything in every phase; KILLS=n at least so many, SEED=n to repeat one.
+# kill -9 of everything in every phase, KILLS=n at least so many; then FOLDERS=n hostile folders of
+# runs. SEED=n repeats one.
 soak: setup
-	@python -m tests.soak.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@python -m tests.soak.$(if $(SLURM),slurm,kills) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	$(if $(SLURM),,@python -m tests.soak.mutations $(if $(FOLDERS),--folders $(FOLDERS)) $(if $(SEED),--seed $(SEED)))
 
 screenshots: setup
 	@python tools/screenshots.py

@@ -2,6 +2,7 @@
 # Data flows in the order of the includes: plan, stage, run, summarise, tables, figures, report.
 import gc
 import logging
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -17,7 +18,8 @@ gc.set_threshold(200_000, 50, 1000)
 # On a full disk Snakemake's own log would show a traceback for each of its lines.
 logging.raiseExceptions = False
 
-ROOT = Path(workflow.basedir)
+# Not that of workflow.basedir where a study uses this file as a module.
+ROOT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(ROOT))
 
 # Without a shell in between (exec), a script learns at once of the end of its Snakemake. Its
@@ -27,83 +29,82 @@ SCRIPT = (
     f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
 )
 
-if workflow.is_main_process:
-    import os
+from scalesweep.core.errors import UserError
+from scalesweep.core.log import VERBOSITY
+from scalesweep.smk import snakemake_facts as facts
+from scalesweep.smk.startup import prepare
+from scalesweep.smk.progress import Progress
 
-    from scalesweep.core.errors import UserError
-    from scalesweep.core.log import VERBOSITY
-    from scalesweep.smk import snakemake_facts as facts
-    from scalesweep.smk.startup import prepare
-    from scalesweep.smk.progress import Progress
+# For what the library logs, here and in the scripts that rules start.
+os.environ[VERBOSITY] = facts.verbosity(workflow)
 
-    # For what the library logs, here and in the scripts that rules start.
-    os.environ[VERBOSITY] = facts.verbosity(workflow)
+try:
+    SWEEP, PREFLIGHT, JOBS = prepare(
+        configfiles=facts.configfiles(workflow),
+        overrides=facts.overrides(workflow),
+        # profiles/slurm sets it; the executor itself is not known yet.
+        cluster="scalesweep_cluster" in facts.default_resources(workflow),
+        dry=lambda: facts.only_shows(workflow),
+    )
+except UserError as error:
+    sys.exit(f"error: {error}")
 
-    try:
-        SWEEP, PREFLIGHT, JOBS = prepare(
-            configfiles=facts.configfiles(workflow),
-            overrides=facts.overrides(workflow),
-            default=ROOT / "config" / "config.yaml",
-            # profiles/slurm sets it; the executor itself is not known yet.
-            cluster="scalesweep_cluster" in facts.default_resources(workflow),
-            dry=lambda: facts.only_shows(workflow),
-        )
-    except UserError as error:
-        sys.exit(f"error: {error}")
+facts.list_in_order()
+facts.heed_handlers(workflow)
+if SWEEP.submission:
+    from scalesweep.smk.executor_hooks import (
+        CampaignHooks,
+        leave_now,
+        leave_on_sigterm,
+    )
+    from snakemake_executor_plugin_scalesweep import Executor
 
-    facts.list_in_order()
+    Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
+    facts.start_one_timer()
+
+RESULTS = SWEEP.results
+RUNS = SWEEP.runs_folder
+
+
+def start_no_more():
+    facts.start_no_more(workflow)
     if SWEEP.submission:
-        from scalesweep.smk.executor_hooks import CampaignHooks
-        from snakemake_executor_plugin_scalesweep import Executor
-
-        Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
-        facts.start_one_timer()
-
-    RESULTS = SWEEP.results
-    RUNS = SWEEP.runs_folder
-    LOGS = SWEEP.slurm_logs
-    PROGRESS = Progress(Path(RUNS), SWEEP.awaited)
-
-    rule all:
-        default_target: True
-        input:
-            SWEEP.pending_markers(),
-            SWEEP.adopted(),
-            SWEEP.reread(),
-            # Each by name: Snakemake makes a lost file again only if it is asked for.
-            [
-                f"{RESULTS}/{name}"
-                for name in (
-                    "plan.csv",
-                    "summary.parquet",
-                    "jobs.csv",
-                    "tables",
-                    "figures",
-                    "report.html",
-                )
-            ],
-
-    include: "workflow/rules/plan.smk"
-
-else:
-    # A job of a cluster, whose nodes wait while this is parsed: it needs no more than its order.
-    from scalesweep.smk.remote_job import Job
-
-    JOBS = Job()
+        Executor.hooks.stop()
 
 
+PROGRESS = Progress(SWEEP, start_no_more)
+
+
+rule all:
+    default_target: True
+    input:
+        SWEEP.pending_markers(),
+        SWEEP.adopted(),
+        SWEEP.reread(),
+        # Each by name: Snakemake makes a lost file again only if it is asked for.
+        [
+            f"{RESULTS}/{name}"
+            for name in (
+                "plan.csv",
+                "summary.parquet",
+                "jobs.csv",
+                "tables",
+                "figures",
+                "report.html",
+            )
+        ],
+
+
+include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
-
-
-if workflow.is_main_process:
-
-    include: "workflow/rules/adopt.smk"
-    include: "workflow/rules/reread.smk"
-    include: "workflow/rules/summarise.smk"
-    include: "workflow/rules/accounting.smk"
-    include: "workflow/rules/tables.smk"
-    include: "workflow/rules/figures.smk"
-    include: "workflow/rules/report.smk"
-    include: "workflow/rules/import.smk"
-    include: "workflow/rules/compare.smk"
+include: "workflow/rules/adopt.smk"
+include: "workflow/rules/reread.smk"
+include: "workflow/rules/summarise.smk"
+include: "workflow/rules/accounting.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/import.smk"
+include: "workflow/rules/compare.smk"
+include: "workflow/rules/doctor.smk"

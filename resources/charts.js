@@ -10,6 +10,8 @@
   const SHOWN_FIRST = 12
   const COLOURS = 6 // --s1 to --s6 of the style sheet
   const FEW = 12 // values of a parameter that all get a tick
+  const MANY_TICKS = 24
+  const MAX_DECADES = 12 // lines of a logarithmic axis that spans many
   const MANY = 1500 // marks, from which on a canvas is faster than SVG
   const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down', 'triangle-right']
   const SIGNS = { circle: '●', 'triangle-up': '▲', square: '■', diamond: '◆', cross: '✚',
@@ -26,6 +28,12 @@
   const tick = (title, checked) => {
     const box = element('input', { type: 'checkbox', checked })
     return [element('label', { className: 'tick' }, box, element('span', { textContent: title })), box]
+  }
+
+  // At most MANY_TICKS of these values, evenly.
+  const some = (ticks) => {
+    const stride = Math.ceil(ticks.length / MANY_TICKS)
+    return ticks.filter((_, place) => place % stride === 0)
   }
 
   const wide = (values) => {
@@ -197,15 +205,17 @@
         field: 'x', title: x.title, type: x.number ? 'quantitative' : 'nominal',
         ...(x.number
           ? { scale: { ...(log.x ? { type: 'log', ...(x.scale ? { base: 2 } : {}) } : { type: 'linear', zero: false }), nice: false, padding: 12 },
-              axis: { labelOverlap: true, ...(ticks.length <= FEW || x.scale ? { values: ticks, format: ',.6~g' } : {}) } }
+              axis: { labelOverlap: true, ...(ticks.length <= FEW || x.scale ? { values: some(ticks), format: ',.6~g' } : {}) } }
           : { sort: null, axis: { labelAngle: values.length && String(values[0].x).length > 8 ? -30 : 0 } }),
       }
-      // Lines at 1, 10, 100 ..., and at 2 and 5 times these where there are few.
+      // Lines at 1, 10, 100 ..., at 2 and 5 times these where there are few, and some where there are many.
       const logs = values.filter((one) => one.y !== null).map((one) => Math.log10(one.y))
-      const [from, to] = [Math.floor(Math.min(...logs)) - 1, Math.ceil(Math.max(...logs)) + 1]
-      const steps = to - from > 5 ? [1] : [1, 2, 5]
-      const decades = logs.length === 0 ? [] : Array.from({ length: to - from }, (_, n) =>
-        steps.map((step) => step * 10 ** (from + n))).flat()
+      const [from, to] = logs.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity])
+      const [first, last] = [Math.floor(from) - 1, Math.ceil(to) + 1]
+      const steps = last - first > 5 ? [1] : [1, 2, 5]
+      const stride = Math.max(1, Math.ceil((last - first) / MAX_DECADES))
+      const decades = logs.length === 0 ? [] : Array.from({ length: Math.ceil((last - first) / stride) }, (_, n) =>
+        steps.map((step) => step * 10 ** (first + n * stride))).flat()
       const up = (field) => ({ field, type: 'quantitative', title: y.title,
         scale: log.y ? { type: 'log', nice: false, padding: 10 } : { type: 'linear', zero: y.share === true, nice: true },
         axis: { ...(log.y ? { values: decades } : { tickCount: 6 }), ...(y.share ? { format: '.0%' } : {}) } })

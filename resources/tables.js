@@ -54,6 +54,9 @@
       element('span', { className: 'id', textContent: runs.ids[run] }),
       ` repeat ${runs.repeats[run]}, ${runs.words[run]}${runs.files[run] ? ': ' : ''}`, ...links(runs, run))))
 
+  // A number's text, which may break before its interval only.
+  const unbroken = (text) => text.replace(/ (?!\[)/g, '\u00a0')
+
   const column = (shown, place, runs) => ({
     name: shown.name,
     className: [shown.number ? 'num' : '', shown.id ? 'id' : ''].join(' ').trim(),
@@ -69,7 +72,8 @@
         return shown.number ? (value === null ? -Infinity : value) : String(value ?? '')
       }
       const text = shown.texts[row]
-      return kind === 'display' ? $.fn.dataTable.util.escapeHtml(text) : text
+      if (kind !== 'display') return text
+      return $.fn.dataTable.util.escapeHtml(shown.number ? unbroken(text) : text)
     },
     createdCell: (cell, _data, { row }) => {
       if (place === 0) cell.scope = 'row'

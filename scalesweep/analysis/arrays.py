@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scalesweep.core.npy import check_sizes
+
 _SUFFIX = ".npy"
 _LOCAL = struct.Struct("<4s22xHH")  # of a member: signature, lengths of its name and extra field
 _MAGIC = b"\x93NUMPY\x01\x00"
@@ -48,7 +50,8 @@ class Arrays(Mapping[str, NDArray[Any]]):
     """Arrays by name, read when they are asked for.
 
     Raises what numpy.load raises for a file that holds none (``core.npy.NOT_ARRAYS``), for
-    objects too, and zipfile.BadZipFile for a member whose checksum differs. ``verified``: the
+    objects too, zipfile.BadZipFile for a member whose checksum differs, and ValueError where they
+    are too many or too large to be read (``core.npy.check_sizes``). ``verified``: the
     content has the digest that it was written with, and the members' checksums are not computed.
     """
 
@@ -56,6 +59,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
         self._content = content
         self._verified = verified
         members = _directory(content) or self._archive.infolist()
+        check_sizes([member.file_size for member in members])
         self._members = {
             member.filename.removesuffix(_SUFFIX): member
             for member in members

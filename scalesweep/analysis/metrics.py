@@ -100,6 +100,22 @@ ACCURACY_CURVES = tuple(
 )
 ENERGY_SO_FAR = Quantity("energy", "Energy", "J", "lower", "total", "since the first epoch began")
 
+# Between which runs a metric is compared: any; those that train to a target or as much as each
+# other; none. Losses, errors and accuracies after a window of timed steps say how long that was.
+ALWAYS, SAME_TRAINING, NEVER = "always", "same_training", "never"
+_LEARNED = frozenset({"loss", "mae", "accuracy", "perplexity"})
+
+
+def compared(metric: str, declared: Mapping[str, str], main: str | None) -> str:
+    """Between which runs a metric is compared: ALWAYS, SAME_TRAINING or NEVER.
+
+    As the benchmark has ``declared`` it (``compare`` in benchmark.yaml); otherwise what a model has
+    learned, by its name, only where it is the ``main`` metric.
+    """
+    learned = not _LEARNED.isdisjoint(metric.split("_")) and metric != main
+    return declared.get(metric, NEVER if learned else ALWAYS)
+
+
 _COLUMN = re.compile(rf"(.+?)(?:_({'|'.join(STATS)}))?_({'|'.join(PHASES)})")
 
 
@@ -155,7 +171,9 @@ def quantities_of(summary: "pd.DataFrame", benchmark: str) -> dict[str, Quantity
     }
 
 
-_SCALED = re.compile(r"(.+)_(ideal|eff|speedup)")
+# Ends of the names that the scaling of a metric has.
+SCALING_WORDS = ("ideal", "eff", "speedup")
+_SCALED = re.compile(rf"(.+)_({'|'.join(SCALING_WORDS)})")
 
 
 def units_of(

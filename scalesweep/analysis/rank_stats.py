@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.stats import SEED, t_quantile
 from scalesweep.analysis.types import Floats, Places
+from scalesweep.core.record_content import MAX_NUMBER
 
 # Whose time it is. WORK: of the rank alone. INPUT: waiting for batches. STEP and EPOCH: as the
 # program timed them, which may hold waiting for other ranks.
@@ -67,7 +68,9 @@ def _times(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats
     ):
         return None
     array = array[1:] if name != "step_times" and len(array) > 1 else array
-    return array.astype(np.float64, copy=False) if np.isfinite(array).all() else None
+    values = array.astype(np.float64, copy=False)
+    # A minimum or maximum of which one is NaN fails the comparison too.
+    return values if values.min() > -MAX_NUMBER and values.max() < MAX_NUMBER else None
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,20 @@ MAD_TO_STD = 1.4826
 MEAN_AD_TO_STD = 1.253314
 OUTLIER_SCORE = 3.5
 OUTLIER_FROM = 5
+ONE_REPEAT = "one repeat"  # why there is no interval
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval in the unit of its data; NaN bounds with method ``none``."""
+    """A confidence interval in the unit of its data.
+
+    NaN bounds where there is none: method ``identical`` where repeats are the same number, else
+    ``none``.
+    """
 
     low: float
     high: float
-    method: str  # none | t-log | t | bootstrap
+    method: str  # none | identical | t-log | t | bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class LogError:
 
 
 MISSING = Interval(np.nan, np.nan, "none")
+# Repeats that are the same number did not vary independently (they share their seed, or count
+# something that cannot vary), so they say nothing about the spread, as one repeat says nothing.
+IDENTICAL = Interval(np.nan, np.nan, "identical")
+# Means over ranks may differ in the last digits, by the order of summing.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,30 @@ def _finite(values: ArrayLike, what: str = "values") -> Floats:
     if not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite; drop missing ones first")
     return array
+
+
+def identical(values: ArrayLike) -> Any:
+    """Whether the repeats along the last axis, two or more, are the same number."""
+    array = _finite(values)
+    if array.shape[-1] < 2:
+        return np.zeros(array.shape[:-1], np.bool_)[()]
+    low, high = array.min(axis=-1), array.max(axis=-1)
+    return high - low <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+
+
+def without_interval(*repeats: ArrayLike) -> str:
+    """Why a mean of such repeats, or a ratio of two such means, has no interval; empty if it has.
+
+    ``one repeat``, ``identical repeats``, ``not positive`` (of a ratio), in this order.
+    """
+    arrays = [_finite(values).reshape(-1) for values in repeats]
+    if any(array.size < 2 for array in arrays):
+        return ONE_REPEAT
+    if any(identical(array) for array in arrays):
+        return "identical repeats"
+    if len(arrays) > 1 and any((array <= 0).any() for array in arrays):
+        return "not positive"
+    return ""
 
 
 def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
@@ -166,13 +200,15 @@ def t_quantile(degrees: float, among: int = 1) -> float:
 def mean_interval(values: ArrayLike) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 
-    One value: missing. Fewer than 20: Student's t, on the logarithm for positive data, centred
-    on the logarithm of the arithmetic mean, so that the interval is positive and holds the
-    mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
+    One value, or identical ones: missing. Fewer than 20: Student's t, on the logarithm for positive
+    data, centred on the logarithm of the arithmetic mean, so that the interval is positive and
+    holds the mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
     """
     array = _finite(values).reshape(1, -1)
     if array.size < 2:
         return MISSING
+    if identical(array).all():
+        return IDENTICAL
     ((low, high),) = mean_bounds(array).tolist()
     method = "t-log" if (array > 0).all() else "t"
     return Interval(low, high, "bootstrap" if array.size >= BOOTSTRAP_FROM else method)
@@ -182,8 +218,17 @@ def mean_bounds(values: ArrayLike) -> Floats:
     """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
     array = _finite(values)
     rows, n = array.shape
+    bounds = np.full((rows, 2), np.nan)
     if n < 2:
-        return np.full((rows, 2), np.nan)
+        return bounds
+    spread = ~identical(array)
+    bounds[spread] = _spread_bounds(array[spread])
+    return bounds
+
+
+def _spread_bounds(array: Floats) -> Floats:
+    """``mean_bounds`` of rows whose repeats, two or more, are not all the same."""
+    rows, n = array.shape
     if n >= BOOTSTRAP_FROM:
         resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
         return np.array([(one.low, one.high) for one in resampled]).reshape(rows, 2)
@@ -203,12 +248,12 @@ def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 
 
     For speedup and efficiency; the two samples are independent repeats. With 20 values or more
     on both sides both are resampled; otherwise Welch's t on the logarithms (degrees of freedom
-    after Welch and Satterthwaite). Missing if a side has one value only, because its spread is
-    unknown, or if a value is not positive.
+    after Welch and Satterthwaite). Missing if a side has one value only or identical ones, because
+    its spread is unknown, or if a value is not positive.
     """
     top, bottom = _finite(numerator).reshape(-1), _finite(denominator).reshape(-1)
-    if min(top.size, bottom.size) < 2 or (top <= 0).any() or (bottom <= 0).any():
-        return MISSING
+    if why := without_interval(top, bottom):
+        return IDENTICAL if why == "identical repeats" else MISSING
     if min(top.size, bottom.size) >= BOOTSTRAP_FROM:
         # Two streams: the same draws on both sides would cancel where the sizes are equal.
         return _percentiles(
@@ -216,25 +261,54 @@ def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 
         )
     ratio = scale * float(top.mean()) / float(bottom.mean())
     error = log_ratio_error(top, bottom)
-    factor = float(np.exp(t_quantile(error.degrees) * error.error)) if error.error else 1.0
+    factor = float(np.exp(t_quantile(error.degrees) * error.error))
     return Interval(ratio / factor, ratio * factor, "t-log")
 
 
 def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
     """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
 
-    Of two samples of two positive values or more. Degrees of freedom after Welch and Satterthwaite;
-    infinite where neither side has any spread.
+    Of two samples of two positive values or more, which are not identical. Degrees of freedom after
+    Welch and Satterthwaite.
     """
     var_top = float(np.log(top).var(ddof=1)) / top.size
     var_bottom = float(np.log(bottom).var(ddof=1)) / bottom.size
     total = var_top + var_bottom
-    if total == 0:
-        return LogError(0.0, np.inf)
     # Divided before squaring: squares of tiny variances would vanish.
     share_top, share_bottom = var_top / total, var_bottom / total
     degrees = 1 / (share_top**2 / (top.size - 1) + share_bottom**2 / (bottom.size - 1))
     return LogError(float(np.sqrt(total)), degrees)
+
+
+def linear_interval(values: ArrayLike) -> Interval:
+    """95 % confidence interval of the mean by Student's t on the values themselves.
+
+    For parts of a whole, which may be next to nothing, or negative. Missing for one value.
+    """
+    array = _finite(values).reshape(-1)
+    if array.size < 2:
+        return MISSING
+    half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
+
+
+def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
+    """95 % confidence interval of ``mean(one) - mean(other)`` of independent repeats: Welch's t.
+
+    Missing if a side has one value only.
+    """
+    first, second = _finite(one).reshape(-1), _finite(other).reshape(-1)
+    if min(first.size, second.size) < 2:
+        return MISSING
+    apart = float(first.mean() - second.mean())
+    variances = np.array([side.var(ddof=1) / side.size for side in (first, second)])
+    total = float(variances.sum())
+    if total == 0:
+        return Interval(apart, apart, "t")
+    shares = variances / total
+    degrees = 1 / (shares[0] ** 2 / (first.size - 1) + shares[1] ** 2 / (second.size - 1))
+    half = t_quantile(degrees) * math.sqrt(total)
+    return Interval(apart - half, apart + half, "t")
 
 
 def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:

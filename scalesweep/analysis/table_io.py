@@ -30,6 +30,7 @@ TABLES = (
     "functions",
     "score",
     "ranks",
+    "efficiency",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -12,18 +12,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--runs", type=Path, required=True, help="folder with a folder per run")
-    parser.add_argument("--logs", type=Path, required=True, help="folder of the Slurm jobs' logs")
     parser.add_argument("--out", type=Path, required=True, help="table to write (.csv)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read the plan and the logs of jobs; write the table, whatever the accounting can say."""
-    run_ids = dict.fromkeys(
+    """Read the plan; write the table, whatever the accounting can say."""
+    run_ids = {
         run["run_id"]
         for experiment in read_plan(args.plan)["experiments"]
-        for run in experiment["runs"]
-    )
-    found = collect(list(run_ids), args.runs, args.logs, args.out)
+        for run in (*experiment["runs"], *experiment["profiles"])
+    }
+    found = collect(run_ids, args.runs, args.out)
     for note in found.notes:
         print(f"accounting: {note}")
     print(f"{counted(len(found.rows), 'job')} in {args.out}")

@@ -7,15 +7,16 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.submission import Submission
+from scalesweep.slurm.commands import PATIENCE_S
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
-SHORTEST_S, LONGEST_S = 2.0, 30.0
+SHORTEST_S, LONGEST_S = 2.0, 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
-    parser.add_argument("--sessions", nargs="+", required=True, help="names of the jobs")
+    parser.add_argument("--jobs", nargs="+", type=int, required=True, help="ids of the jobs")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -25,12 +26,14 @@ def run(args: argparse.Namespace) -> None:
     queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
 
     def live() -> dict[str, int]:
-        queue.find_live()
-        return {r: job.job_id for r, job in queue.live.items() if job.session in args.sessions}
+        queue.find_live(PATIENCE_S)
+        return {r: job.job_id for r, job in queue.live.items() if job.job_id in args.jobs}
 
     waiting = live()
     for run_id, job_id in waiting.items():
-        print(f"{run_id}: job {job_id} of an earlier snakemake is running it; waiting")
+        job = queue.live[run_id]
+        state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
+        print(f"{run_id}: job {job_id} of an earlier snakemake has it ({state}); waiting")
     failed = 0
     pause = SHORTEST_S
     while waiting:

@@ -7,6 +7,8 @@ from pathlib import Path
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import load_results
 from scalesweep.figures import write_figures
+from scalesweep.figures.missing import missing_words
+from scalesweep.smk.cli import warn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,4 +27,6 @@ def run(args: argparse.Namespace) -> None:
     gc.freeze()
     gc.set_threshold(20_000)
     entries = write_figures(studies, args.out, processes=args.processes, tables=args.tables)
-    print(f"{len(entries)} figures in {args.out}")
+    if words := missing_words(entries):
+        warn(words)
+    print(f"{sum('missing' not in one for one in entries)} figures in {args.out}")

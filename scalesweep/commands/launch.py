@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from scalesweep.compute.job_spec import read_order
+from scalesweep.compute.job_spec import await_order, read_order
 from scalesweep.compute.launcher import launch
 from scalesweep.core.paths import REPO
 
@@ -12,12 +12,13 @@ from scalesweep.core.paths import REPO
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
+    parser.add_argument("--digest", default="", help="of that file, where it may not be seen yet")
     parser.add_argument("--marker", type=Path, help="file to write once the record is there")
 
 
 def run(args: argparse.Namespace) -> None:
     """Read the run's description and launch it; exits with 1 if it failed."""
-    order = read_order(args.order)
+    order = await_order(args.order, args.digest) if args.digest else read_order(args.order)
     try:
         code = launch(order, REPO)
     except OSError as error:

@@ -3,10 +3,12 @@
 import argparse
 import logging
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
+from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
 from scalesweep.planning.artifacts import forget_made
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
@@ -14,7 +16,9 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.reextract import leave_stale, stale_runs
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
-from scalesweep.slurm.job_table import read_jobs
+from scalesweep.planning.submission import Submission
+from scalesweep.slurm.job_table import JOBS, spent
+from scalesweep.slurm.job_watch import why_pending
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 _log = logging.getLogger(__name__)
@@ -27,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inventory",
         action="store_true",
         help="write plan.json too, and mark this state as the one that all results are made from",
+    )
+    parser.add_argument(
+        "--ask-slurm", action="store_true", help="say whether Slurm would accept the jobs"
     )
 
 
@@ -42,22 +49,38 @@ def run(args: argparse.Namespace) -> None:
     states = leave_stale(runs, found)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign), **states}
-    plan = build_plan(campaign, known, shapes, _jobs(campaign.results / "jobs.csv"))
+    plan = build_plan(campaign, known, shapes, _jobs(campaign) if shapes is not None else ())
     if args.inventory:
         forget_made(campaign.results)
         stamp_state(campaign, states)
     write_plan(campaign, plan, as_json=args.inventory)
     print(plan_text(plan), end="")
+    if args.ask_slurm and shapes:
+        print(_word_of_slurm(Submission(campaign, states, runs), shapes))
     stale = Counter(runs[run_id][0].benchmark.name for run_id in stale_runs(runs, states))
     for name, count in stale.items():
         print(f"to be re-read: the logs of {count} run(s): the patterns of {name} have changed")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")
 
 
-def _jobs(path: Path) -> list[dict[str, Any]]:
-    """What is known of the campaign's jobs; nothing where the table is damaged: it is rebuilt."""
+def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
+    """What Slurm thinks of the jobs of these runs, and why those wait that are in the queue."""
     try:
-        return read_jobs(path)
+        submission.check(run_ids)
+        submission.find_live()
     except UserError as error:
-        _log.warning("%s", error)
-        return []
+        return f"Slurm: {error}"
+    said = "Slurm would accept these jobs (sbatch --test-only)"
+    if live := list(submission.live.values()):
+        said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
+    why = why_pending(job.reason for job in live if job.state == "PENDING")
+    return f"{said}\n{why}" if why else said
+
+
+def _jobs(campaign: Campaign) -> list[dict[str, Any]]:
+    """The campaign's jobs so far, those of calls that were killed too."""
+    found = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    for note in found.notes:
+        level = logging.INFO if campaign.budget_node_hours is None else logging.WARNING
+        _log.log(level, "node-hours spent: %s", note)
+    return found.rows

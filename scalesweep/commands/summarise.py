@@ -4,10 +4,17 @@ import argparse
 import gc
 from pathlib import Path
 
-from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
-from scalesweep.planning.run_state import set_aside, tell_set_aside
+from scalesweep.planning.plan import note_failures
+from scalesweep.planning.run_state import (
+    BAD_RECORD,
+    UNUSABLE_RECORD,
+    note_unusable,
+    set_aside,
+    tell_set_aside,
+    tell_unusable,
+)
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
 
@@ -21,7 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read the plan and the records of its finished runs; write the summary."""
+    """Read the plan and the records of its finished runs; write the summary.
+
+    A run whose record turns out to be damaged or of no use has failed from here on: plan.json and
+    plan.csv say so too, and all that follows is made of the others.
+    """
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
     gc.disable()
     finished = dict.fromkeys(
@@ -33,15 +44,25 @@ def run(args: argparse.Namespace) -> None:
     # A copy under another name, because Snakemake deletes outputs before it makes them again.
     kept = args.out.with_name(f".{args.out.name}.previous")
     broken: dict[str, str] = {}
+    unusable: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]
-    summary = build_summary(records, kept, broken, args.processes)
+    summary = build_summary(records, kept, broken, args.processes, unusable)
     for run_id, why in broken.items():
         set_aside(args.runs / run_id, why)
-    if broken:
-        # The plan counts them as done: it is to be made again first.
-        raise UserError(
-            f"{tell_set_aside(broken)}; run snakemake again to repeat these measurements"
+    if unusable:
+        note_unusable(args.runs, unusable)
+    if broken or unusable:
+        # The plan counts them as done, as it was made before they were read. Snakemake will make
+        # all of it again with the next call, for the states have changed.
+        note_failures(
+            args.plan,
+            {i: (BAD_RECORD, why) for i, why in broken.items()}
+            | {i: (UNUSABLE_RECORD, why) for i, why in unusable.items()},
         )
+    if broken:
+        print(tell_set_aside(broken))
+    if unusable:
+        print(tell_unusable(unusable))
     write_summary(summary, args.out)
     keep_summary(args.out, kept)
     print(f"{len(summary)} finished runs summarised in {args.out}")

@@ -106,7 +106,7 @@ def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Val
 def _kind(name: str) -> str:
     if name in _MACHINE:
         return MACHINE
-    if name == "git commit":
+    if name.startswith("git commit"):  # of scalesweep, of the study
         return CODE
     return SETTINGS if _VARIABLE.fullmatch(name) else SOFTWARE
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from scalesweep.compare.significance import IMPROVED, UNCLEAR, WORSE, Change
 from scalesweep.core.formatting import PHASES, counted, number, shorten
 from scalesweep.figures.files import svg_text
-from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, RC, WIDE, Drawing, heading
+from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, RC, WIDE, Drawing, heading, log_ticks
 from scalesweep.figures.svg import tidy_svg
 
 MAX_DOTS = 40
@@ -22,6 +22,7 @@ MAX_DOTS = 40
 # the ratios the axis has room for _ROOM times their spread, or _USUAL times a typical half width.
 _ROOM, _USUAL = 2.5, 1.5
 _LABEL = 58
+_FURTHEST = 690.0  # natural logarithm of what an axis can show
 _LOOKS = {IMPROVED: (BLUE, "^"), WORSE: (ORANGE, "v"), UNCLEAR: (FAINT, "o")}
 _STEPS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
@@ -48,7 +49,14 @@ def _clearance(one: Change) -> float:
     and least without one."""
     if math.isnan(one.low):
         return -math.inf
-    return max(math.log(one.low), -math.log(one.high))
+    return max(_log(one.low), -_log(one.high))
+
+
+def _log(ratio: float) -> float:
+    """Natural logarithm, within what an axis can show."""
+    if ratio <= 0:
+        return -_FURTHEST
+    return max(-_FURTHEST, min(math.log(ratio), _FURTHEST))
 
 
 def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
@@ -77,8 +85,9 @@ def _draw(shown: Sequence[tuple[Change, str]], of: int, name: str) -> Drawing:
     figure.legend(handles=handles, loc="outside lower right", ncols=len(handles))
     told = ", ".join(f"{sum(o.verdict == v for o, _ in shown)} {v}" for v in kinds)
     text = (
-        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat; an "
-        "arrow: the line continues. Dotted: no difference. Each interval is for its point alone."
+        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
+        "identical ones; an arrow: the line continues. Dotted: no difference. Each interval is for "
+        "its point alone."
     )
     if of > len(shown):
         text += (
@@ -109,11 +118,11 @@ def _range(shown: Sequence[Change]) -> tuple[float, float]:
     """What the axis shows: all ratios, and of their intervals what has room."""
     ratios = [one.ratio for one in shown] + [1.0]
     ends = [end for one in shown for end in (one.low, one.high) if end > 0]
-    least, most = math.log(min(ratios)), math.log(max(ratios))
-    halves = [math.log(one.high / one.low) / 2 for one in shown if one.high > 0]
+    least, most = _log(min(ratios)), _log(max(ratios))
+    halves = [(_log(one.high) - _log(one.low)) / 2 for one in shown if one.high > 0]
     room = max(_ROOM * (most - least), _USUAL * median(halves) if halves else 0.02)
-    low = max(min([least, *map(math.log, ends)]), least - room)
-    high = min(max([most, *map(math.log, ends)]), most + room)
+    low = max(min([least, *map(_log, ends)]), least - room)
+    high = min(max([most, *map(_log, ends)]), most + room)
     pad = max(0.04 * (high - low), 0.005)
     return math.exp(low - pad), math.exp(high + pad)
 
@@ -122,10 +131,8 @@ def _ratio_axis(ax: Axes, low: float, high: float) -> None:
     """Logarithmic axis of ratios with plain numbers: 0.5, 0.8, 1, 1.25 ... or closer."""
     ax.set_xscale("log")
     ax.set_xlim(low, high)
-    decades = math.log10(high / low)
-    tens = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
-    if decades > 2:
-        ticks = [step * 10.0**ten for ten in tens for step in (1.0, 3.0)]
+    if math.log10(high) - math.log10(low) > 2:
+        ticks = log_ticks(low, high)
     else:
         ticks = sorted({step * 10.0**ten for ten in (-2, 0, 2) for step in _STEPS})
     ticks = [tick for tick in ticks if low <= tick <= high]

@@ -25,7 +25,7 @@ from scalesweep.core.profilers import NONE, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import DONE, scan
+from scalesweep.planning.run_state import DONE, scan, untrusted, unusable
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
 from scalesweep.tables.summary import build_summary
 
@@ -231,8 +231,8 @@ def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Data
     # Not remembered: the folder is left as it is.
     states = scan(folder, run_ids, remember=False)
     records = [folder / run_id / RECORD for run_id, state in states.items() if state.status == DONE]
-    broken = {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
-    frame = build_summary(records, kept, broken)
+    broken = {**untrusted(states), **unusable(states)}
+    frame = build_summary(records, kept, broken, unusable=broken)
     for run_id, why in broken.items():
         _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return frame

@@ -34,6 +34,8 @@ from scalesweep.core.formatting import (
     number,
     with_interval,
 )
+from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.figures.missing import LIMITS
 from scalesweep.report.html_assets import assets, render
 
 TEMPLATE, SCRIPTS = "compare.html.j2", ("tables.js", "compare.js")
@@ -163,11 +165,24 @@ def _figures(found: Sequence[Change], summary: Iterable[Count]) -> list[dict[str
         if one.main and (one.pair.experiment, one.metric, one.phase) in steady:
             key = (one.metric, one.phase, one.quantity.unit, one.quantity.better)
             chosen.setdefault(key, []).append(one)
-    figures: list[dict[str, Any]] = []
-    for group in chosen.values():
-        drawn = forest(group, labels(group), f"ratios-{len(figures) + 1}")
-        if drawn:
-            drawing, svg = drawn
-            # Written by scalesweep.figures, which serialises every label as XML text.
-            figures.append({"caption": drawing.caption, "svg": Markup(svg)})
-    return figures[:MAX_FIGURES]
+    groups = [group for group in chosen.values() if any(one.ratio > 0 for one in group)]
+    shown = groups[:MAX_FIGURES]
+    drawn = limited_map(_figure, shown, range(len(shown)), 1, LIMITS)
+    return [
+        {"caption": f"{_title(group[0])}: not drawn, {one.reason}.", "svg": None}
+        if isinstance(one, Failed)
+        # Written by scalesweep.figures, which serialises every label as XML text.
+        else {"caption": one[0], "svg": Markup(one[1])}
+        for group, one in zip(shown, drawn, strict=True)
+    ]
+
+
+def _figure(groups: Sequence[Sequence[Change]], place: int) -> tuple[str, str]:
+    """Caption and SVG of the ratios of a group, one of which there is at least."""
+    drawn = forest(groups[place], labels(groups[place]), f"ratios-{place + 1}")
+    assert drawn is not None
+    return drawn[0].caption, drawn[1]
+
+
+def _title(one: Change) -> str:
+    return f"{one.quantity.label}, {PHASES[one.phase]}"

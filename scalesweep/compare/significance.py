@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, Quantity
+from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
 from scalesweep.analysis.stats import (
     CONFIDENCE,
     LogError,
@@ -20,6 +20,7 @@ from scalesweep.analysis.stats import (
     mean_interval,
     ratio_interval,
     t_quantile,
+    without_interval,
 )
 from scalesweep.analysis.types import Floats
 from scalesweep.compare.inputs import Side
@@ -28,8 +29,11 @@ from scalesweep.compare.matching import Pair, SidePoint, by_experiment
 IMPROVED, WORSE, UNCLEAR = "improved", "worse", "unclear"
 ONLY_BASE, ONLY_NEW = "only base", "only new"
 VERDICTS = (IMPROVED, WORSE, UNCLEAR, ONLY_BASE, ONLY_NEW)
-# Means of equal values may differ in the last digits, by the order of summing.
-_ROUNDING = 1e-12
+# Why a ratio has no interval, in the words of a verdict.
+_REASONS = {
+    "one repeat": "one repeat on a side",
+    "identical repeats": "identical repeats on a side",
+}
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,8 @@ class _Metrics:
             if self._measured(name, phase, pairs, sides)
         ]
         self.main = there[0][0] if there else ""
+        declared = {k: v for entry in entries for k, v in entry.get("compare", {}).items()}
+        self.never = {name for name, _ in there if compared(name, declared, self.main) == NEVER}
         self.measures = there
 
     @staticmethod
@@ -192,18 +198,21 @@ def _change(
     if not base.size or not new.size:
         change.verdict = ONLY_BASE if base.size else ONLY_NEW
         return change
+    if metric in metrics.never:
+        change.reason = "not compared: of runs that neither trained to a target nor a fixed amount"
+        return change
     if min(base.min(), new.min()) <= 0:
         change.reason = "a value is not positive: no ratio"
         return change
     change.ratio = float(new.mean() / base.mean())
-    if min(base.size, new.size) < 2:
-        change.reason = "one repeat on a side"
+    if why := without_interval(base, new):
+        change.reason = _REASONS[why]
         return change
     interval = ratio_interval(new, base)
     change.low, change.high = interval.low, interval.high
     change.error = log_ratio_error(new, base)
     change.p = _p_value(change.ratio, change.error)
-    above, below = change.low > 1 + _ROUNDING, change.high < 1 - _ROUNDING
+    above, below = change.low > 1, change.high < 1
     if above or below:
         change.verdict = IMPROVED if above == (quantity.better == "higher") else WORSE
     else:
@@ -215,10 +224,7 @@ def _p_value(ratio: float, error: LogError) -> float:
     """Two-sided p value of a ratio against 1, by the same Welch's t as the interval."""
     from scipy.special import stdtr
 
-    distance = abs(math.log(ratio))
-    if not error.error:
-        return 1.0 if distance < _ROUNDING else 0.0
-    return float(2 * stdtr(error.degrees, -distance / error.error))
+    return float(2 * stdtr(error.degrees, -abs(math.log(ratio)) / error.error))
 
 
 def _adjust(found: Iterable[Change]) -> None:
@@ -285,8 +291,6 @@ def geometric_mean(group: Iterable[Change]) -> GeometricMean | None:
         return GeometricMean(n, value, math.nan, math.nan)
     variances = [one.error**2 for one in errors]
     total = sum(variances)
-    if total == 0:
-        return GeometricMean(n, value, value, value)
     shares = [variance / total for variance in variances]
     degrees = 1 / sum(s**2 / e.degrees for s, e in zip(shares, errors, strict=True))
     factor = math.exp(t_quantile(degrees) * math.sqrt(total) / n)

@@ -1,11 +1,12 @@
 """The job specification: all that a job needs to run, as a file, so that it reads no campaign.
 
-Inside a cluster job Snakemake parses the workflow again while the job's nodes wait. All it needs
-there is the order of its own run, which is one small file. ``workflow/schemas/order.yaml`` is the
-JSON Schema of it.
+The launcher reads one small file, here and in a Slurm job, whose nodes wait meanwhile.
+``workflow/schemas/order.yaml`` is the JSON Schema of it.
 """
 
+import contextlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -14,6 +15,10 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import is_whole, sealed, write_atomic
 
 ORDER = "order.json"
+# Network file systems look again after a few seconds.
+CACHED_S = 10.0
+_POLL_S = 0.2
+JOB_FILE = "job.json"  # the Slurm jobs of the run (scalesweep.slurm.job_file)
 
 
 class Asked(TypedDict):
@@ -77,39 +82,44 @@ class Order(TypedDict):
     power: NotRequired[PowerOrder | None]  # None: switched off
     extract: NotRequired[ExtractOrder]  # of a foreign program
     order: NotRequired[RunPlace]
+    # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
+    replaces: NotRequired[str]
+    study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 
-class StagingOrder(TypedDict):
-    """What a job that makes a data set runs."""
-
-    command: str
-
-
-def write_order(path: Path, order: Order | StagingOrder) -> None:
-    """Leave an order for the job that will be started next."""
+def write_order(path: Path, order: Order) -> str:
+    """Leave an order for the job that will be started next; returns its digest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
-    write_atomic(path, sealed(order, indent=1), durable=False)
+    text = sealed(order, indent=1)
+    write_atomic(path, text, durable=False)
+    return text.rpartition(': "')[2].partition('"')[0]
+
+
+def await_order(path: Path, digest: str) -> Order:
+    """Read the order of a run, as ``read_order`` does, when it is the one with this digest.
+
+    A node of a cluster may see for some seconds what a network file system had before the job was
+    submitted: no order, or that of an earlier job. Another one counts after ``CACHED_S``.
+    """
+    last = time.monotonic() + CACHED_S
+    while True:
+        with contextlib.suppress(OSError):
+            if path.read_bytes().endswith(f': "{digest}"}}\n'.encode()):
+                break
+        if time.monotonic() >= last:
+            break
+        time.sleep(_POLL_S)
+    return read_order(path)
 
 
 def read_order(path: Path) -> Order:
     """Read the order of a run; raises UserError if there is none or it is not as it was written."""
-    order: Order = _read(path, Order.__required_keys__)
-    return order
-
-
-def read_staging_order(path: Path) -> StagingOrder:
-    """Read the order of a data set, likewise."""
-    order: StagingOrder = _read(path, StagingOrder.__required_keys__)
-    return order
-
-
-def _read(path: Path, keys: frozenset[str]) -> Any:
     try:
         content = path.read_bytes()
-        order = json.loads(content)
-        del order["digest"]
-        lacking = sorted(keys - order.keys())
+        order: Order = json.loads(content)
+        del order["digest"]  # type: ignore[typeddict-item]  # the seal
+        lacking = sorted(Order.__required_keys__ - order.keys())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot read the job specification ({error})") from None
     if not is_whole(content, needed=True):
@@ -119,8 +129,3 @@ def _read(path: Path, keys: frozenset[str]) -> Any:
     if lacking:
         raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")
     return order
-
-
-def staging_order(folder: str, files: str) -> Path:
-    """Where the order to make a data set lies."""
-    return Path(folder, "logs", f"staged-{files}.json")

@@ -5,29 +5,30 @@ the run's folder (run file, logs, what the program writes); only a result that i
 ``samples.npz`` and, last and by rename, ``record.json``.
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scalesweep.compute import hang_report
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import JOB_FILE, Order
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
 from scalesweep.compute.program_output import Refused, read_native, unsupported
+from scalesweep.compute.step_errors import LAUNCH_FAILED, read_step_errors
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import NONE, left_files
@@ -35,6 +36,8 @@ from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
     FAILURE_SCHEMA,
+    POWER,
+    PREVIOUS,
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
@@ -60,14 +63,17 @@ def launch(spec: Order, root: Path) -> int:
     """
     folder = Path(spec["folder"])
     folder.mkdir(parents=True, exist_ok=True)
+    if newer := _taken_over(folder, _slurm_job(spec)):
+        print(f"{folder.name}: job {newer} has taken this run over", file=sys.stderr)
+        return 1
     with only_one(folder):
-        if _is_there(folder):
+        if _is_there(folder, spec):
             print(f"{folder.name}: already finished, skipped")
             return 0
         end_orphans(folder.parent)
         attempt = _begin(folder, spec)
         measured = _measure(spec, attempt, root)
-        verdict = _end(measured.outcome, attempt.work, spec)
+        verdict = _end(measured, attempt.work, spec)
         if verdict.cause is None or verdict.cause == "UNSUPPORTED":
             try:
                 _publish_record(spec, attempt, measured, verdict)
@@ -88,10 +94,12 @@ class _Attempt(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """How the program ended, and all of the record that does not depend on what it has left."""
+    """How the program ended, all of the record that does not depend on what it has left, and
+    whether it has removed the attempt's folder."""
 
     outcome: Outcome
     base: dict[str, Any]
+    removed: bool
 
 
 class _Verdict(NamedTuple):
@@ -106,11 +114,16 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     """Run the program and sample its power."""
     work = attempt.work
     with Sampling(spec, work) as sampling:
-        started = datetime.now(UTC)
-        clock = time.monotonic()
-        outcome, git = run_program(spec, work, root)
-        wall_s = time.monotonic() - clock
-        ended = datetime.now(UTC)
+        outcome = run_program(spec, work, root)
+        sampling.ran(outcome.started, outcome.started + outcome.wall_s)
+        if removed := not work.is_dir():
+            # Without it there would be no place to say so.
+            for path in (work.parent, work):
+                if not path.is_dir():
+                    path.unlink(missing_ok=True)
+                    path.mkdir()
+    started = datetime.fromtimestamp(outcome.started, UTC)
+    ended = started + timedelta(seconds=outcome.wall_s)
     base: dict[str, Any] = {
         "run_id": spec["run_id"],
         "benchmark": spec["benchmark"],
@@ -121,9 +134,9 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         "source": "measured",
         "started": started.isoformat(timespec="milliseconds"),
         "ended": ended.isoformat(timespec="milliseconds"),
-        "wall_s": wall_s,
+        "wall_s": outcome.wall_s,
         "attempt": attempt.number,
-        "git": git,
+        **outcome.code,
         "command": spec["argv"],
         **({"order": spec["order"]} if "order" in spec else {}),
         **sampling.result(),
@@ -135,7 +148,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         from scalesweep.compute.external_program import keep_attempt
 
         keep_attempt(spec, work, base, outcome.exit_code, attempt.job, environment(spec))
-    return _Measured(outcome, base)
+    return _Measured(outcome, base, removed)
 
 
 def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict: _Verdict) -> None:
@@ -152,6 +165,7 @@ def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict
         native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
     energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
     native["metrics"] = {**energy, **native["metrics"]}
+    _keep_previous(folder, work)
     publish(work, folder)
     samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
     write_record(folder, {**base, **native}, samples if samples.exists() else None)
@@ -197,21 +211,39 @@ def _begin(folder: Path, spec: Order) -> _Attempt:
     attempt = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
     work = folder / f"attempt-{attempt}"
     work.mkdir()
-    if (folder / FAILURE).exists():
+    if (folder / FAILURE).is_file():
         # Kept: once this attempt has ended, the file describes it, or is gone.
         shutil.copy(folder / FAILURE, work / PREVIOUS_FAILURE)
     return _Attempt(attempt, folder, work, _slurm_job(spec))
 
 
-def _is_there(folder: Path) -> bool:
-    """Whether another launcher has measured this run since it was planned (a job requeued).
-
-    A record that is to be replaced is removed when the order is written.
-    """
+def _is_there(folder: Path, spec: Order) -> bool:
+    """Whether another launcher has measured this run since it was planned (a job requeued)."""
     try:
+        if stamp_of(str(folder / RECORD)) == spec.get("replaces", ""):
+            return False
         return bool(read_record(folder / RECORD))
     except (OSError, BadRecord):
         return False
+
+
+def _keep_previous(folder: Path, work: Path) -> None:
+    """Move a record that is about to be replaced, with its files, into the new attempt's folder."""
+    for name in (RECORD, SAMPLES, POWER) if (folder / RECORD).exists() else ():
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(work / f"{PREVIOUS}{name}")
+
+
+def _taken_over(folder: Path, job: int | None) -> int | None:
+    """Id of the job that was submitted for this run after ``job``, which Slurm has requeued.
+
+    None if there is none, or this is no job. The order counts and not the number: a slurmctld
+    that has lost its state gives ids again.
+    """
+    jobs = (read_json(folder / JOB_FILE) or {}).get("jobs")
+    ids = [one.get("job_id") for one in jobs or () if isinstance(one, dict)]
+    newest = ids[-1] if ids else None
+    return newest if job in ids and newest != job and isinstance(newest, int) else None
 
 
 def _slurm_job(spec: Order) -> int | None:
@@ -220,24 +252,43 @@ def _slurm_job(spec: Order) -> int | None:
     return int(job) if spec["asked"] and job.isdecimal() else None
 
 
-def _end(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
+def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
     """Why the program failed, if it did."""
+    outcome = measured.outcome
+    if measured.removed:
+        return _Verdict("BAD_RESULT", f"the program removed its folder {work.name}, with its logs")
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
-    return _Verdict(*_judge(outcome, work, spec))
+    return _judge(outcome, work, spec)
 
 
-def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
-    """Cause and detail of a program that failed by itself, or (None, "")."""
+def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
+    """Why a program failed by itself, if it did."""
     if outcome.exit_code == 0:
-        return None, ""
+        return _Verdict(None, "")
     if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
-        return disk_full.CAUSE, full
+        return _Verdict(disk_full.CAUSE, full)
+    step = read_step_errors(work / "stderr.log", spec["argv"])
+    if step.launch and step.first is None:
+        return _Verdict(LAUNCH_FAILED, step.launch)
+    more: Mapping[str, Any] = {}
+    if step.first is not None:
+        # srun itself exits with 143 where it ends the other ranks (--kill-on-bad-exit).
+        code, number = step.first
+        outcome = outcome._replace(exit_code=code, signal=number)
+        more = {"exit_code": code, "signal": number}
+    if step.memory:
+        return _Verdict("OUT_OF_MEMORY", step.memory, more)
+    return _Verdict(*_cause(outcome, work, spec, step.own), more)
+
+
+def _cause(outcome: Outcome, work: Path, spec: Order, own: Sequence[str]) -> tuple[str, str]:
+    """Cause and detail of a program that failed; ``own``: what it printed on stderr."""
     code, said = _native_error(work)
     code = code or outcome.exit_code
-    said = said or _said(_last_lines(work), spec["benchmark"])
+    said = said or _said([*last_lines(work / "stdout.log"), *own], spec["benchmark"])
     # An external program gives its exit codes a meaning of its own.
     known = {} if "extract" in spec else EXIT_CAUSES
     if code in known and (said or known[code] != "UNSUPPORTED"):
@@ -246,6 +297,7 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> tuple[str | None, str]:
         return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
     if outcome.signal is not None:
         return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
+    said = said or (own[-1].strip() if own else "")
     return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
 
 

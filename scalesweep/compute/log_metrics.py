@@ -4,6 +4,7 @@ Standard library only: the launcher reads logs on compute nodes.
 """
 
 import array
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +20,7 @@ from scalesweep.core.host import cpu_set
 from scalesweep.core.npy import Array
 
 # Raised when the same patterns would give other numbers: logs are read again.
-_READER = 1
+_READER = 2
 STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
@@ -249,12 +250,12 @@ def _reduce(
     reading.notes[name] = notes
     if metric.printed_by == "rank_0":
         known = known[:1]
-    elif metric.printed_by == "every_rank" and known and len(known) < ranks:
-        notes["warning"] = f"{len(known)} of {ranks} ranks printed it"
+    else:
+        _note_missing(metric, name, known, ranks, notes)
     if len(known) > 1:
         if None in found:
             notes["without_rank"] = len(found[None].values)
-        value = _of_ranks(metric, name, {rank: found[rank] for rank in known}, reading)
+        value = _of_ranks(metric, name, {rank: found[rank] for rank in known}, ranks, reading)
     else:
         series = found[known[0]] if known else found[None]
         value = _of_one(metric, name, series, 1 if known else ranks, reading)
@@ -270,30 +271,56 @@ def _places(series: _Series, match: str, count: int = 1) -> range:
     return range(max(0, total - count), total) if match == "last" else range(total)
 
 
-def _of_ranks(metric: Metric, name: str, found: Mapping[int, _Series], reading: Reading) -> float:
-    """Ranks that are known by their labels: each gives a number by the metric's rule."""
+def _note_missing(
+    metric: Metric, name: str, known: Sequence[int], ranks: int, notes: dict[str, Any]
+) -> None:
+    """Warn of ranks that printed nothing, where others did.
+
+    Raises Unreadable where the metric is of every rank and not optional: a mean over the others
+    is another number.
+    """
+    every = metric.printed_by == "every_rank"
+    missing = set(range(ranks)) - set(known)
+    several = len(known) > 1 and metric.scope == "rank"
+    if not missing or not known or not (every or several):
+        return
+    printed = f"{len(known)} of {ranks} ranks printed it, missing: {cpu_set(missing)}"
+    if every and metric.scope == "rank" and not metric.optional:
+        raise Unreadable(f"metric {name}: {printed} (printed_by: every_rank)")
+    notes["warning"] = printed
+
+
+def _of_ranks(
+    metric: Metric, name: str, found: Mapping[int, _Series], ranks: int, reading: Reading
+) -> float:
+    """Ranks that are known by their labels: each gives a number by the metric's rule.
+
+    Arrays have a place for each of the run's ``ranks``, NaN where one printed nothing.
+    """
     notes = reading.notes[name]
     lists = {r: s.checked(name, _places(s, metric.match)) for r, s in found.items()}
-    values = [_mean(numbers) for numbers in lists.values()]
+    means = {rank: _mean(numbers) for rank, numbers in lists.items()}
     lowest = min(found)
     index = _places(found[lowest], metric.match)[-1]
     notes["file"], notes["line"] = found[lowest].place(index)
     if metric.scope == "total":
         notes["taken_from_rank"] = lowest
-        _compare(notes, values, values[0])
+        _compare(notes, list(means.values()), means[lowest])
         if metric.match == "all":
             reading.arrays[name] = Array((len(lists[lowest]),), lists[lowest])
-        return values[0]
-    shortest = min(map(len, lists.values()))
-    if shortest < max(map(len, lists.values())):
-        notes["note"] = f"ranks have different numbers of matches; the array has {shortest} of each"
-    rows = [[numbers[i] for numbers in lists.values()] for i in range(shortest)]
+        return means[lowest]
+    places = range(max(ranks, max(found) + 1))
     if metric.match == "all":
-        shape: tuple[int, ...] = (shortest, len(lists))
-        reading.arrays[name] = Array(shape, [number for row in rows for number in row])
+        longest = max(map(len, lists.values()))
+        if min(map(len, lists.values())) < longest:
+            notes["note"] = "ranks have different numbers of matches; the array is NaN behind them"
+        columns = [lists.get(rank, []) for rank in places]
+        rows = [[c[i] if i < len(c) else math.nan for c in columns] for i in range(longest)]
+        reading.arrays[name] = Array((longest, len(places)), [n for row in rows for n in row])
     else:
-        reading.arrays[name] = Array((len(values),), values)
-    return _mean(values)
+        values = [means.get(rank, math.nan) for rank in places]
+        reading.arrays[name] = Array((len(places),), values)
+    return _mean(list(means.values()))
 
 
 def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
@@ -301,6 +328,10 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
     notes = reading.notes[name]
     total = len(series.values)
     each = metric.printed_by == "every_rank" and ranks > 1
+    if each and total < ranks and metric.scope == "rank" and not metric.optional:
+        raise Unreadable(
+            f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank)"
+        )
     places = _places(series, metric.match, ranks if each else 1)
     values = series.checked(name, places)
     index = places[0] if metric.match == "first" else places[-1]

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
+from scalesweep.compute.node_step import on_each_node
 from scalesweep.compute.power.domains import STOP, host_name
 from scalesweep.compute.power.outcome import nothing
 from scalesweep.compute.power.sources import nothing_here
@@ -35,12 +36,6 @@ _NOT_WHOLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Arith
 READY_S = 10.0
 # After the end of its input a sampler has so long for its last sample, then it is sent a signal.
 _END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
-# One task on each node, next to the program's own step: it may share everything with it.
-_SRUN = (
-    "srun", "--overlap", "--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1",
-    "--cpus-per-task=1", "--mem=0", "--mpi=none", "--cpu-bind=none", "--wait=0",
-    "--kill-on-bad-exit=0", "--job-name=power",
-)  # fmt: skip
 
 
 class Sampling:
@@ -71,7 +66,8 @@ class Sampling:
         trace: TracebackType | None,
     ) -> None:
         """Stop the samplers and wait for their last samples."""
-        self._window = (self._window[0], time.time())
+        if not self._window[1]:
+            self._window = (self._window[0], time.time())
         if self._process is None:
             return
         (self._work / STOP).touch()
@@ -85,6 +81,10 @@ class Sampling:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
                 break
+
+    def ran(self, started: float, ended: float) -> None:
+        """Note when the program ran (Unix seconds); else it is from entering to leaving."""
+        self._window = (started, ended)
 
     def _start(self, asked: PowerOrder) -> None:
         nodes, sysfs, sources = asked["nodes"], asked["sysfs"], asked["sources"]
@@ -103,7 +103,7 @@ class Sampling:
             "--sources", ",".join(sources), "--sysfs", sysfs,
         ]  # fmt: skip
         if nodes > 1:
-            program = [word.format(nodes=nodes) for word in _SRUN] + program
+            program = on_each_node(nodes, "power") + program
         with (self._work / _LOG).open("wb") as log:
             try:
                 # Their end is that of their input, which a launcher killed with -9 closes too.

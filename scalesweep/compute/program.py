@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,12 @@ LONGEST_S = 1e9  # thirty years; select knows no limit that its clock cannot hol
 _SNAKEMAKE_SETS = frozenset(
     f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
 )
+# Of Slurm's variables in a job, those that say which job it is. The others are defaults of srun,
+# among them what the job itself asked for; the launch words of a site name all counts.
+_SLURM_KEPT = frozenset(
+    f"SLURM_{name}" for name in ("JOB_ID", "JOBID", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
+)
+_OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")
 
 
 class RunFile(TypedDict):
@@ -45,23 +52,40 @@ class RunFile(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """How the program ended: exit code or signal, and whether we ended it (and why)."""
+    """How the program ended: exit code or signal, and whether we ended it (and why).
+
+    ``started`` is in seconds since the epoch; ``wall_s`` are the seconds until the program's own
+    exit, whatever is left of its process group then; ``code`` holds the git states for the record.
+    """
 
     exit_code: int | None
     signal: int | None
     ended_by_us: str | None
     oom: bool
+    started: float
+    wall_s: float
+    code: dict[str, Any]
 
 
 def environment(spec: Order) -> dict[str, str]:
     """What the program is started with."""
     env = {name: value for name, value in os.environ.items() if name not in _SNAKEMAKE_SETS}
+    if spec["asked"]:  # in a job that was submitted for it
+        env = {
+            name: value
+            for name, value in env.items()
+            if name in _SLURM_KEPT or not name.startswith(_OF_SLURM)
+        }
     # Unbuffered, or a program that is killed takes its last lines with it.
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 
 
-def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str, Any] | None]:
-    """Start the program in a process group of its own and wait for it within its time limit."""
+def run_program(spec: Order, work: Path, root: Path) -> Outcome:
+    """Start the program in a process group of its own and wait for it within its time limit.
+
+    ``root`` is the repository whose git state is recorded, with that of the user's study; git reads
+    them while the program runs.
+    """
     run_file = work / "run.json"
     content: RunFile = {
         "run_id": spec["run_id"],
@@ -82,35 +106,59 @@ def run_program(spec: Order, work: Path, root: Path) -> tuple[Outcome, dict[str,
         argv = ["bash", "-e", "-c", script]
     profiler = profilers.environment(spec["profile"], work)
     env = {**environment(spec), **profiler, MARK: mark(work)}
-    env["SCALESWEEP_STARTED"] = repr(time.time())
     oom_before = oom_kills()
     with (
         (work / "stdout.log").open("wb") as out,
         (work / "stderr.log").open("wb") as err,
         guard(work),
     ):
+        started, clock = time.time(), time.monotonic()
+        env["SCALESWEEP_STARTED"] = repr(started)
         try:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
-                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads yet)
             )  # fmt: skip
         except OSError as error:
             err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            return Outcome(127, None, None, False), None
+            return Outcome(127, None, None, False, started, time.monotonic() - clock, {"git": None})
         with _stop_on_signal(process):
-            git = git_state(root)
+            # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
+            code_state = _CodeState(spec, root)
             ended_by_us = None
             try:
                 _wait(process, spec["time_limit_s"])
             except subprocess.TimeoutExpired:
                 ended_by_us = "time limit"
+            wall_s = time.monotonic() - clock
             _end_group(process)
             if process.returncode:
                 end_marked(work)  # ranks with sessions of their own
+            code_state.join()
     code = process.returncode
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
-    return Outcome(code if code >= 0 else None, -code if code < 0 else None, ended_by_us, oom), git
+    exit_code, number = (code, None) if code >= 0 else (None, -code)
+    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.found)
+
+
+class _CodeState(threading.Thread):
+    """Reads git states; ``found`` holds them, for the record, once it is joined.
+
+    ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
+    """
+
+    def __init__(self, spec: Order, root: Path) -> None:
+        super().__init__(daemon=True)
+        self._spec, self._root = spec, root
+        self.found: dict[str, Any] = {"git": None}
+        self.start()
+
+    def run(self) -> None:
+        found: dict[str, Any] = {"git": git_state(self._root)}
+        if "study" in self._spec:
+            found["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
+        self.found = found
 
 
 @contextlib.contextmanager
@@ -162,9 +210,26 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _group_alive(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a process of the program's group still runs.
+
+    A zombie does not, and it is another's to reap: one that srun left stayed for seconds.
+    """
     process.poll()
     try:
         os.killpg(process.pid, 0)
     except (ProcessLookupError, PermissionError):
         return False
-    return True
+    return any(group == process.pid for group in _groups_of_running())
+
+
+def _groups_of_running() -> Iterator[int]:
+    """The process group of every process of this machine that is no zombie."""
+    for name in os.listdir("/proc"):  # noqa: PTH208 (speed: there may be thousands)
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:  # noqa: PTH123 (as above)
+                    state, _, group, *_ = file.read().rpartition(") ")[2].split()
+            except (OSError, ValueError):
+                continue  # gone
+            if state not in "ZX":
+                yield int(group)

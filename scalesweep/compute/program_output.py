@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.native_format import NATIVE, Environment, NativeParts, Work
+from scalesweep.core.files import NotAFile, read_regular
 from scalesweep.core.host import host_facts
-from scalesweep.core.npy import NOT_ARRAYS, npy_floats
+from scalesweep.core.npy import NOT_ARRAYS, check_sizes, npy_floats
 from scalesweep.core.record import SAMPLES
+from scalesweep.core.record_content import MAX_BYTES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
@@ -28,6 +30,8 @@ def read_native(work: Path) -> NativeParts:
         native = _load(work)
     except FileNotFoundError:
         raise Refused("the program ended well but wrote no native.json") from None
+    except NotAFile as error:
+        raise Refused(f"native.json {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise Refused(f"native.json is not JSON: {error}") from None
     if not isinstance(native, dict):
@@ -76,7 +80,7 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], Work]:
 
 
 def _load(work: Path) -> Any:
-    return json.loads((work / NATIVE).read_bytes())
+    return json.loads(read_regular(work / NATIVE, MAX_BYTES))
 
 
 def unsupported(reason: str) -> NativeParts:
@@ -96,6 +100,7 @@ def check_finite(samples: Path) -> None:
     """Raise Refused if the .npz is damaged or a float64 array in it holds NaN or infinity."""
     try:
         with zipfile.ZipFile(samples) as archive:
+            check_sizes([member.file_size for member in archive.infolist()])
             for name in archive.namelist():
                 content = archive.read(name)
                 kind, values = npy_floats(content)

@@ -12,6 +12,8 @@ from typing import Any
 from scalesweep.config.command_template import FOR_THE_LAUNCHER, Command, load_command
 from scalesweep.config.expressions import Expression
 from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
+from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import check_schema, load_yaml, short
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.files import canonical_json
@@ -182,6 +184,7 @@ class Benchmark:
     workers: Workers | None
     main_metric: str | None
     metrics: Mapping[str, str]  # definitions, for the report
+    compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
     data: DataSet | None
     env: Mapping[str, str]
     command: Command
@@ -291,16 +294,17 @@ class Benchmark:
 
 
 def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = None) -> Benchmark:
-    """Read ``workflow/benchmarks/<name>/benchmark.yaml``.
+    """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, or of ``folder``.
 
     ``where`` starts the error for an unknown name (for example campaign file and key).
     Raises UserError for an unknown benchmark or a faulty file.
     """
-    folder = folder or BENCHMARKS / name
-    path = folder / "benchmark.yaml"
-    if not path.is_file():
-        known = sorted(found.parent.name for found in folder.parent.glob("*/benchmark.yaml"))
+    path = folder / "benchmark.yaml" if folder else _benchmark_file(name)
+    if path is None or not path.is_file():
+        files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
+        known = sorted({file.parent.name for file in files})
         raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
+    folder = path.parent
     content = load_yaml(path)
     check_schema(content, "benchmark", path)
     if content["name"] != name:
@@ -314,6 +318,10 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     for variable, parameter in content.get("env", {}).items():
         if parameter not in parameters:
             raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
+    metrics = {
+        name: one if isinstance(one, dict) else {"definition": one}
+        for name, one in content.get("metrics", {}).items()
+    }
     work = content.get("work")
     extract = load_extract(content["result"], path)
     nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
@@ -338,7 +346,8 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
         work=expression(work["samples"], "work.samples") if work else None,
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
-        metrics=content.get("metrics", {}),
+        metrics={name: one.get("definition", "") for name, one in metrics.items()},
+        compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),
@@ -347,16 +356,23 @@ def load_benchmark(name: str, where: str = "benchmark", folder: Path | None = No
     )
 
 
+def _benchmark_file(name: str) -> Path | None:
+    return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
+
+
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:
     count = expression(content["count"], "workers.count")
     if "ranks" not in count.names:
         raise UserError(f"{path}: workers.count: '{count.text}' does not depend on ranks")
+    check_parameter(content["name"], f"{path}: workers.name")
+    check_varying([content["name"]], f"{path}: workers.name")
     return Workers(content["name"], count, content["doc"])
 
 
 def _parameter(name: str, spec: Mapping[str, Any], path: Path) -> Parameter:
     kinds = spec["type"] if isinstance(spec["type"], list) else [spec["type"]]
     where = f"{path}: parameters.{name}"
+    check_parameter(name, f"{path}: parameters")
     unknown = [kind for kind in kinds if kind not in _TYPES]
     if unknown:
         raise UserError(f"{where}: type {unknown[0]!r}; {choices(unknown[0], _TYPES)}")

@@ -20,6 +20,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
+from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -77,7 +78,8 @@ class Campaign:
     """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
-    which runs are started, None where it is that of the file. The control comes last.
+    which runs are started, None where it is that of the file. The control comes last. After
+    ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``imported``: what an importer says of the runs that it left out.
     """
 
@@ -90,6 +92,7 @@ class Campaign:
     digest: str
     programs: Mapping[str, str]
     budget_node_hours: float | None
+    stop_after: int | None
     seed: int | None
     imported: Mapping[str, Any] = field(default_factory=dict)
 
@@ -170,6 +173,7 @@ def load_campaign(
         digest=digest,
         programs=programs,
         budget_node_hours=content.get("budget_node_hours"),
+        stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         imported=content.get("imported", {}),
     )
@@ -232,6 +236,7 @@ def _experiment(name: str, spec: Mapping[str, Any], site: Site, where: str) -> E
 
     scaling = spec.get("scaling", "none")
     varying = varying_parameters(benchmark, points)
+    check_varying(varying, where)
     check_scaling(benchmark, scaling, varying, points, where)
     return Experiment(
         name=name,
@@ -423,6 +428,6 @@ def check_programs(
             raise UserError(
                 f"{path}: experiments.{experiment.name}: benchmark {benchmark.name} starts the "
                 f"program '{missing[0]}', whose path is unknown; add to "
-                f"config/sites/{site.name}.yaml, or to this file, "
+                f"{site.file}, or to this file, "
                 f"'programs: {{{missing[0]}: /path}}'"
             )

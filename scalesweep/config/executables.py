@@ -32,3 +32,13 @@ def not_here(name: str, path: str, has_prologue: bool) -> str | None:
         return None
     where = "no such file" if _is_path(path) else "a name without a slash, not found in PATH"
     return f"programs.{name}: {path!r}: {where} on this machine"
+
+
+def mistyped(name: str, path: str) -> str | None:
+    """Why a program can hardly be on a cluster's nodes: its folder is here, and it is not in it.
+
+    A path whose folder is not here may be the nodes' own, and a name is looked for there: None.
+    """
+    if not _is_path(path) or Path(path).exists() or not Path(path).parent.is_dir():
+        return None
+    return f"programs.{name}: {path!r}: no such file in a folder that is on this machine"

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.compute.log_metrics import STREAMS, Metric, digest_of_metrics, value_group
+from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
 
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
@@ -14,8 +16,7 @@ RESERVED = frozenset(
     (
         *("local_times", "global_times"),
         *("span_input", "span_compute", "span_communication", "span_wait"),
-        *("local_time", "total_time", "local_throughput", "total_throughput", "read_rate"),
-        *("local_ideal", "total_ideal", "local_eff", "total_eff", "total_speedup"),
+        *QUANTITIES,
     )
 )
 
@@ -58,6 +59,7 @@ def load_extract(result: Any, path: Path) -> Extract | None:
         if metric.metric in [other.metric for other in metrics]:
             raise UserError(f"{path}: result.extract[{index}]: two metrics {metric.metric!r}")
         metrics.append(metric)
+    check_metrics([metric.metric for metric in metrics], path, "result.extract")
     return Extract(tuple(metrics), digest_of_metrics(metrics))
 
 

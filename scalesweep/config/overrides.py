@@ -11,6 +11,7 @@ from scalesweep.core.profilers import KINDS, NONE
 OVERRIDES = {
     "site": "run on this site instead of the campaign's",
     "results": "use this results folder instead of the campaign's",
+    "campaign": "the campaign config/campaigns/NAME.yaml: the study's own, or one that is shipped",
     "check": "full: compare all checksums, and put finished runs into the DAG too",
     "pending": "ignore: report on the results so far, run nothing",
     "profile": "run each point once more under a profiler",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.power.domains import POWER_SOURCES
+from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import LAUNCHERS, SITES
@@ -50,6 +51,7 @@ class Site:
     """A machine: size, launcher templates, folders and limits (config/README.md has the keys)."""
 
     name: str
+    file: Path  # as a person would type it
     nodes: int
     cores_per_node: int
     memory_gb_per_node: float | None
@@ -87,15 +89,13 @@ class Site:
         if on_node > self.cores_per_node and not self.oversubscribe:
             raise UserError(
                 f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
-                f"'oversubscribe: true' in config/sites/{self.name}.yaml to allow it"
+                f"'oversubscribe: true' in {self.file} to allow it"
             )
 
     def launcher(self, point: Mapping[str, Any]) -> list[str]:
         """The words put before the program's own command, filled in for a point."""
         if self.launch is None:
-            raise UserError(
-                f"config/sites/{self.name}.yaml: has no 'launch', so no run can start there"
-            )
+            raise UserError(f"{self.file}: has no 'launch', so no run can start there")
         ranks = int(point["ranks"])
         template = self.launch["single" if ranks == 1 else "multi"]
         nodes = self.nodes_for(point)
@@ -109,7 +109,7 @@ class Site:
             "bin": str(Path(self.python).parent),
             "launchers": str(LAUNCHERS),
         }
-        return [_fill(word, values, f"config/sites/{self.name}.yaml: launch") for word in template]
+        return [_fill(word, values, f"{self.file}: launch") for word in template]
 
 
 def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
@@ -123,22 +123,23 @@ def _fill(word: str, values: Mapping[str, Any], where: str) -> str:
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
-    """Read ``config/sites/<name>.yaml``.
+    """Read ``config/sites/<name>.yaml`` of the study or the shipped one, or that in ``folder``.
 
     ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
     faulty file.
     """
-    folder = folder or SITES
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = sorted(found.stem for found in folder.glob("*.yaml"))
-        raise UserError(f"{where}: no site {name!r} in {folder}; {choices(name, known)}")
+    path = folder / f"{name}.yaml" if folder else find_file(OWN_SITES, SITES, f"{name}.yaml")
+    if path is None or not path.is_file():
+        files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
+        known = sorted({file.stem for file in files})
+        raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
     content = load_yaml(path)
     check_schema(content, "site", path)
     if content["site"] != name:
         raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
     site = Site(
         name=name,
+        file=shown(path),
         nodes=content["nodes"],
         cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
         memory_gb_per_node=content.get("memory_gb_per_node"),

@@ -6,7 +6,7 @@ Standard library only, for the launcher.
 import contextlib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 CAUSE = "DISK_FULL"
@@ -19,6 +19,16 @@ _PROBE_BYTES = 1 << 16
 def is_full(error: OSError) -> bool:
     """Whether an error is that of a full disk or quota."""
     return error.errno in _FULL
+
+
+@contextlib.contextmanager
+def may_be() -> Iterator[None]:
+    """Go on without what cannot be written because the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def told(error: OSError, folder: Path) -> str:

@@ -1,13 +1,15 @@
 """Files: canonical JSON, digests, writing by rename, and the seal of what may be damaged."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 # json.dumps with arguments would make a new one for each of 100,000 runs.
 _CANONICAL = json.JSONEncoder(
@@ -33,10 +35,78 @@ def content_digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+class NotAFile(OSError):
+    """What lies under a name is no regular file, or is longer than may be read."""
+
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def _open_regular(path: Path | str, most: int | None = None) -> tuple[int, int]:
+    """Descriptor and size of a regular file; raises NotAFile for anything else.
+
+    A named pipe without a writer would block for ever, a device has no end.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise NotAFile(errno.EINVAL, "is a socket, not a file", str(path)) from None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        raise NotAFile(errno.EINVAL, f"is {kind}, not a file", str(path))
+    if most is not None and status.st_size > most:
+        os.close(descriptor)
+        raise _too_long(path, status.st_size, most)
+    return descriptor, status.st_size
+
+
+def _too_long(path: Path | str, size: int, most: int) -> NotAFile:
+    said = f"has {size:,} bytes, at most {most:,} are read"
+    return NotAFile(errno.EFBIG, said, str(path))
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, open for reading; raises NotAFile for anything else, and OSError."""
+    return open(_open_regular(path)[0], "rb")  # noqa: PTH123 (a descriptor)
+
+
+def read_regular(path: Path | str, most: int | None = None) -> bytes:
+    """Content of a regular file of at most ``most`` bytes.
+
+    Raises NotAFile for a directory, a named pipe, a device or a longer file, and OSError as
+    ``Path.read_bytes`` does.
+    """
+    descriptor, size = _open_regular(path, most)
+    try:
+        content = os.read(descriptor, size + 1)
+        if len(content) == size:
+            return content
+        # It has grown or shrunk meanwhile, or is longer than one call reads.
+        parts, size = [content], len(content)
+        while part := os.read(descriptor, 1 << 24):
+            parts.append(part)
+            size += len(part)
+            if most is not None and size > most:
+                raise _too_long(path, size, most)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
 def file_digest(path: Path) -> str:
-    """BLAKE2b hex digest (16 bytes) of a file's content."""
+    """BLAKE2b hex digest (16 bytes) of a regular file's content; raises OSError."""
     digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
@@ -117,10 +187,13 @@ def natural_order(path: Path) -> list[list[tuple[int, str]]]:
     ]
 
 
+_MAX_JSON = 1 << 25  # bytes
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is none."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, _MAX_JSON))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

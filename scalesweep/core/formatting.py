@@ -2,17 +2,21 @@
 
 import json
 import math
+import sys
 from typing import Any, TypeGuard
 
 PHASES = {"init": "first epoch", "later": "later epochs", "run": "whole run"}
 SIGNIFICANT = 4
+_LARGEST = sys.float_info.max
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def finite(value: Any, *more: Any) -> TypeGuard[float]:
     """Whether every value is a finite number (None, NaN and text are not)."""
     for one in (value, *more):  # a loop: this is asked of every number of a report
-        if not isinstance(one, (int, float)) or isinstance(one, bool) or not math.isfinite(one):
+        if not isinstance(one, (int, float)) or isinstance(one, bool):
+            return False
+        if not -_LARGEST <= one <= _LARGEST:  # integers may be larger, which have no float
             return False
     return True
 

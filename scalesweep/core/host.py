@@ -6,6 +6,7 @@ What cannot be read is null, never guessed.
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,11 @@ def host_facts() -> dict[str, Any]:
     }
 
 
-def git_state(folder: Path) -> dict[str, Any] | None:
-    """Commit and whether tracked files differ from it; None outside a repository."""
+def git_state(folder: Path, untracked: Sequence[str] = ()) -> dict[str, Any] | None:
+    """Commit and whether tracked files differ from it; None outside a repository.
+
+    In the folders ``untracked`` a file that is in no commit counts as a difference too.
+    """
 
     def git(*words: str) -> str:
         # Without the optional lock: `git status` refreshes the index under one, which a launcher
@@ -82,6 +86,8 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
     try:
         changed = git("status", "--porcelain", "--untracked-files=no")
+        if untracked and not changed:
+            changed = git("status", "--porcelain", "--", *untracked)
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
     except (OSError, subprocess.SubprocessError):
         return None

@@ -20,8 +20,22 @@ NOT_ARRAYS = (
     *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
     *(zipfile.BadZipFile, zlib.error),
 )
+# What NumPy, json and formatting raise besides for content of the wrong kind.
+NO_USE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
+# Bytes of all arrays of an archive together, as its directory says before any is inflated.
+MAX_ARCHIVE = 1 << 30
+MAX_MEMBERS = 2000
 # The same content gives the same file, whenever it is written.
 _DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def check_sizes(sizes: Sequence[int]) -> None:
+    """Raise ValueError unless the members of an archive, of so many bytes, are few and small enough
+    to be read."""
+    if len(sizes) > MAX_MEMBERS:
+        raise ValueError(f"it holds {len(sizes):,} arrays, at most {MAX_MEMBERS:,} are read")
+    if sum(sizes) > MAX_ARCHIVE:
+        raise ValueError(f"it holds {sum(sizes):,} bytes, at most {MAX_ARCHIVE:,} are read")
 
 
 class Array(NamedTuple):

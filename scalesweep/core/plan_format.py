@@ -82,6 +82,7 @@ class PlanExperiment(TypedDict):
     version: int
     main_metric: str | None
     metrics: dict[str, str]  # definitions
+    compare: NotRequired[dict[str, str]]  # metric -> between which runs (analysis.metrics.compared)
     scaling: str  # weak, strong or none
     scale: str  # what runs scale over: "ranks", or the benchmark's name for devices
     scale_parameters: list[str]  # that the scale is made of

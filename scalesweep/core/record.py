@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, file_digest, write_atomic
+from scalesweep.core.files import (
+    NotAFile,
+    digest_of,
+    file_digest,
+    open_regular,
+    read_regular,
+    write_atomic,
+)
 from scalesweep.core.profilers import KINDS, NONE, folder_name
 from scalesweep.core.rank_columns import by_column
+from scalesweep.core.record_content import MAX_BYTES, check_content
 
 # Of records: 2 holds what it says of each rank by column, 1 in rows. Others are brought to the last
 # when they are read (``_upgraded``); nothing on disk is rewritten.
@@ -20,7 +28,9 @@ SCHEMA = 2
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
-PREVIOUS_FAILURE = "previous_failure.json"  # in the folder of the attempt that came after it
+# Files of an earlier attempt in the folder of the one that replaced them begin so.
+PREVIOUS = "previous_"
+PREVIOUS_FAILURE = f"{PREVIOUS}{FAILURE}"
 SAMPLES = "samples.npz"
 # Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
 # may write a file of that name itself.
@@ -85,12 +95,14 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
     What it says of each rank may be in rows, as programs write it, or by column already.
     ``samples`` (an .npz inside or outside the folder, on the same file system) is moved in
     first; record.json follows last, by rename, so that a record that exists is whole.
-    Raises BadRecord if a required key is missing or has the wrong type.
+    Raises BadRecord if a required key is missing or has the wrong type, UnusableRecord where no
+    table could be made of what it holds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     described_samples = None if samples is None else {"file": SAMPLES, **described(samples)}
     complete = completed({**record, "samples": described_samples}, folder.name)
     check_record(complete, folder.name)
+    check_content(complete)
     if samples is not None:
         samples.replace(folder / SAMPLES)
     path = folder / RECORD
@@ -191,9 +203,29 @@ def read_record(path: Path) -> dict[str, Any]:
     ``scalesweep.planning.record_reader`` does the same faster, where there is more than the
     standard library.
     """
-    record = parse_record(path.read_bytes(), path.parent.name)
+    record = parse_record(record_bytes(path), path.parent.name)
     check_samples(path.parent, record)
     return record
+
+
+def record_bytes(path: Path) -> bytes:
+    """Content of ``<run_id>/record.json``.
+
+    Raises BadRecord where it is no regular file or longer than a record can be, else OSError.
+    """
+    try:
+        return read_regular(path, MAX_BYTES)
+    except NotAFile as error:
+        raise BadRecord(f"{path.parent.name}: {path.name} {error.strerror}") from None
+
+
+def holds_matches(record: Mapping[str, Any]) -> bool:
+    """Whether the arrays next to a record are what patterns have found in logs.
+
+    They have the names of its metrics, a name space of their own: ``loss`` is a number that an
+    external program printed here, and the losses [epoch, rank] of a native one elsewhere.
+    """
+    return isinstance(record["notes"].get("extract"), dict)
 
 
 def check_samples(folder: Path, record: Mapping[str, Any]) -> None:
@@ -218,7 +250,10 @@ def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
 def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     """failure.json in a run's folder; None if there is none or it is not whole."""
     try:
-        failure = json.loads((folder / name).read_bytes())
+        failure = json.loads(read_regular(folder / name, MAX_BYTES))
+        # Halves of surrogate pairs, which JSON may name, could not be written to any table.
+        text = json.dumps(failure, ensure_ascii=False).encode(errors="replace")
+        failure = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None
     return failure if isinstance(failure, dict) and "cause" in failure else None
@@ -227,7 +262,7 @@ def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
 def last_lines(path: Path) -> list[str]:
     """The last lines of a log, without empty ones; none if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
@@ -263,6 +298,8 @@ def verify_files(folder: Path, expected: Mapping[str, str]) -> None:
             if name == POWER:
                 continue
             raise BadRecord(f"{folder.name}: {name} is missing") from None
+        except NotAFile as error:
+            raise BadRecord(f"{folder.name}: {name} {error.strerror}") from None
         if found != digest:
             raise BadRecord(f"{folder.name}: {name} was changed: checksum differs")
 

@@ -80,6 +80,17 @@ class Measure:
         value = row.get(column(self.metric, stat, phase))
         return value * self.factor if finite(value) else None
 
+    def without_interval(self, row: Row, phase: str) -> str:
+        """Why the mean of a point has no 95 % interval: ``one repeat`` or ``identical repeats``.
+
+        Empty where it has one. A coefficient of variation takes two repeats (and a mean that is
+        not 0).
+        """
+        if self.value(row, "low", phase) is not None:
+            return ""
+        several = self.value(row, "cv", phase) is not None or self.value(row, "mean", phase) == 0
+        return "identical repeats" if several and row.get("repeats", 1) > 1 else "one repeat"
+
 
 @dataclass
 class Series:

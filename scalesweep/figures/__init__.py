@@ -17,7 +17,7 @@ import matplotlib as mpl
 
 from scalesweep.core.files import content_digest, digest_of, file_digest, write_atomic
 from scalesweep.core.kept_files import KeptFiles, code_digest
-from scalesweep.core.parallel import shared_map
+from scalesweep.core.limited_map import Failed, limited_map
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
@@ -26,7 +26,9 @@ from scalesweep.figures.control import control_figures
 from scalesweep.figures.files import svg_text, write_pdf, write_png
 from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
+from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
+from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
@@ -35,6 +37,7 @@ from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 
 FORMATS = ("svg", "pdf", "png")
+_WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
 INDEX = "index.json"
 LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 
@@ -115,7 +118,14 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     """Kinds of which there are a few figures at most; drawn in any case."""
     alone = len(study.grid) == 1 and study.scale not in study.leaders
     makers: list[_Maker] = [single_figures] if alone else []
-    makers += [site_figures, rank_figures, accuracy_figures, phase_figures, phase_energy_figures]
+    makers += [
+        ledger_figures,
+        site_figures,
+        rank_figures,
+        accuracy_figures,
+        phase_figures,
+        phase_energy_figures,
+    ]
     return [*makers, power_figures]
 
 
@@ -167,6 +177,7 @@ class _Work:
             "title": drawing.title,
             "caption": drawing.caption,
             "alt": drawing.alt,
+            "shows": drawing.shows,
             "files": {kind: f"{experiment}/{drawing.name}.{kind}" for kind in self.formats},
         }
 
@@ -197,7 +208,9 @@ def write_figures(
 
     SVG is always among ``formats``. With ``tables``, the folder of all tables that ``studies`` read
     theirs from, figures that would be the same are taken from the last call. Where figures of an
-    experiment are left out, the entry of its last one names them.
+    experiment are left out, the entry of its last one names them. A figure that takes more than
+    ``LIMITS``, or cannot be drawn, is an entry without files and with the reason, ``missing``; the
+    next call tries again.
     """
     out.mkdir(parents=True, exist_ok=True)
     kept = KeptFiles(out, digest_of([_drawn_by(), list(formats)]))
@@ -213,7 +226,8 @@ def write_figures(
     if to_draw:
         families()  # once, before processes share the work
     work = _Work(to_draw, kept, out, formats)
-    drawn = shared_map(_Work.write, work, range(len(to_draw)), processes)
+    found = limited_map(_Work.write, work, range(len(to_draw)), processes, LIMITS)
+    drawn = [_note(part, one) for part, one in zip(to_draw, found, strict=True)]
     notes = {part.name: kept.note(part.name) for part in parts}
     notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}
     entries = [entry for one in planned for entry in _entries(one, notes)]
@@ -227,9 +241,18 @@ def write_figures(
                 kept.add(one.study.name, keys[one.study.name], [], names)
         for part, note in zip(to_draw, drawn, strict=True):
             made = [out / name for entry in note["entries"] for name in entry["files"].values()]
-            kept.add(part.name, keys[part.experiment], made, note)
+            whole = not any("missing" in entry for entry in note["entries"])
+            kept.add(part.name, keys[part.experiment] if whole else "", made, note)
         kept.save()
     return entries
+
+
+def _note(part: _Part, found: Any) -> dict[str, Any]:
+    """The note of a part that was drawn, or could not be."""
+    if not isinstance(found, Failed):
+        return dict(found)
+    entry = missing_entry(part.experiment, part.sketch.name, found.reason)
+    return {"entries": [entry], "svg": {}}
 
 
 def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -245,7 +268,7 @@ def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]
 def _remove_others(out: Path, keep: set[Path]) -> None:
     """Remove figures that are not among ``keep``, and folders that are empty then."""
     for path in out.glob("*/*"):
-        if path not in keep and path.suffix[1:] in FORMATS and path.is_file():
+        if path not in keep and path.suffix[1:] in _WRITTEN and path.is_file():
             path.unlink()
     for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
         if not any(folder.iterdir()):

@@ -19,6 +19,7 @@ from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 from scalesweep.figures.scaling import efficiency, stem_of
 from scalesweep.figures.style import (
     COLOURS,
+    CUT,
     FAINT,
     INK,
     NARROW,
@@ -27,6 +28,7 @@ from scalesweep.figures.style import (
     Sketch,
     bounds,
     caption,
+    cut_words,
     heading,
     look,
     sketch,
@@ -34,10 +36,9 @@ from scalesweep.figures.style import (
 )
 from scalesweep.tables.pairwise import Choice, choice_of, compared_parameters
 
-MAX_PARAMETERS, MAX_PANELS, MAX_RATIOS = 4, 12, 36
+MAX_PARAMETERS, MAX_PANELS, MAX_BARS, MAX_RATIOS = 4, 12, 40, 36
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo")
 SIZE = "model_parameters"
-CUT = 1.6  # intervals are drawn up to so many times the longest bar
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _bars(
         values = [choice_of(names, row) for row in rows]
         panels[title] = [
             _bar(study, main, row, names, phase, looks[value], best.get(key) == text_of(value))
-            for row, value in zip(rows, values, strict=True)
+            for row, value in zip(rows[:MAX_BARS], values[:MAX_BARS], strict=True)
         ]
     head = f"{study.name}: {main.label.lower()} by {name}{_phase_words(main, phase)}{study.mark}"
     figure = _panels_of_bars(head, panels, main.axis_label)
@@ -132,9 +133,12 @@ def _bars(
         "Bold: best, its interval clear of all others in its panel." if best else
         "No value is clear of all others in its panel.",
         f"{counted(left_out, 'more panel')} only in the table." if left_out > 0 else "",
+        f"At most {MAX_BARS} bars a panel; the table has all values." if len(looks) > MAX_BARS
+        else "",
     )  # fmt: skip
     alt = f"{head}: bars in {counted(len(panels), 'panel')}, {len(looks)} values each."
-    return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure)
+    shows = {"parameter": name}
+    return Drawing(f"compare-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
 
 
 def _file_part(name: str) -> str:
@@ -260,14 +264,16 @@ def _ratios(
     ax.set_xlabel(f"Ratio, {over}")
     text = caption(
         study, study.points, [phase],
-        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat; "
+        "Lines: 95 % interval of the ratio of the means, none where a side has one repeat or "
+        "identical ones; "
         "an arrow: the line continues. Dotted: no difference.",
         f"{counted(len(rows) - len(shown), 'more ratio')} only in the table."
         if len(rows) > len(shown) else "",
     )  # fmt: skip
     found = [row["ratio"] for row in shown]
     alt = f"{head}: from {number(min(found))} to {number(max(found))}."
-    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure)
+    shows = {"parameter": name}
+    return Drawing(f"ratio-{_file_part(name)}-{phase}", head, text, alt, figure, shows)
 
 
 def size_figures(study: ExperimentResults) -> list[Sketch]:
@@ -299,10 +305,13 @@ def _sizes(
     heading(figure, head)
     ax = figure.subplots()
     handles = []
+    furthest = CUT * max(1.0, *(values[0] for *_, values in points))
     for index, (x, label, row, (value, low, high)) in enumerate(points):
         style = look(index)
         if low is not None and high is not None:
-            ax.vlines(x, low, high, color=style["color"], linewidth=1.4)
+            ax.vlines(
+                x, min(low, furthest), min(high, furthest), color=style["color"], linewidth=1.4
+            )
         ax.plot(x, value, color=style["color"], marker=style["marker"], linestyle="none")
         words = f"{shorten(label, 34)}, {study.scaled(study.scale_of(row))}"
         style["linestyle"] = "none"
@@ -315,12 +324,14 @@ def _sizes(
     _size_ticks(ax, sorted({x for x, *_ in points}))
     ax.set_ylabel("Efficiency")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.0f} %"))
-    ax.set_ylim(0, max(1.1, *(v for *_, e in points for v in e if v is not None)) * 1.05)
+    ends = [min(end, furthest) for *_, values in points for end in values if end is not None]
+    ax.set_ylim(0, max(1.1, *ends) * 1.05)
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02))
     text = caption(
         study, [row for _, _, row, _ in points], [phase],
         f"Efficiency of each series at its largest {study.scale_words}, relative to its smallest. "
-        "Lines: 95 % interval of the ratio, none where a side has one repeat.",
+        "Lines: 95 % interval of the ratio, none where a side has one repeat or identical ones.",
+        cut_words([e[1:] for *_, e in points if e[2] is not None], furthest),
     )  # fmt: skip
     texts = [f"{label} {percent(*eff)}" for _, label, _, eff in points[:8]]
     return Drawing(f"size-{phase}", head, text, f"{head}: {'; '.join(texts)}.", figure)
@@ -363,6 +374,7 @@ def site_figures(study: ExperimentResults) -> list[Drawing]:
                     f"{row['site']}{marked}", scaled(row["mean"]), span, sites.index(row["site"])
                 )
                 panels.setdefault(study.describe(row), []).append(bar)
+        panels = {title: bars[:MAX_BARS] for title, bars in panels.items()}
         shown = dict(list(panels.items())[:MAX_PANELS])
         head = f"{study.name}: {main.label.lower()} by site{_phase_words(main, phase)}"
         figure = _panels_of_bars(head, shown, main.axis_label)

@@ -129,7 +129,13 @@ def _heatmap(
         if left_out and index == MAX_COMBINATIONS - 1 else "",
     )  # fmt: skip
     alt = f"{head}: {first} by {second}. {'; '.join(told)}."
-    return Drawing(f"heatmap{f'-{index + 1}' if index else ''}", head, text, alt, figure)
+    name = f"heatmap{f'-{index + 1}' if index else ''}"
+    return Drawing(name, head, text, alt, figure, plane_shown(some, rest))
+
+
+def plane_shown(row: Row, rest: Sequence[str]) -> dict[str, Any]:
+    """``shows`` of a figure of the plane that ``row`` lies in."""
+    return {"where": {name: row.get(name) for name in (*rest, "source")}}
 
 
 def _states(study: ExperimentResults, some: Row, rest: Sequence[str]) -> dict[Key, str]:

@@ -12,9 +12,10 @@ from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
-from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations
+from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations, plane_shown
 from scalesweep.figures.style import (
     BLUE,
+    CUT,
     HOLE,
     INK,
     MAX_LINES,
@@ -26,6 +27,7 @@ from scalesweep.figures.style import (
     band_words,
     bounds,
     caption,
+    cut_words,
     draw_line,
     heading,
     look,
@@ -45,9 +47,9 @@ def group_figures(study: ExperimentResults) -> list[Sketch]:
     return [
         sketch(
             f"groups{f'-{index + 1}' if index else ''}-{phase}",
-            _grouped, study, main, phase, index, words, cells, left_out,
+            _grouped, study, main, phase, index, words, rest, cells, left_out,
         )
-        for index, words, _, cells, left_out in combinations(study)
+        for index, words, rest, cells, left_out in combinations(study)
         for phase in main.phases
         if any(main.value(row, "mean", phase) is not None for row in cells.values())
     ]  # fmt: skip
@@ -59,6 +61,7 @@ def _grouped(
     phase: str,
     index: int,
     words: str,
+    rest: list[str],
     cells: dict[Key, Row],
     left_out: int,
 ) -> Drawing:
@@ -92,7 +95,9 @@ def _grouped(
         f"{head}: lines over {second} grouped by {first} and the other way round; "
         f"values from {number(low)} to {number(high)} {main.unit}."
     )
-    return Drawing(f"groups{f'-{index + 1}' if index else ''}-{phase}", head, text, alt, figure)
+    name = f"groups{f'-{index + 1}' if index else ''}-{phase}"
+    shows = plane_shown(next(iter(cells.values())), rest)
+    return Drawing(name, head, text, alt, figure, shows)
 
 
 def _group_panel(
@@ -157,6 +162,7 @@ def _single_caption(
     return caption(
         study, rows, main.phases,
         f"Bars: {band}." if band else "",
+        next((words for phase in main.phases if (words := _cut_words(main, rows, phase))), ""),
         f"Without a result: {'; '.join(holes[:5])}{' and more' if len(holes) > 5 else ''}."
         if holes else "",
         note,
@@ -185,9 +191,13 @@ def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list
     values = study.values(name)
     for ax, phase in zip(axes, phases, strict=True):
         positions = parameter_axis(ax, values, study.label(name))
+        furthest = _furthest(main, rows, phase)
         for index, (source, by_value) in enumerate(by_source.items()):
             found = [by_value.get(value, {}) for value in values]
-            spans = [b and (b[0], b[1]) for b in (bounds(main, row, phase) for row in found)]
+            spans = [
+                b and (max(b[0], -furthest), min(b[1], furthest))
+                for b in (bounds(main, row, phase) for row in found)
+            ]
             style = look(index) if len(by_source) > 1 else look(0 if phase == "init" else 1)
             means = [main.value(row, "mean", phase) for row in found]
             draw_line(ax, positions, means, spans, **style, label=source)
@@ -211,9 +221,19 @@ def _single_lines(study: ExperimentResults, main: Measure, name: str, rows: list
     return Drawing("parameter", head, text, _alt(main, head, rows), figure)
 
 
+def _furthest(main: Measure, rows: Sequence[Row], phase: str) -> float:
+    """Up to where intervals are drawn: a few repeats may have very wide ones."""
+    return CUT * max((abs(main.value(row, "mean", phase) or 0.0) for row in rows), default=0.0)
+
+
+def _cut_words(main: Measure, rows: Sequence[Row], phase: str) -> str:
+    spans = [bounds(main, row, phase) for row in rows]
+    return cut_words(spans, _furthest(main, rows, phase))
+
+
 def _label(ax: Axes, x: float, y: float, text: str) -> None:
     """Text just right of a point; a leading space would be lost in SVG."""
-    ax.annotate(text, (x, y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
+    ax.annotate(text, (x, y), xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[Row]) -> Drawing:
@@ -237,6 +257,7 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
         colour = BLUE if phase == "init" else ORANGE
         label = partial(_label, ax)
         top = 0.0
+        furthest = _furthest(main, shown, phase)
         for i, row in enumerate(shown):
             mean = main.value(row, "mean", phase)
             if mean is None:
@@ -249,8 +270,11 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
             ax.barh(i, mean, height=0.62, color=colour, alpha=0.8)
             end = mean
             if span is not None:
-                ax.hlines(i, max(span[0], 0.0), span[1], color="black", linewidth=1.2)
-                end = max(mean, span[1])
+                high = min(span[1], furthest)
+                ax.hlines(i, max(span[0], 0.0), high, color="black", linewidth=1.2)
+                if span[1] > furthest:
+                    ax.plot(high, i, color="black", marker=">", markersize=4)
+                end = max(mean, high)
             label(end, i, number(mean))
             top = max(top, end)
         ax.set_xlim(0, (top or 1.0) * 1.16)
@@ -261,5 +285,7 @@ def _single_bars(study: ExperimentResults, main: Measure, name: str, rows: list[
         ax.set_xlabel(main.axis_label)
         ax.xaxis.set_major_formatter(FuncFormatter(tick))
     note = f"{counted(left_out, 'more value')} only in the table." if left_out else ""
-    text = _single_caption(study, main, rows, f"{study.label(name)}. {note}".strip())
+    if (label_ := study.label(name)) != name:  # with a unit, or what follows it
+        note = f"Labels: {label_}. {note}".strip()
+    text = _single_caption(study, main, rows, note)
     return Drawing("parameter", head, text, _alt(main, head, rows), figure)

@@ -93,7 +93,7 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     heading(figure, head, named)
     ax = figure.subplots()
     for place, rows in enumerate(some):
-        _bar(
+        stacked_bar(
             ax, place, {str(row["phase"]): row[what] * factor for row in rows}, looks, top * factor
         )
     ax.set_yticks(range(len(some)), labels)
@@ -123,30 +123,35 @@ def _bars(study: ExperimentResults, what: str) -> list[Drawing]:
     return [Drawing(name, head, text, alt, figure)]
 
 
-def _bar(
+def stacked_bar(
     ax: Axes,
     place: int,
     parts: Mapping[str, float],
     looks: Mapping[str, tuple[str, str]],
     top: float,
 ) -> None:
-    left = 0.0
+    """Draw parts next to each other, negative ones to the left of zero, and their sum at the end.
+
+    A part that takes a good share of ``top`` has its number in it.
+    """
+    left = below = 0.0
     for name, (colour, hatch) in looks.items():
         value = parts.get(name)
         if value is None:
             continue
+        begin = left if value >= 0 else below
         ax.barh(
-            place, value, left=left, height=0.68, color=colour, hatch=hatch,
+            place, value, left=begin, height=0.68, color=colour, hatch=hatch,
             edgecolor=FAINT if colour == "#ffffff" else "white", linewidth=0.4,
         )  # fmt: skip
         if value >= LABELLED * top and not hatch:
             ax.text(
-                left + value / 2, place, number(value), ha="center", va="center", fontsize=8,
+                begin + value / 2, place, number(value), ha="center", va="center", fontsize=8,
                 color=_ink(colour),
             )  # fmt: skip
-        left += value
+        left, below = (left + value, below) if value >= 0 else (left, below + value)
     ax.annotate(
-        number(left), (left, place), xytext=(4, 0), textcoords="offset points", va="center",
+        number(left + below), (left, place), xytext=(4, 0), textcoords="offset points", va="center",
         fontsize=8, color=INK,
     )  # fmt: skip
 

@@ -25,6 +25,7 @@ from scalesweep.figures.style import (
     caption,
     heading,
     log_axis,
+    points_shown,
     tick,
 )
 
@@ -96,7 +97,8 @@ def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) ->
         f"{head}: medians of {counted(times.ranks, 'rank')} from {number(float(medians.min()))} to "
         f"{number(float(medians.max()))} {unit}. {_named(slow)}"
     )
-    return Drawing(f"ranks-{times.kind}", head, text, alt, figure)
+    shows = points_shown(study, [times.row])
+    return Drawing(f"ranks-{times.kind}", head, text, alt, figure, shows)
 
 
 def _boxes(ax: Axes, quantiles: dict[str, Floats], named: set[int]) -> list[Any]:

@@ -1,18 +1,20 @@
 """Throughput over ranks with its ideal, and the efficiency below."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MultipleLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
 from scalesweep.experiment.results import ExperimentResults, Measure, Row, Series
 from scalesweep.figures.style import (
     BLUE,
+    CUT,
     FAINT,
     INK,
     MAX_LINES,
@@ -24,17 +26,21 @@ from scalesweep.figures.style import (
     band_words,
     bounds,
     caption,
+    cut_words,
     draw_line,
     heading,
     log_axis,
     look,
     mark_holes,
+    points_shown,
     scale_axis,
+    shown_range,
     sketch,
 )
 
 MAX_SERIES_FIGURES = 4
 GOOD = 0.8
+BESIDE = 0.04  # of the axis: how far the series of an overview are moved from their counts
 
 
 def stem_of(metric: str) -> str:
@@ -94,11 +100,12 @@ def _panels(title: str, detail: str = "") -> tuple[Figure, Axes, Axes]:
 
 
 def _efficiency_axis(ax: Axes, values: Sequence[float]) -> None:
+    """Axis of efficiencies and the ends of their intervals, as far as these are drawn."""
     low = min([*values, 0.5])
     high = max([*values, 1.05])
     ax.set_ylim(max(0.0, low - 0.07), high + 0.05)
-    ax.yaxis.set_major_locator(MultipleLocator(0.2 if high - low < 1.2 else 0.5))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,.4g} %"))
     ax.axhline(1.0, color=FAINT, linewidth=1, linestyle=(0, (5, 3)))
     ax.axhline(GOOD, color=INK, linewidth=1, linestyle=(0, (1, 2)))
     ax.set_ylabel("Efficiency")
@@ -111,18 +118,39 @@ def _draw_efficiency(
     xs: list[int],
     stem: str,
     phase: str,
+    places: Sequence[float],
+    furthest: float,
     style: dict[str, Any],
-    bands: bool = True,
 ) -> list[float]:
+    """Draw the efficiencies at counts ``xs`` at ``places``, and intervals up to ``furthest``;
+    returns the values to be seen."""
     by_count = {study.scale_of(row): efficiency(row, stem, phase) for row in rows}
     found = [by_count.get(x, (None, None, None)) for x in xs]
-    if not bands:
-        found = [(value, None, None) for value, _, _ in found]
     spans = [
-        (low, high) if low is not None and high is not None else None for _, low, high in found
+        (min(low, furthest), min(high, furthest)) if low is not None and high is not None else None
+        for _, low, high in found
     ]
-    draw_line(ax, xs, [value for value, _, _ in found], spans, **style)
-    return [v for triple in found for v in triple if v is not None]
+    values = [value for value, _, _ in found]
+    draw_line(ax, places, values, spans, **style)
+    return [v for v in values if v is not None] + [end for span in spans if span for end in span]
+
+
+def _furthest(rows: Sequence[Row], stems: Sequence[str], phase: str) -> float:
+    """Up to where intervals of efficiencies are drawn: beyond all values, ideal included."""
+    values = [efficiency(row, stem, phase)[0] or 0.0 for row in rows for stem in stems]
+    return CUT * max([1.0, *values])
+
+
+def _cut(
+    spans: Sequence[tuple[float, ...] | None], levels: Sequence[float]
+) -> tuple[list[tuple[float, float] | None], str]:
+    """Spans of rates as far as an axis that shows ``levels`` has room for them, and a caption's
+    words if some have none."""
+    low, high = shown_range(levels)
+    found = [
+        None if b is None else (min(max(b[0], low), high), min(max(b[1], low), high)) for b in spans
+    ]
+    return found, cut_words(spans, high)
 
 
 def _one_series(
@@ -137,9 +165,11 @@ def _one_series(
     levels: list[float] = []
     effs: list[float] = []
     shown = []
+    cut = ""
     if main.metric == "total_throughput" and (local := study.measures.get("local_throughput")):
         shown.append((local, "Per rank", BLUE, "o"))
     shown.append((main, "Total" if shown else main.label, ORANGE, "^"))
+    furthest = _furthest(series.rows, [stem_of(measure.metric) for measure, *_ in shown], phase)
     for measure, label, colour, marker in shown:
         rows = [by_count.get(x, {}) for x in xs]
         style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-"}
@@ -148,17 +178,16 @@ def _one_series(
         stem = stem_of(measure.metric)
         ideals = [row.get(column(f"{stem}_ideal", "", phase)) for row in rows]
         pairs = [(x, y * measure.factor) for x, y in zip(xs, ideals, strict=True) if finite(y)]
-        positive = [m for m in means if m is not None and m > 0]
-        floor = min(positive, default=1.0) * 0.05
-        spans = [b and (max(b[0], floor), max(b[1], floor)) for b in found]
+        here = [*(m for m in means if m is not None and m > 0), *(y for _, y in pairs if y > 0)]
+        spans, cut = _cut(found, here or [1.0])
         draw_line(upper, xs, means, spans, **style)
         upper.plot(
             [x for x, _ in pairs], [y for _, y in pairs],
             color=colour, linestyle=(0, (5, 3)), linewidth=1,
         )  # fmt: skip
-        levels += [*positive, *(y for _, y in pairs), *(v for s in spans if s for v in s)]
+        levels += [*here, *(v for s in spans if s for v in s)]
         handles.append(Line2D([], [], label=label, **style))
-        effs += _draw_efficiency(lower, study, series.rows, xs, stem, phase, style)
+        effs += _draw_efficiency(lower, study, series.rows, xs, stem, phase, xs, furthest, style)
     handles.append(Line2D([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1, label="Ideal"))
     handles.append(Line2D([], [], color=INK, linestyle=(0, (1, 2)), linewidth=1, label="80 %"))
     band = band_words(main, series.rows, phase)
@@ -175,8 +204,10 @@ def _one_series(
     text = caption(
         study, series.rows, [phase],
         f"Band: {band}." if band else "",
+        cut,
         f"Efficiency and ideal (dashed) are relative to {study.scaled(base)}.",
-        "Bands of the efficiency: 95 % interval of the ratio, none where a side has one repeat."
+        "Bands of the efficiency: 95 % interval of the ratio, none where a side has one repeat or "
+        "identical ones."
         if effs else "",
         "Hatched: planned, but without a result." if series.holes else "",
         note,
@@ -189,7 +220,14 @@ def _one_series(
         f"at {study.scaled(end)} {number(main.value(last, 'mean', phase))} {main.unit}, "
         f"efficiency {percent(value, low, high)}."
     )
-    return Drawing(name, head, text, alt, figure)
+    return Drawing(name, head, text, alt, figure, points_shown(study, series.rows))
+
+
+def _aside(index: int, of: int, counts: Sequence[int]) -> float:
+    """Factor by which the counts of a series are moved, so that it lies next to the others."""
+    span = max(math.log2(counts[-1] / counts[0]), 1.0)
+    share = index / (of - 1) - 0.5 if of > 1 else 0.0
+    return float(2 ** (2 * share * min(BESIDE, 0.008 * of) * span))
 
 
 def _overview(
@@ -205,6 +243,10 @@ def _overview(
     levels: list[float] = []
     effs: list[float] = []
     every = sorted({study.scale_of(row) for one in series for row in one.rows})
+    rows = [row for one in series for row in one.rows]
+    furthest = _furthest(rows, [stem], phase)
+    cut = ""
+    seen = [mean for row in rows if (mean := main.value(row, "mean", phase) or 0.0) > 0]
     for one in [one for one in series if one not in chosen]:
         xs = [study.scale_of(row) for row in one.rows]
         means = [main.value(row, "mean", phase) or float("nan") for row in one.rows]
@@ -218,14 +260,21 @@ def _overview(
         xs = sorted({*map(study.scale_of, one.rows), *one.holes})
         by_count = {study.scale_of(row): row for row in one.rows}
         values = [main.value(by_count.get(x, {}), "mean", phase) for x in xs]
-        draw_line(upper, xs, values, [None] * len(xs), **style)
+        spans, more = _cut([bounds(main, by_count.get(x, {}), phase) for x in xs], seen or [1.0])
+        cut = cut or more
+        # Side by side, so that the intervals of each can be seen.
+        places = [x * _aside(index, len(chosen), every) for x in xs]
+        draw_line(upper, places, values, spans, band=False, **style)
         levels += [value for value in values if value is not None and value > 0]
-        effs += _draw_efficiency(lower, study, one.rows, xs, stem, phase, style, bands=False)
+        levels += [end for span in spans if span for end in span]
+        effs += _draw_efficiency(
+            lower, study, one.rows, xs, stem, phase, places, furthest, {**style, "band": False}
+        )
         handles.append(Line2D([], [], label=shorten(one.short, 44), **style))
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel(main.axis_label)
     _efficiency_axis(lower, effs)
-    scale_axis(lower, every, study.scale)
+    scale_axis(lower, every, study.scale, room_beside=2 * BESIDE)
     widest = max(len(one.short) for one in chosen)
     columns = 1 if widest > 30 else 2 if widest > 16 else 3
     figure.legend(
@@ -234,10 +283,13 @@ def _overview(
     )  # fmt: skip
     figure.set_figheight(5.2 + 0.165 * max(0, -(-len(handles) // columns) - 1))
     left_out = len(series) - len(chosen)
+    band = band_words(main, rows, phase)
     text = caption(
-        study, [row for one in series for row in one.rows], [phase],
+        study, rows, [phase],
         f"Each efficiency is relative to the smallest {study.scale_words} of its series, so lines "
-        "may differ in height above and coincide below. Dotted: 80 %. Intervals are in the table.",
+        "may differ in height above and coincide below. Dotted: 80 %.",
+        f"Bars: {band}; lines are side by side so that all are seen. Where bars overlap, these "
+        f"repeats do not rank the series. {cut}".strip() if band else "",
         f"Grey: {left_out:,} more series, lower at their largest {study.scale_words}."
         if left_out else "",
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,10 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2
+MAX_TICKS = 12
+CUT = 1.6  # times the highest mean: where a linear axis cuts intervals off
+BEYOND = 4  # times the highest mean: where a logarithmic axis cuts intervals off
+_NO_SPREAD = 1e-12  # of the mean: what rounding makes of none
 
 # Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
 NARROW, WIDE = 4.8, 9.2
@@ -66,13 +70,19 @@ RC: dict[str, Any] = {
 
 @dataclass
 class Drawing:
-    """A figure with what the report says about it."""
+    """A figure with what the report says about it.
+
+    ``shows`` says which findings it is about, where an experiment has several of its kind:
+    ``points`` (values of the varying parameters and the source, of each), ``where`` (values that
+    all points have), ``parameter`` (whose values it compares).
+    """
 
     name: str
     title: str
     caption: str
     alt: str
     figure: Figure
+    shows: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,11 @@ def look(index: int) -> dict[str, Any]:
     }
 
 
-def scale_axis(ax: Axes, counts: Sequence[int], scale: str) -> None:
-    """Logarithmic axis to base 2 whose ticks are rank counts (or devices) that occur."""
+def scale_axis(ax: Axes, counts: Sequence[int], scale: str, room_beside: float = 0.04) -> None:
+    """Logarithmic axis to base 2 whose ticks are rank counts (or devices) that occur.
+
+    ``room_beside``: what is left free at either end, as a share of what lies between.
+    """
     ax.set_xscale("log", base=2)
     low, high = min(counts), max(counts)
     room = max(math.log2(high / low), 1.0) / 11  # about twelve labels fit
@@ -122,41 +135,65 @@ def scale_axis(ax: Axes, counts: Sequence[int], scale: str) -> None:
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    pad = 2 ** (max(math.log2(high / low), 1.0) * 0.04)
+    pad = 2 ** (max(math.log2(high / low), 1.0) * room_beside)
     ax.set_xlim(low / pad, high * pad)
     ax.set_xlabel(f"Number of {scale}")
 
 
 def log_axis(ax: Axes, values: Sequence[float]) -> None:
-    """Logarithmic y axis labelled with plain numbers at 1, 3, 10, 30, ... or closer."""
+    """Logarithmic y axis of positive values, with plain numbers at 1, 3, 10, 30, ... or closer."""
     ax.set_yscale("log")
-    low, high = min(values), max(values)
-    decades = math.log10(high / low) if low > 0 else 1.0
-    wide: tuple[float, ...] = (1, 3) if decades <= 4 else (1,)
-    steps = (1, 1.5, 2, 3, 4, 5, 7) if decades < 0.8 else (1, 2, 5) if decades < 2 else wide
-    ticks = [
-        step * 10.0**power
-        for power in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
-        for step in steps
-    ]
-    pad = max((high / low) ** 0.06, 1.05)
+    low, high = (min(max(value, 1e-250), 1e250) for value in (min(values), max(values)))
+    decades = math.log10(high) - math.log10(low)
+    pad = max(10 ** (0.06 * decades), 1.05)
     ax.set_ylim(low / pad, high * pad)
-    if sum(low / pad <= tick_at <= high * pad for tick_at in ticks) < 3:
-        # A narrow range falls between two steps; evenly spaced ticks label it as well.
-        ticks = [value for value in MaxNLocator(5).tick_values(low / pad, high * pad) if value > 0]
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_major_locator(FixedLocator(log_ticks(low / pad, high * pad)))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(tick))
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis between two positive numbers: some ten, however far apart."""
+    decades = math.log10(high) - math.log10(low)
+    wide: tuple[float, ...] = (1, 3) if decades <= 4.5 else (1,)
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if decades < 0.9 else (1, 2, 5) if decades < 2.2 else wide
+    stride = max(1, math.ceil(decades / MAX_TICKS))
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [s * 10.0**power for power in powers if power % stride == 0 for s in steps]
+    ticks = [value for value in ticks if low <= value <= high]
+    if len(ticks) < 3:
+        # A narrow range falls between two steps; evenly spaced ticks label it as well.
+        ticks = [value for value in MaxNLocator(5).tick_values(low, high) if value > 0]
+    return ticks
+
+
+def shown_range(levels: Sequence[float]) -> tuple[float, float]:
+    """What of intervals an axis with these means (positive ones) has room for.
+
+    Two repeats that differ may have an interval of a hundredfold, which must not hide the rest.
+    """
+    return min(levels) / BEYOND, max(levels) * BEYOND
+
+
+def cut_words(spans: Sequence[tuple[float, ...] | None], furthest: float) -> str:
+    """What a caption says where an axis has no room for a whole interval."""
+    beyond = any(span is not None and span[1] > furthest for span in spans)
+    return "Intervals that reach the edge continue beyond it." if beyond else ""
+
+
 def bounds(measure: Measure, row: Row, phase: str) -> tuple[float, float, bool] | None:
-    """Low, high, and whether it is a 95 % interval; mean -/+ std where there is none."""
+    """Low, high, and whether it is a 95 % interval; mean -/+ std where there is none.
+
+    None where the std is 0 as well: of identical repeats.
+    """
     mean = measure.value(row, "mean", phase)
     low, high = measure.value(row, "low", phase), measure.value(row, "high", phase)
     if low is not None and high is not None:
         return low, high, True
     std = measure.value(row, "std", phase)
-    return None if mean is None or std is None else (mean - std, mean + std, False)
+    if mean is None or std is None or std <= _NO_SPREAD * abs(mean):
+        return None
+    return mean - std, mean + std, False
 
 
 def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
@@ -166,7 +203,7 @@ def band_words(measure: Measure, rows: Sequence[Row], phase: str) -> str:
         return "95 % interval over repeats"
     if kinds == {False}:
         return "± std over epochs and ranks"
-    return "95 % interval, or ± std where one repeat" if kinds else ""
+    return "95 % interval, ± std where there is none" if kinds else ""
 
 
 def caption(
@@ -240,6 +277,12 @@ def labels_of(study: ExperimentResults, points: Sequence[Row], room: int) -> tup
     return [values_of(study, point) for point in points], ", ".join(study.leaders)
 
 
+def points_shown(study: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
+    """``shows`` of a figure of these points alone."""
+    names = [*study.axes, "source"]
+    return {"points": [{name: row.get(name) for name in names} for row in rows]}
+
+
 def band_patch(words: str) -> Line2D:
     """Legend entry for the bands."""
     return Line2D([], [], color=FAINT, alpha=0.35, linewidth=7, label=words)
@@ -250,18 +293,21 @@ def draw_line(
     xs: Sequence[float],
     ys: Sequence[float | None],
     spans: Sequence[tuple[float, float] | None],
+    band: bool = True,
     **style: Any,
 ) -> None:
-    """Line with markers and band; missing values break it instead of being bridged."""
+    """Line with markers and its spans as a band, or as bars alone where many lines would hide each
+    other's; missing values break it instead of being bridged."""
     y = [math.nan if value is None else value for value in ys]
     low = [math.nan if span is None else span[0] for span in spans]
     high = [math.nan if span is None else span[1] for span in spans]
     crowded = len(xs) > 24
     style = {"markersize": 2.5 if crowded else 5, **style}
     ax.plot(xs, y, markeredgecolor="white", markeredgewidth=0.2 if crowded else 0.6, **style)
-    ax.fill_between(xs, low, high, color=style["color"], alpha=0.18, linewidth=0)
+    if band:
+        ax.fill_between(xs, low, high, color=style["color"], alpha=0.18, linewidth=0)
     # A lone point between holes has no band to either side: bars show its interval anyway.
-    if not crowded:
+    if not (band and crowded):
         ax.vlines(xs, low, high, color=style["color"], linewidth=1, alpha=0.8)
 
 

@@ -16,6 +16,7 @@ from scalesweep.findings.accuracy import (
 from scalesweep.findings.base import Finding
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
+from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.general import (
     best_configuration,
     cache_effect,
@@ -34,7 +35,7 @@ __all__ = ["Finding", "find"]
 
 
 def find(study: ExperimentResults) -> list[Finding]:
-    """All findings of one experiment, the most asked for first."""
+    """All findings of one experiment, those on its main metric first."""
     rules: list[Callable[[ExperimentResults], list[Finding]]] = [
         best_configuration,
         best_threads,
@@ -43,6 +44,8 @@ def find(study: ExperimentResults) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        cache_effect,
+        largest_loss,
         score,
         target_time,
         accuracy_over_scale,
@@ -50,7 +53,6 @@ def find(study: ExperimentResults) -> list[Finding]:
         input_share,
         input_cost,
         data_loading,
-        cache_effect,
         waiting,
         slow_ranks,
         drift,

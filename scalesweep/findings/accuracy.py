@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from scalesweep.analysis.metrics import column
-from scalesweep.analysis.stats import Interval, ratio_interval
+from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
+from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
@@ -17,6 +17,7 @@ from scalesweep.findings.base import (
     marked,
     point_key,
     repeats_of,
+    why_unconfirmed,
 )
 
 MAX_SENTENCES = 6
@@ -116,9 +117,15 @@ def _columns(measure: Measure) -> list[str]:
 
 
 def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
-    """Whether final accuracy (or error) changes from a series' smallest scale to its largest."""
+    """Whether final accuracy (or error) changes from a series' smallest scale to its largest.
+
+    Only where the benchmark has it compared: between runs that train to a target, or as much.
+    """
     measure = final_measure(study)
-    if measure is None:
+    declared = study.entry.get("compare", {})
+    main = study.entry["main_metric"]
+    how = NEVER if measure is None else compared(measure.metric, declared, main)
+    if measure is None or how == NEVER:
         return []
     repeats = repeats_of(study, measure.metric, "run")
     found: list[Finding] = []
@@ -127,7 +134,10 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         if len(rows) < 2:
             continue
         base, last = rows[0], rows[-1]
-        ratio = _ratio(_of(study, repeats, last), _of(study, repeats, base))
+        if how == SAME_TRAINING and not _same_training(study, base, last):
+            continue
+        sides = (_of(study, repeats, last), _of(study, repeats, base))
+        ratio = _ratio(*sides)
         if ratio is None:
             continue
         value, interval = ratio
@@ -141,7 +151,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
             level = OPEN
             text = (
                 f"{label} is {means[0]} at {where} and {means[1]} at {reference}; not confirmed, "
-                "a side has one repeat."
+                f"{why_unconfirmed(without_interval(*sides))}."
             )
         elif interval.low <= 1 <= interval.high:
             level = OPEN
@@ -159,6 +169,18 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         text = marked(last["source"], prefix + text, capital=not prefix)
         found.append(Finding(study.name, "final accuracy", level, text, evidence))
     return found[:MAX_SENTENCES]
+
+
+def _same_training(study: ExperimentResults, row: Row, other: Row) -> bool:
+    """Whether both points train to a target, or on as many samples."""
+    if all(_has_target(study, one) for one in (row, other)):
+        return True
+    return bool(study.work(row) == study.work(other))
+
+
+def _has_target(study: ExperimentResults, row: Row) -> bool:
+    point = {**study.entry["fixed"], **row}
+    return any(name.startswith("target_") and finite(value) for name, value in point.items())
 
 
 def _lower(label: str) -> str:
@@ -198,9 +220,12 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
                 ),
                 None,
             )
-            ratio = twin and _ratio(_of(study, repeats, row), _of(study, repeats, twin))
-            if twin and ratio:
-                found.append(_cost(study, phase, row, twin, *ratio))
+            if twin is None:
+                continue
+            sides = (_of(study, repeats, row), _of(study, repeats, twin))
+            if ratio := _ratio(*sides):
+                why = without_interval(*sides)
+                found.append(_cost(study, phase, row, twin, *ratio, why))
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     more = len(found) - MAX_SENTENCES
     if more > 0:
@@ -211,8 +236,15 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
 
 
 def _cost(
-    study: ExperimentResults, phase: str, row: Row, twin: Row, value: float, interval: Interval
+    study: ExperimentResults,
+    phase: str,
+    row: Row,
+    twin: Row,
+    value: float,
+    interval: Interval,
+    why: str,
 ) -> Finding:
+    """What reading costs, of which ``interval`` is missing for the reason ``why``."""
     name = column("total_time", "mean", phase)
     rest = [leader for leader in study.leaders if leader != "input"]
     where = f" at {study.describe(row, rest)}" if rest else ""
@@ -221,11 +253,11 @@ def _cost(
         f"{_epoch(row, phase)} an epoch with {row['input']}, "
         f"{_epoch(twin, phase)} with {twin['input']} input"
     )
-    evidence = evidence_of(study, "points", row, [name])
+    evidence = evidence_of(study, "points", row, [name]) | {"parameter": "input"}
     evidence["runner_up"] = evidence_of(study, "points", twin, [name])
-    if not finite(interval.low):
+    if why:
         level = OPEN
-        text = f"{epochs}{where} ({PHASES[phase]}); not confirmed, a side has one repeat."
+        text = f"{epochs}{where} ({PHASES[phase]}); not confirmed, {why_unconfirmed(why)}."
     elif interval.low > 1:
         level = CONFIRMED
         text = (

@@ -1,6 +1,6 @@
 """What a finding is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,10 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "drift": ("control",),
 }
 
+_ON_MAIN = frozenset(
+    {"best", "threads", "best value", "ratio", "sites", "efficiency", "threshold", "cache"}
+)
+
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
 
 
@@ -41,6 +45,11 @@ class Finding:
     level: str  # confirmed | open | note | warning
     text: str
     evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def on_main(self) -> bool:
+        """Whether it is on the experiment's main metric."""
+        return self.rule in _ON_MAIN
 
 
 def evidence_of(
@@ -58,6 +67,14 @@ def evidence_of(
 def point_key(study: ExperimentResults, row: Row) -> Key:
     """Point and source of a row."""
     return (*study.key(row, study.axes), row["source"])
+
+
+def why_unconfirmed(why: str) -> str:
+    """What a sentence says of a ratio without an interval (``analysis.stats.without_interval``)."""
+    return {
+        "one repeat": "a side has one repeat",
+        "identical repeats": "the repeats of a side are identical, so their scatter is unknown",
+    }.get(why, "there is no interval")
 
 
 def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
@@ -84,13 +101,14 @@ def marked(source: Any, text: str, capital: bool = True) -> str:
     return text if source == "measured" else f"{str(source).capitalize()}: {text}"
 
 
-def figure_of(finding: Finding, names: Iterable[str]) -> str | None:
-    """Which of an experiment's figures, by their ``names``, shows what a finding speaks of.
+def figure_of(finding: Finding, figures: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
+    ``figures``: by name what each ``shows`` (``figures.style.Drawing``).
     The one that its evidence names, else the first of those that its rule is about: of the phase
     that its numbers are of, where there are several.
     """
-    there = list(names)
+    there = [name for name, shows in figures.items() if _shown(finding, shows)]
     wanted = finding.evidence.get("figure")
     if wanted in there:
         return str(wanted)
@@ -100,3 +118,17 @@ def figure_of(finding: Finding, names: Iterable[str]) -> str | None:
         if found:
             return next((one for one in found if one.rpartition("-")[2] in phases), found[0])
     return None
+
+
+def _shown(finding: Finding, shows: Mapping[str, Any]) -> bool:
+    """Whether a figure shows the point and the parameter that a finding is on."""
+    key = finding.evidence.get("key") or {}
+
+    def same(values: Mapping[str, Any]) -> bool:
+        return all(key[name] == value for name, value in values.items() if name in key)
+
+    parameter = finding.evidence.get("parameter")
+    if None not in (parameter, shows.get("parameter")) and parameter != shows["parameter"]:
+        return False
+    points = shows.get("points")
+    return same(shows.get("where", {})) and (points is None or any(map(same, points)))

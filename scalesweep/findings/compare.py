@@ -3,11 +3,19 @@
 import math
 from collections.abc import Sequence
 
-from scalesweep.analysis.stats import sign_test
+from scalesweep.analysis.stats import ONE_REPEAT, sign_test
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    evidence_of,
+    marked,
+    why_unconfirmed,
+)
 from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
@@ -41,16 +49,14 @@ def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Comparisons without a clear best by what keeps it from being clear."""
     found: dict[str, list[Row]] = {}
     for row in rows:
-        if not finite(row["low"], row["high"]):
-            reason = "the best value is of a single run, and has no interval"
-        elif not finite(row["next_low"], row["next_high"]):
-            reason = "the next value is of a single run, and has no interval"
+        if row["no_interval"]:
+            reason = f"the best value has no interval ({row['no_interval']})"
+        elif row["next_no_interval"]:
+            reason = f"the next value has no interval ({row['next_no_interval']})"
         elif _overlap(row):
             reason = "the interval of the best overlaps that of the next"
         else:
-            reason = (
-                "another value has a single run, or an interval that reaches into that of the best"
-            )
+            reason = "another value has no interval, or one that reaches into that of the best"
         found.setdefault(reason, []).append(row)
     return found
 
@@ -62,7 +68,8 @@ def _overlap(row: Row) -> bool:
 
 
 def value_ratio(study: ExperimentResults) -> list[Finding]:
-    """How one of two values compares with the other; where the interval holds 1 it is said so."""
+    """How one of two values compares with the other; where the interval holds 1, or there is none,
+    it is said so."""
     found: list[Finding] = []
     for names in _parameters(study):
         name = ", ".join(names)
@@ -79,17 +86,25 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
-        # Without an interval of both sides nothing is known of the difference, not that it is none.
-        single = [row for row in rows if not finite(row["low"], row["high"])]
-        if single:
+        # Of single runs nothing is known of the difference, not that there is none.
+        if single := [row for row in rows if row["no_interval"] == ONE_REPEAT]:
             found.append(_single_runs(study, names, single, over, label))
-        if unsure := [row for row in rows if row not in clear and row not in single]:
-            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in unsure]
+        unsure: dict[str, list[Row]] = {}
+        for row in rows:
+            if row not in clear and row not in single:
+                unsure.setdefault(row["no_interval"] or "", []).append(row)
+        for why, some in unsure.items():
+            where = [_where(study, row, names).removeprefix(" at ") or "all" for row in some]
             text = (
                 f"{over} ({name}): these repeats show no difference in {label} at "
                 f"{listed(where, 5)}."
             )
-            found.append(_finding(study, "ratio", OPEN, unsure[0], text, "comparisons"))
+            if why:
+                text = (
+                    f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
+                    f"{why_unconfirmed(why)}."
+                )
+            found.append(_finding(study, "ratio", OPEN, some[0], text, "comparisons"))
     return found
 
 
@@ -209,6 +224,8 @@ def _finding(
         "sites": ("mean", "ratio", "ratio_low", "ratio_high"),
     }[table]
     evidence = evidence_of(study, table, row, columns)
+    if "parameter" in row:
+        evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
     return Finding(study.name, rule, level, text, evidence)

@@ -100,7 +100,8 @@ def _best_of(
     evidence["runner_up"] = evidence_of(study, "points", others[0], columns_of(main, phase))
     mine = span(best)
     if mine is None:
-        text = f"{word} measured {quantity}: {value} at {where}; one repeat, not confirmed."
+        why = main.without_interval(best, phase)
+        text = f"{word} measured {quantity}: {value} at {where}; {why}, not confirmed."
         return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     rivals = [row for row in others if (theirs := span(row)) is not None and theirs[1] >= mine[0]]
     unknown = [row for row in others if span(row) is None]
@@ -112,10 +113,17 @@ def _best_of(
         )
         return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     if unknown:
+        lacking: dict[str, list[Row]] = {}
+        for row in unknown:
+            lacking.setdefault(main.without_interval(row, phase), []).append(row)
+        against = [
+            f"{counted(len(some), 'point')} with {why} "
+            f"({listed([described(row) for row in some], 3)})"
+            for why, some in lacking.items()
+        ]
         text = (
             f"{word} {quantity} measured at {where}: {value}; not confirmed against "
-            f"{counted(len(unknown), 'point')} with one repeat "
-            f"({listed([described(row) for row in unknown], 3)})."
+            f"{' and '.join(against)}."
         )
         return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
     all_others = f"all {len(others):,} others" if len(others) > 1 else "the only other"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import mean_interval, without_interval
 from scalesweep.core.formatting import counted, finite, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.experiment.training_curves import learns
@@ -47,7 +47,7 @@ def input_share(study: ExperimentResults) -> list[Finding]:
     text = f"waiting for input takes {percent(mean, numbers['low'], numbers['high'])} of training"
     text += f" at {study.describe(row)}" if study.axes else ""
     text += f", the most of {counted(len(shares), 'point')}" if len(shares) > 1 else ""
-    text += "." if sure else "; one repeat, not confirmed."
+    text += "." if sure else f"; {without_interval(values)}, not confirmed."
     evidence = evidence_of(study, "epochs", row, ()) | {"numbers": numbers}
     level = CONFIRMED if sure else OPEN
     return [Finding(study.name, "input share", level, marked(row["source"], text), evidence)]
@@ -71,7 +71,7 @@ def data_loading(study: ExperimentResults) -> list[Finding]:
     text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
     if len(told) > 1:
         text += f", the most of {counted(len(told), 'point')} where it takes 10 % or more"
-    text += "." if sure else "; one repeat or wide intervals, not confirmed."
+    text += "." if sure else "; no interval, or a wide one: not confirmed."
     columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
     evidence = evidence_of(study, "phases", row, columns)
     level = CONFIRMED if sure else OPEN

@@ -7,7 +7,15 @@ from typing import Any
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, listed, percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    NOTE,
+    OPEN,
+    Finding,
+    evidence_of,
+    marked,
+    why_unconfirmed,
+)
 
 GOOD = 0.8
 MAX_SERIES_SENTENCES, MAX_THRESHOLD_SENTENCES = 4, 6
@@ -86,12 +94,13 @@ def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
         parts: list[str] = []
         evidence: dict[str, Any] = {}
         end = study.scale_of(series.rows[-1])
-        sure, one_sided = True, True
+        sure, one_sided, unsure = True, True, ""
         for phase in study.main.phases:
             points = _efficiencies(study, series, phase)
             if points and points[-1].count == end:
                 parts.append(f"{points[-1].text} in the {PHASES[phase]}")
-                sure = sure and points[-1].low is not None
+                if points[-1].low is None:
+                    sure, unsure = False, _why(study, series, phase)
                 one_sided = one_sided and points[-1].side != "straddles"
                 columns = [*evidence.get("numbers", {}), *_eff_columns(study, phase)]
                 evidence = evidence_of(study, "scaling", points[-1].row, columns)
@@ -106,7 +115,7 @@ def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
         text = (
             f"{_prefix(series)}efficiency at {study.scaled(end)}, relative to "
             f"{study.scaled(study.scale_of(series.rows[0]))}: {' and '.join(parts)}{beyond}"
-            f"{'' if sure else '; not confirmed, a side has one repeat'}"
+            f"{'' if sure else f'; not confirmed, {unsure}'}"
             f"{'' if one_sided else '; an interval includes 80 %'}."
         )
         source = series.rows[-1]["source"]
@@ -117,6 +126,14 @@ def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
             )
         )
     return found
+
+
+def _why(study: ExperimentResults, series: Series, phase: str) -> str:
+    """Why the efficiency at the largest scale of a series has no interval."""
+    main = study.main
+    sides = (series.rows[0], series.rows[-1])
+    found = [why for row in sides if main and (why := main.without_interval(row, phase))]
+    return why_unconfirmed(next(iter(found), ""))
 
 
 def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
@@ -140,6 +157,7 @@ def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
             f"{high.at})."
         )
         evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
+        evidence["figure"] = f"overview-{phase}"
         sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
         found.append(Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence))
     return found
@@ -176,6 +194,8 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
         sentence = f"{f'{who}: ' if labels else ''}{words}: {text}."
         columns = [name for phase in among for name in _eff_columns(study, phase)]
         evidence = evidence_of(study, "scaling", members[0][1].row, columns)
+        if len(members) > 1:
+            evidence["figure"] = f"overview-{among[-1]}"
         found.append(
             Finding(study.name, "threshold", level, marked(source, sentence, not labels), evidence)
         )
@@ -202,7 +222,7 @@ def _threshold(
             text = f"efficiency stays above 80 % up to {last.at}{gap}, the largest measured"
             return text, CONFIRMED, last
         text = f"measured efficiency stays above 80 % up to {last.at}{gap}"
-        return f"{text}, not confirmed where there is one repeat", OPEN, last
+        return f"{text}, not confirmed where there is no interval", OPEN, last
     before = max([p.count for p in points if p.count < first.count], default=0)
     at = f"at {first.at} ({first.text})" + _gap(holes, before, first.count)
     after = points[points.index(first) + 1 :]

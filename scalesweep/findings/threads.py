@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scalesweep.analysis.stats import log_ratio_error, t_quantile
+from scalesweep.analysis.stats import log_ratio_error, t_quantile, without_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
@@ -21,6 +21,7 @@ from scalesweep.findings.base import (
     marked,
     point_key,
     repeats_of,
+    why_unconfirmed,
 )
 
 RULE = "threads"
@@ -103,8 +104,8 @@ def _told(
             begin, verb, end = "best thread count", "with", f", clear of {_others(len(rows))}"
         text = f"{begin}{where}: {mine} {verb} {times} the {label} of {against}{end}"
     else:
-        one_repeat = not math.isfinite(low)
-        lacks = "a side has one repeat" if one_repeat else "the 95 % interval includes 1"
+        why = without_interval(values[best], values[other])
+        lacks = why_unconfirmed(why) if why else "the 95 % interval includes 1"
         text = (
             f"no best thread count can be identified{where}: {mine} was measured with {times} the "
             f"{label} of {against}; {lacks}"
@@ -125,12 +126,12 @@ def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]
 
 
 def _ratio(top: Floats, bottom: Floats, among: int) -> tuple[float, float, float]:
-    """Ratio of the means with its interval; without one where a side has one repeat."""
+    """Ratio of the means with its interval, NaN where it has none."""
     value = float(top.mean() / bottom.mean())
-    if min(top.size, bottom.size) < 2:
+    if without_interval(top, bottom):
         return value, math.nan, math.nan
     error = log_ratio_error(top, bottom)
-    factor = math.exp(t_quantile(error.degrees, among) * error.error) if error.error else 1.0
+    factor = math.exp(t_quantile(error.degrees, among) * error.error)
     return value, value / factor, value * factor
 
 

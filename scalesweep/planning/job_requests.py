@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
+from scalesweep.compute.step_errors import LAUNCH_FAILED
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import FAILED, RunState
-from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.runtime_estimates import SAME_POINT, Estimates
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
 # Causes for which another attempt may succeed, with or without larger limits.
-ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED"})
+ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", LAUNCH_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,16 @@ def request_for(
 ) -> Request:
     """The request of a run's next job.
 
-    The limit is the estimate times the site's margin, at most the experiment's limit. After a
-    ``failure`` (failure.json of the last job) it starts from what that one asked for: twice the
-    limit after TIMEOUT, twice the memory after OUT_OF_MEMORY, other nodes after NODE_FAIL. Raises
-    UserError where the site cannot hold the point.
+    The limit is the experiment's, or, where runs of the same point have finished, their time times
+    the site's margin, if that is less. No other estimate is as sure as what the user has said.
+    After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
+    the limit after TIMEOUT, twice the memory after OUT_OF_MEMORY, other nodes after NODE_FAIL.
+    Raises UserError where the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = experiment.time_limit_minutes * 60
     expected_s = estimates.seconds(experiment, run)
-    if expected_s is not None:
+    if expected_s is not None and estimates.basis(experiment, run) == SAME_POINT:
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
     mem_mb, exclude = None, ""
     asked = _asked(failure)
@@ -92,6 +94,25 @@ def may_mend(
     if cause == "OUT_OF_MEMORY":
         return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
     return cause in ELSEWHERE
+
+
+def ended_so(cause: str, detail: str, asked: Asked) -> str:
+    """How a job ended: the cause, and what it had been given of what ran out."""
+    if cause in ("TIMEOUT", "HANG") and asked["limit_s"] is not None:
+        return f"{cause} after {asked['limit_s']:g} s"
+    if cause == "OUT_OF_MEMORY" and asked["mem_mb"] is not None:
+        return f"{cause} with {asked['mem_mb']:,} MiB per node"
+    return f"{cause}: {detail}" if detail else cause
+
+
+def tried_again(cause: str, request: Request) -> str:
+    """What the next job of a run gets that ended with ``cause``."""
+    if cause == "TIMEOUT":
+        return f"trying again with {request.limit_s:g} s"
+    if cause == "OUT_OF_MEMORY":
+        return f"trying again with {request.shape.mem_mb:,} MiB"
+    where = f" without {request.shape.exclude}" if request.shape.exclude else ""
+    return f"trying again{where}"
 
 
 def shapes_for(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +25,11 @@ from scalesweep.core.plan_format import (
     PlanJobs,
     PlanProfile,
     PlanRun,
+    read_plan,
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
-from scalesweep.planning.run_state import RunState, other_sites, scan
+from scalesweep.planning.run_state import FAILED, RunState, other_sites, scan
 from scalesweep.planning.runtime_estimates import BASES, Estimates
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ def _experiment_entry(
         "version": benchmark.version,
         "main_metric": experiment.main_metric,
         "metrics": dict(benchmark.metrics),
+        "compare": dict(benchmark.compare),
         "scaling": experiment.scaling,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
@@ -323,6 +326,27 @@ def write_plan(campaign: Campaign, plan: Plan, as_json: bool) -> None:
     write_atomic(campaign.results / "plan.csv", plan_csv(plan))
     if as_json:
         write_plan_file(campaign.results / PLAN, plan)
+
+
+def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
+    """Let plan.json at ``path``, and plan.csv next to it, say that these runs have failed.
+
+    ``failed``: cause and detail by run. The files keep their times: nothing else has changed.
+    """
+    plan = read_plan(path)
+    for experiment in plan["experiments"]:
+        for run in experiment["runs"]:
+            if run["run_id"] in failed:
+                run["cause"], run["detail"] = failed[run["run_id"]]
+                run["status"] = FAILED
+    plan.pop("digest", None)
+    table = path.with_name("plan.csv")
+    times = {file: file.stat() for file in (path, table) if file.exists()}
+    write_plan_file(path, plan)
+    if table in times:
+        write_atomic(table, plan_csv(plan))
+    for file, status in times.items():
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:

@@ -1,11 +1,13 @@
 """The plan as text: what is done, what will run, and what that costs."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
 
 from tabulate import tabulate
 
 from scalesweep.core.formatting import counted, duration
-from scalesweep.core.plan_format import Plan, PlanJobs, PlanRun
+from scalesweep.core.plan_format import Plan, PlanJobs, PlanProfile, PlanRun
+from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.run_state import DONE, FAILED, NEW, UNFINISHED, UNSUPPORTED
 
@@ -134,12 +136,20 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
             f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
             f"{counted(jobs['overhead_jobs'], 'job')}"
         )
-    spent, left = f"{hours(jobs['spent_node_hours'])} node-hours spent", budget_left(jobs)
-    if left is not None:
-        over = f"{hours(-left)} missing" if left < 0 else f"{hours(left)} left"
-        spent += f" of a budget of {hours(jobs['budget_node_hours'])}: {over}"
-        spent += " if every job used its full time limit" if shapes else ""
+    spent = f"{hours(jobs['spent_node_hours'])} node-hours spent{_budget(jobs)}"
     return [*lines, spent] if shapes else ["", *lines, spent]
+
+
+def _budget(jobs: PlanJobs) -> str:
+    """What is left of a budget, and what of that the jobs of the plan may use."""
+    budget, after = jobs["budget_node_hours"], budget_left(jobs)
+    if budget is None or after is None:
+        return ""
+    text = f" of a budget of {hours(budget)}: {hours(budget - jobs['spent_node_hours'])} left"
+    if jobs["shapes"]:
+        text += f"; these jobs take up to {hours(jobs['node_hours_limit'])}"
+        text += f", {hours(-after)} too many" if after < 0 else ""
+    return text
 
 
 def _to_run(run: PlanRun) -> bool:
@@ -152,18 +162,21 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    runs = [
-        run
-        for experiment in plan["experiments"]
-        for run in [*experiment["runs"], *experiment["profiles"]]
-    ]
     for status in (UNSUPPORTED, UNFINISHED, FAILED):
-        why = {
-            run["run_id"]: f"{run['cause']}: {run['detail']}"
-            for run in runs
+        failures = [
+            Failure(run["run_id"], run["cause"], run["detail"], name, varying)
+            for name, run, varying in _runs_of(plan)
             if run["status"] == status
-        }
-        lines += [f"{status}: {run_id}: {text}" for run_id, text in list(why.items())[:limit]]
-        if len(why) > limit:
-            lines.append(f"{status}: {len(why) - limit} more, see plan.csv")
+        ]
+        lines += [f"{status}: {line}" for line in failure_lines(failures, limit)]
     return ["", *lines] if lines else []
+
+
+def _runs_of(plan: Plan) -> Iterator[tuple[str, PlanRun | PlanProfile, dict[str, Any]]]:
+    """Every run of the plan: its experiment's name, the run, and the parameters that vary."""
+    for experiment in plan["experiments"]:
+        axes = (*experiment["axes"], *experiment["linked"])
+        runs: list[PlanRun | PlanProfile] = [*experiment["runs"], *experiment["profiles"]]
+        for run in runs:
+            point = run["point"]
+            yield experiment["name"], run, {axis: point[axis] for axis in axes if axis in point}

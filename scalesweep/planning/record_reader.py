@@ -15,7 +15,7 @@ from scalesweep.core.record import BadRecord
 
 def read_record(path: Path) -> dict[str, Any]:
     """As ``core.record.read_record``: a whole record of the schema of today, with its samples."""
-    found = parse_record(path.read_bytes(), path.parent.name)
+    found = parse_record(record.record_bytes(path), path.parent.name)
     record.check_samples(path.parent, found)
     return found
 

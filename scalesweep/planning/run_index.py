@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 import orjson
 
-from scalesweep.core.files import is_whole, seal, write_atomic
+from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
 
 INDEX = ".index.json"
-INDEX_FORMAT = 7  # of the index file; another one is rebuilt from the records
+INDEX_FORMAT = 8  # of the index file; another one is rebuilt from the records
 
 
 class Entry(NamedTuple):
     """What is kept of a record: ``stamp``, times and sizes of it and the files next to it; what
     ``RunState`` says of ``wall_s`` and ``fixed_s`` (s), ``source`` and ``extract``;
     ``unsupported``, why there can be no result (None if there is one); ``unread``, the files that
-    were never read whole, with their checksums; ``unfinished``, why an imported run has no result
-    though it began (None if it has)."""
+    were never read whole, with their checksums; ``unusable``, why no table can be made of the
+    record (empty if one can); ``unfinished``, why an imported run has no result though it began
+    (None if it has)."""
 
     stamp: str
     wall_s: float | None
@@ -29,6 +30,7 @@ class Entry(NamedTuple):
     unsupported: str | None
     extract: str
     unread: dict[str, str]
+    unusable: str = ""
     unfinished: str | None = None
 
 
@@ -58,7 +60,7 @@ class RunIndex:
 
 def _load(path: Path) -> dict[str, Entry]:
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
         index = orjson.loads(content) if is_whole(content, needed=True) else {}
         runs = index["runs"] if index.get("format") == INDEX_FORMAT else {}
         entries = {run_id: Entry._make(kept) for run_id, kept in runs.items()}

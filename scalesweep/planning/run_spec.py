@@ -9,6 +9,8 @@ from typing import Any
 from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.site import Site
+from scalesweep.config.study import study_folder
 from scalesweep.core.profilers import split_name
 from scalesweep.planning.job_requests import Request
 
@@ -18,6 +20,25 @@ def data_folder(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, An
     if benchmark.data is None or not any(benchmark.data.needed(point).values()):
         return None
     return str(Path(campaign.site.data).resolve() / benchmark.data.folder(point))
+
+
+def site_environment(site: Site) -> dict[str, str]:
+    """The variables that every program on a site is started with."""
+    # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
+    cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+    return {**(cluster if site.slurm else {}), **site.env}
+
+
+def power_order(site: Site, nodes: int) -> PowerOrder | None:
+    """How power is sampled on so many nodes of a site; None where it is switched off."""
+    if site.power is None:
+        return None
+    return {
+        "interval_s": site.power.interval_s,
+        "sources": site.power.sources,
+        "sysfs": site.power.sysfs,
+        "nodes": nodes,
+    }
 
 
 def run_spec(
@@ -33,21 +54,11 @@ def run_spec(
     folder = benchmark.folder
     values = {"python": site.python, "benchmark": str(folder), "benchmarks": str(folder.parent)}
     command = benchmark.command.fill(point, values, campaign.programs)
-    # What Slurm's commands need to find their cluster; the plugin takes it out of jobs.
-    cluster = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
     env = {
         variable: str(point[parameter])
         for variable, parameter in benchmark.env.items()
         if point[parameter] is not None
     }
-    power: PowerOrder | None = None
-    if site.power is not None:
-        power = {
-            "interval_s": site.power.interval_s,
-            "sources": site.power.sources,
-            "sysfs": site.power.sysfs,
-            "nodes": site.nodes_for(point),
-        }
     order: Order = {
         "run_id": split_name(run.run_id)[0],
         "profile": run.profile,
@@ -60,15 +71,17 @@ def run_spec(
         "data": data_folder(campaign, benchmark, point),
         "node_local": site.node_local,
         "argv": [*launcher, *command],
-        "env": {**(cluster if site.slurm else {}), **site.env, **env},
+        "env": {**site_environment(site), **env},
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
-        "power": power,
+        "power": power_order(site, site.nodes_for(point)),
     }
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract
+    if study := study_folder():
+        order["study"] = str(study)
     return order
 
 

@@ -10,11 +10,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
+from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import (
     FAILURE,
@@ -23,14 +25,19 @@ from scalesweep.core.record import (
     SAMPLES,
     BadRecord,
     checksums,
+    read_failure,
     verify_files,
 )
+from scalesweep.core.record_content import UnusableRecord, check_content
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
 
+_MAX_DETAIL = 2000
 BROKEN = ".broken"  # end of the names of what was set aside
 SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
+# Causes: a record (or a file of it) that is damaged, and one that is whole but of no use.
+BAD_RECORD, UNUSABLE_RECORD = "BAD_RECORD", "UNUSABLE_RECORD"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 UNFINISHED = "unfinished"  # of an imported run that was cut or aborted
@@ -43,7 +50,8 @@ class RunState(NamedTuple):
     ``timed``), which does not grow with the work.
 
     ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
-    ``unread`` is set where a program ended well and its logs were read again in vain."""
+    ``unread`` is set where a program ended well and its logs were read again in vain. ``given_s``
+    are the seconds that a run had which was ended at its time limit (TIMEOUT)."""
 
     status: str
     stamp: str = ""
@@ -54,13 +62,16 @@ class RunState(NamedTuple):
     fixed_s: float | None = None
     extract: str = ""
     unread: bool = False
+    given_s: float | None = None
 
     @property
     def settled(self) -> bool:
         """Whether there is nothing left to run: a result, the record that there can be none or that
         another program got no further, or logs to which other patterns are the answer, not another
-        run."""
-        return self.status in (DONE, UNSUPPORTED, UNFINISHED) or self.unread
+        run, or a whole record that is of no use: it is neither lost nor paid for again without
+        being asked."""
+        ended = self.status in (DONE, UNSUPPORTED, UNFINISHED)
+        return ended or self.cause == UNUSABLE_RECORD or self.unread
 
 
 def scan(
@@ -75,8 +86,9 @@ def scan(
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
-    is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
-    for the next scan. ``verify``, ``afresh``: as in ``look``.
+    is pending again and nothing is lost. One that is whole, but holds what no table can be made
+    of, has failed with cause UNUSABLE_RECORD and stays where it is. ``remember``: keep what was
+    read in the folder's index, for the next scan. ``verify``, ``afresh``: as in ``look``.
 
     Raises UserError where, with ``quarantine``, a record or its files cannot be read or set aside.
     """
@@ -146,10 +158,10 @@ def _read(
         return _unfinished(folder)
     except BadRecord as error:
         found.broken.append(run_id)
-        return RunState(FAILED, stamp, "BAD_RECORD", str(error).removeprefix(f"{run_id}: "))
+        return RunState(FAILED, stamp, BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: ")))
     except OSError as error:
         found.unreadable[run_id] = error
-        return RunState(FAILED, stamp, "BAD_RECORD", str(error))
+        return RunState(FAILED, stamp, BAD_RECORD, str(error))
     return _finished(new)
 
 
@@ -163,8 +175,13 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
         verify |= entry is not None and _record(entry.stamp) == _record(stamp)
         record = read_record(Path(folder, RECORD))
         unread = checksums(record)
+        stamp = files_stamp(folder, POWER in unread) or stamp
+        try:
+            check_content(record)
+        except UnusableRecord as error:
+            return unusable_entry(stamp, str(error))
         entry = Entry(
-            stamp=files_stamp(folder, POWER in unread) or stamp,
+            stamp=stamp,
             wall_s=record["wall_s"],
             source=record["source"],
             fixed_s=_fixed(record["phases"]),
@@ -179,8 +196,15 @@ def _new_entry(folder: str, entry: Entry | None, stamp: str, verify: bool) -> En
     return entry
 
 
+def unusable_entry(stamp: str, why: str) -> Entry:
+    """The entry of a run whose record is whole, and of no use."""
+    return Entry(stamp, None, "", None, None, "", {}, why)
+
+
 def _finished(entry: Entry) -> RunState:
-    stamp, wall_s, source, fixed_s, unsupported, extract, _, unfinished = entry
+    stamp, wall_s, source, fixed_s, unsupported, extract, _, unusable, unfinished = entry
+    if unusable:
+        return RunState(FAILED, stamp, UNUSABLE_RECORD, unusable)
     if unsupported:
         return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
     if unfinished:
@@ -232,15 +256,34 @@ def _unfinished(folder: str) -> RunState:
     stamp = stamp_of(path)
     if stamp is None:
         return RunState(NEW)
-    try:
-        failure = json.loads(Path(path).read_bytes())
-        cause, detail = str(failure["cause"]), str(failure["detail"])
-        if cause != "BAD_RESULT":
-            return RunState(FAILED, stamp, cause, detail)
-        extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
-        return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    failure = read_failure(Path(folder))
+    if failure is None or "detail" not in failure:
         return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
+    cause, detail = shorten(_plain(failure["cause"]), 60), _plain(failure["detail"])
+    if cause != "BAD_RESULT":
+        given_s = _given_s(failure) if cause == "TIMEOUT" else None
+        return RunState(FAILED, stamp, cause, detail, given_s=given_s)
+    extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
+    return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
+
+
+def _plain(said: Any) -> str:
+    """What a failure or an error says, on one line of a bounded length that can be encoded."""
+    text = shorten(" ".join(str(said).split()), _MAX_DETAIL)
+    return text.encode(errors="replace").decode()
+
+
+def _given_s(failure: Mapping[str, Any]) -> float | None:
+    """Seconds that a failed run had: those it was given in its job, else those it took."""
+    asked = failure.get("asked")
+    limit_s = asked.get("limit_s") if isinstance(asked, dict) else None
+    try:
+        if limit_s is not None:
+            return float(limit_s)
+        began, ended = (datetime.fromisoformat(failure[key]) for key in ("started", "ended"))
+        return (ended - began).total_seconds()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _quarantined(folder: Path, state: RunState) -> RunState:
@@ -270,26 +313,64 @@ def set_aside(folder: Path, why: str) -> None:
     """
     for name in (RECORD, SAMPLES, POWER):
         with contextlib.suppress(FileNotFoundError):
-            (folder / name).replace(folder / f"{name}{BROKEN}")
+            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
     failure = {
-        "schema": 1, "run_id": folder.name, "cause": "BAD_RECORD", "detail": why, "exit_code": None,
-        "signal": None, "attempt": 0, "started": None, "ended": None, "last_lines": [],
+        "schema": 1, "run_id": folder.name, "cause": BAD_RECORD, "detail": why,
+        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
+        "last_lines": [],
     }  # fmt: skip
     write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
 
 
+def _free(target: Path, source: Path) -> Path:
+    """``target``, or the next name with a number where one of the two is a directory: a file does
+    not take its place, nor the other way round."""
+    number = 2
+    while target.is_dir() or (source.is_dir() and os.path.lexists(target)):
+        target = target.with_name(f"{source.name}{BROKEN}-{number}")
+        number += 1
+    return target
+
+
 def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
     """The runs whose records cannot be trusted: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == "BAD_RECORD"}
+    return {i: state.detail for i, state in states.items() if state.cause == BAD_RECORD}
+
+
+def note_unusable(runs_folder: Path, broken: Mapping[str, str]) -> None:
+    """Remember what reading the samples of done runs has shown: run id -> why they are of no use.
+
+    Forgotten when the files of a run change.
+    """
+    index = RunIndex(runs_folder)
+    known = look(runs_folder, broken, index).states
+    index.update({i: unusable_entry(known[i].stamp, why) for i, why in broken.items()})
+
+
+def unusable(states: Mapping[str, RunState]) -> dict[str, str]:
+    """The runs whose records are whole and of no use: id -> why."""
+    return {i: state.detail for i, state in states.items() if state.cause == UNUSABLE_RECORD}
 
 
 def tell_set_aside(broken: Mapping[str, str]) -> str:
     """One line about records that were set aside: run id -> what is wrong with it."""
+    return _told(
+        broken, "cannot be trusted and was set aside", "cannot be trusted and were set aside"
+    )
+
+
+def tell_unusable(broken: Mapping[str, str]) -> str:
+    """One line about records that are of no use: run id -> why."""
+    told = _told(broken, "cannot be used and is left out", "cannot be used and are left out")
+    folder = "its folder to measure it" if len(broken) == 1 else "their folders to measure them"
+    return f"{told}; delete {folder} again"
+
+
+def _told(broken: Mapping[str, str], one: str, several: str) -> str:
     named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
     more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
-    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
-    were = "was" if len(broken) == 1 else "were"
-    return f"{records} cannot be trusted and {were} set aside: {', '.join(named)}{more}"
+    records = f"1 record {one}" if len(broken) == 1 else f"{len(broken)} records {several}"
+    return f"{records}: {', '.join(named)}{more}"
 
 
 def _fixed(phases: Mapping[str, Any]) -> float | None:

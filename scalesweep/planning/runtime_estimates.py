@@ -20,8 +20,9 @@ SAME_POINT = "same point"
 SAME_RANKS = "same ranks"
 SCALED = "scaled by work"
 CAMPAIGN = "campaign"
+TIMED_OUT = "timeout"
 UNKNOWN = ""
-BASES = (SAME_POINT, SAME_RANKS, SCALED, CAMPAIGN, UNKNOWN)
+BASES = (SAME_POINT, SAME_RANKS, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
 
 _Key = tuple[Any, ...]
 _Number = TypeVar("_Number", int, float)
@@ -40,10 +41,14 @@ class Estimates:
        are equally near, the larger);
     4. the campaign's ``expected_minutes``.
 
-    In 2 and 3 runs with the same settings come before runs that differ in some: settings are
-    all parameters but the rank count, those that say how much is read, and the form of the data
-    (the parameters that identify the data set). Runs on another form of data never count: their
-    samples are not the same work. Of several runs that are as good, the median.
+    In 2 and 3 runs with the same settings come before runs that differ in some, which count only
+    where the benchmark declares its work: without, nothing says that a run of other parameter
+    values does as much. Settings are all parameters but the rank count, those that say how much is
+    read, and the form of the data (the parameters that identify the data set). Runs on another
+    form of data never count: their samples are not the same work. Of several runs that are as good,
+    the median.
+
+    A point of which a run was ended at its time limit takes at least that long.
     """
 
     def __init__(self, campaign: Campaign, states: Mapping[str, RunState]) -> None:
@@ -53,8 +58,13 @@ class Estimates:
         self._known: dict[int, tuple[Mapping[str, Any], float | None, str]] = {}
         self._points: dict[_Key, list[RunState]] = {}
         self._groups: dict[_Key, _Group] = {}
+        # What runs had that were ended at their time limit, by point.
+        self._least_s: dict[_Key, float] = {}
         for run_id, (experiment, run) in campaign.unique_runs().items():
             state = states[run_id]
+            if state.given_s is not None:
+                point = self._traits(experiment.benchmark, run.point).point
+                self._least_s[point] = max(state.given_s, self._least_s.get(point, 0.0))
             if state.status != DONE or not state.wall_s or state.source != "measured":
                 continue
             traits = self._traits(experiment.benchmark, run.point)
@@ -79,7 +89,12 @@ class Estimates:
             self._known[id(run.point)] = known
         _, seconds, basis = known
         if seconds is None and experiment.expected_minutes is not None:
-            return experiment.expected_minutes * 60, CAMPAIGN
+            seconds, basis = experiment.expected_minutes * 60, CAMPAIGN
+        if self._least_s:
+            point = self._traits(experiment.benchmark, run.point).point
+            least_s = self._least_s.get(point, 0.0)
+            if least_s > (seconds or 0.0):
+                return least_s, TIMED_OUT
         return seconds, basis
 
     def _from_runs(
@@ -88,7 +103,8 @@ class Estimates:
         traits = self._traits(benchmark, point)
         if traits.point in self._points:
             return _median_s(self._points[traits.point]), SAME_POINT
-        groups = [self._groups[key] for key in traits.groups if key in self._groups]
+        usable = traits.groups if benchmark.work is not None else traits.groups[:1]
+        groups = [self._groups[key] for key in usable if key in self._groups]
         for group in groups:
             seconds = group.equal_runs(traits.ranks, traits.work)
             if seconds is not None:

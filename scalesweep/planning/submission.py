@@ -1,5 +1,6 @@
 """Submitting runs: their requests, what is still in the queue, checks before, retries after."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,19 +9,29 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.job_requests import Request, may_mend, request_for
+from scalesweep.planning.job_requests import (
+    Request,
+    ended_so,
+    may_mend,
+    request_for,
+    tried_again,
+)
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.failure import settle
-from scalesweep.slurm.job_file import SubmittedJob, submitted_jobs
+from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
+from scalesweep.slurm.job_file import SubmittedJob, forget_submitted, submitted_jobs
+from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
-LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
+
+
+LOGS = Path("results", "logs", "slurm")  # scalesweep-logdir in profiles/slurm
 
 
 @dataclass
@@ -36,6 +47,12 @@ class Submission:
     budget_left: float | None = None
     # Why the queue cannot be read: then nothing may be submitted.
     blind: str = ""
+    # Runs of this Snakemake that are to be submitted, are in the queue, or are tried again.
+    in_hand: set[str] = field(default_factory=set)
+    # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
+    given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Whether no more runs are to be started (stop_after).
+    stopped: bool = False
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
 
     @cached_property
@@ -48,25 +65,28 @@ class Submission:
         """Named to the plugin where the site names none: it would guess one, job by job."""
         return commands.default_account()
 
-    def find_live(self) -> None:
+    def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
 
-        A job is known by its id in job.json, or, where none was noted (submitted by an earlier
-        version, or Snakemake was killed in between), by its comment. Raises UserError if the queue
-        cannot be looked at.
+        A job is known by its id in job.json, or, where none was noted (Snakemake was killed in
+        between), by its name and comment. Raises UserError if the queue cannot be looked at; while
+        Slurm does not answer, it is asked again for ``patience_s``.
         """
-        queue = commands.live_jobs(Path.cwd())
-        by_id = {job.job_id: job for job in queue}
-        by_comment = {job.comment: job for job in queue}
+        queue = commands.live_jobs(patience_s)
+        name = job_name(self.campaign.runs_folder)
+        by_id = {job.job_id: (job, run_of(job.comment, self.runs)) for job in queue}
+        by_run = {run_id: job for job, run_id in by_id.values() if job.name == name}
         self.live.clear()
         for run_id in self.runs if queue else ():
             if self.states[run_id].settled:
                 continue
             noted = [by_id[job.job_id] for job in self._noted(run_id) if job.job_id in by_id]
-            comment = commands.job_comment("run", self._runs, run_id)
-            if noted or comment in by_comment:
-                self.live[run_id] = noted[-1] if noted else by_comment[comment]
-        self.staging = [job for job in queue if job.comment.startswith("rule_stage_")]
+            # A slurmctld that has lost its state gives ids again.
+            mine = [job for job, owner in noted if owner in (None, run_id)]
+            if mine or run_id in by_run:
+                self.live[run_id] = mine[-1] if mine else by_run[run_id]
+        data = Path(self.campaign.site.data)
+        self.staging = [job for job in queue if stages_into(job.comment, data)]
 
     def settle_past(self, run_ids: Iterable[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
@@ -74,7 +94,7 @@ class Submission:
         True if there was any.
         """
         last: dict[str, int] = {}
-        for job_id, run_id in job_ids(LOGS, self._runs, run_ids).items():
+        for job_id, run_id in job_ids(self.campaign.runs_folder, run_ids).items():
             known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
             if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
                 last[run_id] = job_id
@@ -82,35 +102,33 @@ class Submission:
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
             if job_id in jobs and jobs[job_id].state != "COMPLETED":
-                self._settle(run_id, jobs[job_id])
+                with disk_full.may_be():  # then a later call settles it
+                    self._settle(run_id, jobs[job_id])
         return bool(jobs)
 
     def settle_now(self, run_id: str) -> str | None:
         """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
-        ids = job_ids(LOGS, self._runs, [run_id])
+        ids = job_ids(self.campaign.runs_folder, [run_id])
         return self._settle_job(run_id, max(ids)) if ids else None
 
     def _settle_job(self, run_id: str, job_id: int) -> str | None:
         """The same for the job with this id."""
-        folder = self._folder(run_id)
-        if (folder / RECORD).exists():
+        if (self._folder(run_id) / RECORD).exists():
             return None
         jobs = _ended([job_id])
-        if jobs:
-            return self._settle(run_id, jobs[job_id])
-        # No accounting here: what the launcher has left must do.
-        failure = read_failure(folder) or {}
+        return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
+
+    def _left(self, run_id: str, job_id: int) -> str | None:
+        """The cause that the launcher has left, which must do where there is no accounting."""
+        failure = read_failure(self._folder(run_id)) or {}
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
         noted = {one.job_id: one.log for one in self._noted(run_id)}
-        by_name = LOGS / "rule_run" / commands.joined(self._runs, run_id) / f"{job.job_id}.log"
-        log = Path(noted.get(job.job_id) or by_name)
+        # Where a disk was too full to note it.
+        name = joined(str(self.campaign.runs_folder), run_id)
+        log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
         return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
-
-    @property
-    def _runs(self) -> str:
-        return str(self.campaign.runs_folder)
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...)."""
@@ -123,10 +141,13 @@ class Submission:
             )
         return self._requests[key]
 
-    def check(self, run_ids: Iterable[str]) -> None:
-        """Raise UserError if Slurm would not take the jobs; asks it once per shape."""
+    def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
+        """Raise UserError if Slurm would not take the jobs; asks it once per shape.
+
+        While it does not answer, for ``patience_s``.
+        """
         site = self.campaign.site
-        where = f"config/sites/{site.name}.yaml: slurm"
+        where = f"{site.file}: slurm"
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)
@@ -135,7 +156,7 @@ class Submission:
             return
         longest = max(shape.minutes for shape in shapes)
         constraints = {shape.constraint for shape in shapes}
-        commands.check_names(of_slurm(site).partition, constraints, longest, where)
+        commands.check_names(of_slurm(site).partition, constraints, longest, where, patience_s)
         # Limits may differ from point to point: the longest of equal requests is checked.
         longest_of: dict[Shape, Shape] = {}
         for shape in (*shapes, staging_shape(site)):
@@ -143,31 +164,81 @@ class Submission:
             longest_of[key] = max(shape, longest_of.get(key, shape), key=lambda one: one.minutes)
         for shape in longest_of.values():
             words = shape.sbatch_words()
-            if why := commands.refusal(words):
+            if why := commands.refusal(words, patience_s):
                 raise UserError(
                     f"{where}: Slurm refuses sbatch {' '.join(words)}: {why} "
                     f"(for {shapes.get(shape, 'staging')})"
                 )
 
-    def retry(self, run_id: str, attempt: int, job_id: int) -> bool:
-        """Whether a run whose job number ``attempt`` has just failed is worth another.
+    def judge(
+        self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
+    ) -> tuple[bool, str]:
+        """Whether a run whose job number ``attempt`` has failed is worth another, and a line on it.
 
-        Writes failure.json, for which it waits for Slurm's accounting, and takes what the next job
-        may cost off the budget: to be asked once per job that has failed.
+        ``job`` is what the accounting has of the job; None: it is asked. Writes failure.json, and
+        takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
-        experiment, _ = self.runs[run_id]
+        if self.stopped and job is not None and job.state == "CANCELLED" and job.started is None:
+            self.in_hand.discard(run_id)  # by us; it stays as it was
+            with disk_full.may_be():
+                forget_submitted(self._folder(run_id), job_id)
+            return False, f"{run_id}: job {job_id} taken out of the queue (stop_after)"
+        folder = self._folder(run_id)
         asked = self._asked(run_id)
-        cause = self._settle_job(run_id, job_id)
-        if cause is None or attempt >= of_slurm(self.campaign.site).max_attempts:
-            return False
+        try:
+            cause = self._settle_job(run_id, job_id) if job is None else self._settle(run_id, job)
+        except OSError as error:
+            if not disk_full.is_full(error):
+                raise
+            cause, failure = disk_full.CAUSE, {"detail": disk_full.told(error, folder)}
+        else:
+            failure = read_failure(folder) or {}
+        if cause is None:
+            cause, failure = "KILLED", {"detail": f"job {job_id} left neither record nor failure"}
+        detail = str(failure.get("detail") or "")
+        again = self._another(run_id, attempt, cause, asked)
+        line = f"{run_id}: {ended_so(cause, detail, asked)}"
+        if again is None:
+            self.give_up(run_id, cause, detail)
+            return False, line
+        most = of_slurm(self.campaign.site).max_attempts
+        return True, f"{line}, {tried_again(cause, again)} (job {attempt + 1} of {most})"
+
+    def _another(self, run_id: str, attempt: int, cause: str, asked: Asked) -> Request | None:
+        """What the next job of a run asks for; None if it has had its last."""
+        experiment, _ = self.runs[run_id]
+        if self.stopped or attempt >= of_slurm(self.campaign.site).max_attempts:
+            return None
         if not may_mend(self.campaign, experiment, cause, asked, attempt):
-            return False
+            return None
+        request = self.request(run_id, attempt + 1)
         if self.budget_left is not None:
-            cost = self.request(run_id, attempt + 1).shape.node_hours
+            cost = request.shape.node_hours
             if cost > self.budget_left:
-                return False
+                return None
             self.budget_left -= cost
-        return True
+        return request
+
+    def give_up(self, run_id: str, cause: str, detail: str) -> None:
+        """Note that this Snakemake does not try a run again."""
+        self.in_hand.discard(run_id)
+        self.given_up[run_id] = cause, detail
+
+    def stop(self, job_ids: Iterable[int]) -> None:
+        """Start no more runs; those of these jobs that are pending are cancelled."""
+        self.stopped = True
+        if ids := list(map(str, job_ids)):
+            with contextlib.suppress(UserError):  # then they run
+                commands.ask("scancel", "--quiet", "--state=PENDING", *ids)
+
+    def refuse(self, run_id: str, why: str) -> None:
+        """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
+        if self.stopped:
+            self.in_hand.discard(run_id)
+            return
+        self.give_up(run_id, NOT_SUBMITTED, why)
+        with disk_full.may_be():  # the call's summary names the run
+            leave_refusal(self._folder(run_id), run_id, why)
 
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id

@@ -51,11 +51,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Anchors:
-    """What an experiment's section has to link to: figures by name, tables by name, CSV files."""
+    """What an experiment's section has to link to: figures by name, with what each shows, tables by
+    name, CSV files."""
 
     section: str
     tables: frozenset[str]
     figures: Mapping[str, str]
+    shows: Mapping[str, Mapping[str, Any]]
     csv: Mapping[str, str]
 
 
@@ -75,6 +77,7 @@ def anchors(
         section,
         frozenset(tables),
         {figure["name"]: figure["id"] for figure in figures},
+        {figure["name"]: figure["shows"] for figure in figures},
         {name.removesuffix(".csv"): href for name, href in csv},
     )
 
@@ -83,7 +86,7 @@ def evidence_links(finding: Finding, there: Anchors) -> list[Target]:
     """Links from a finding to its figure and to its rows, those that there are."""
     evidence = finding.evidence
     found = []
-    figure = there.figures.get(str(figure_of(finding, there.figures)))
+    figure = there.figures.get(str(figure_of(finding, there.shows)))
     if figure is not None:
         found.append(Target("figure", f"#{figure}"))
     table = str(evidence.get("table"))

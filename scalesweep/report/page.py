@@ -1,6 +1,7 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
+from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
@@ -102,6 +104,7 @@ def render_report(
                 "study": study,
                 "counts": Counter(run["status"] for run in study.entry["runs"]),
                 "findings": [(one, evidence_links(one, targets)) for one in found],
+                "collapsed": _collapsed(found),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
                 "training": training,
                 "table": points,
@@ -158,6 +161,7 @@ def render_report(
             "described": _described,
             "run_files": run_files,
             "packed": packed,
+            "unbroken": _unbroken,
             **FILTERS,
         },
     )
@@ -199,6 +203,13 @@ def _kept_findings(study: ExperimentResults, tables: Path, kept: KeptFiles) -> l
     found = find(study)
     kept.add(study.name, key, [], [asdict(one) for one in found])
     return found
+
+
+def _collapsed(found: Sequence[Finding]) -> list[Finding]:
+    """What is not confirmed and unfolds below the others: all of it, but where nothing on the main
+    metric is confirmed what was asked comes first, and that the repeats do not answer it."""
+    answered = any(one.on_main and one.level == CONFIRMED for one in found)
+    return [one for one in found if one.level == OPEN and (answered or not one.on_main)]
 
 
 def write_report(html: str, out: Path) -> None:
@@ -246,6 +257,11 @@ def _day(text: str) -> str:
     return text[:10]
 
 
+def _unbroken(text: str) -> str:
+    """Text of a cell that may break before an interval only, as in ``tables.js``."""
+    return re.sub(r" (?!\[)", "\N{NO-BREAK SPACE}", text)
+
+
 def _minute(text: Any) -> str:
     return str(text or "–").replace("T", " ")[:16]
 
@@ -287,8 +303,10 @@ def _figures(
     for entry in index:
         if entry["experiment"] != name:
             continue
-        path = figures / entry["files"]["svg"]
-        svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
+        svg = None
+        if "missing" not in entry:
+            path = figures / entry["files"]["svg"]
+            svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
         if svg is not None:
             budget["svg"] -= len(svg)
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
@@ -298,6 +316,8 @@ def _figures(
                 "name": entry["name"],
                 "title": entry["title"],
                 "caption": entry["caption"],
+                "missing": "missing" in entry,
+                "shows": entry["shows"],
                 # Written by scalesweep.figures, which serialises every label as XML text.
                 "svg": None if svg is None else Markup(svg),
                 "wide": len(box) == 4 and float(box[2]) > 450,

@@ -139,9 +139,10 @@ def _value_columns(study: ExperimentResults, scaling: bool) -> list[tuple[str, l
             if phase in m.phases
         ]
         if scaling:
+            # Next to what it is the efficiency of, before metrics that a narrow page cuts off.
             stem = "total" if main.metric == "total_throughput" else main.metric
             name = column(f"{stem}_eff", "", phase)
-            columns.append(Column("Efficiency", _efficiency_maker(stem, phase), name))
+            columns.insert(1, Column("Efficiency", _efficiency_maker(stem, phase), name))
         groups.append((PHASES[phase], columns))
     return groups
 

@@ -116,9 +116,9 @@ def accuracy_table(study: ExperimentResults, limit: int) -> Table | None:
 def _cell(measure: Measure) -> Callable[[Row], Cell]:
     def make(row: Row) -> Cell:
         value, low, high = (measure.value(row, stat, "run") for stat in ("mean", "low", "high"))
-        # What is the same in every run (epochs) has no interval worth showing.
-        same = finite(value) and value == low == high and float(value).is_integer()
-        text = text_of(value) if same else with_interval(value, low, high)
+        # A count that is the same in every run (epochs) is shown with all its digits.
+        count = finite(value) and low is None and float(value).is_integer()
+        text = text_of(value) if count else with_interval(value, low, high)
         known, runs = row.get("energy_runs"), int(row.get("repeats") or 0)
         if measure.metric in ENERGY and finite(known) and 0 < known < runs:
             text += f" ({known:.0f} of {runs} runs)"

@@ -1,27 +1,49 @@
 """What the cluster offers and what is in its queue: sinfo, squeue and sbatch --test-only."""
 
 import getpass
+import logging
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalesweep.core.errors import UserError, choices
+from scalesweep.slurm.job_identity import PREFIX
+
+_log = logging.getLogger(__name__)
 
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
+# slurmctld restarts, fails over or is overloaded for minutes; the jobs know nothing of it.
+PATIENCE_S = 600.0
 _TIMEOUT_S = 60
+_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 15.0)
+# What Slurm's commands print while a daemon of Slurm does not answer (slurm_errno.c), and would
+# not print once it does.
+_AWAY = re.compile(
+    r"Unable to contact slurm controller|Communication connection failure"
+    r"|Communication (?:shutdown|receive|send) failure|Message (?:receive|send) failure"
+    r"|Socket timed out|Zero Bytes were transmitted|Connection (?:refused|timed out|reset)"
+    r"|backup controller in standby|temporarily unable|Resource temporarily unavailable"
+    r"|Slurm database daemon is not|did not answer within",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A job of ours that is queued or running; ``session`` is the Snakemake call it belongs to."""
+    """A job of ours that is queued or running; whose it is name and comment say
+    (``scalesweep.slurm.job_identity``).
+
+    ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...).
+    """
 
     job_id: int
     state: str
-    session: str
+    name: str
     comment: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +66,35 @@ def check_commands() -> None:
             )
 
 
-def ask(*words: str) -> str:
-    """Output of one of Slurm's commands; raises UserError with its first line of complaint."""
+def is_away(said: object) -> bool:
+    """Whether a command failed because Slurm does not answer at the moment: try it again."""
+    return _AWAY.search(str(said)) is not None
+
+
+def pause_s(attempt: int) -> float:
+    """Seconds to wait after this many vain attempts (from 0) to reach Slurm."""
+    return _PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]
+
+
+def ask(*words: str, patience_s: float = 0.0) -> str:
+    """Output of one of Slurm's commands; raises UserError with its first line of complaint.
+
+    For ``patience_s`` it is asked again while Slurm does not answer.
+    """
+    last, attempt = time.monotonic() + patience_s, 0
+    while True:
+        try:
+            return _ask_once(*words)
+        except UserError as error:
+            if not is_away(error) or time.monotonic() >= last:
+                raise
+            if not attempt:
+                _log.warning("%s; asking again for up to %.0f s", error, patience_s)
+        time.sleep(pause_s(attempt))
+        attempt += 1
+
+
+def _ask_once(*words: str) -> str:
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
@@ -70,39 +119,48 @@ def default_account() -> str:
     return text.strip()
 
 
-def job_comment(rule: str, *wildcards: str) -> str:
-    """The comment that Snakemake's Slurm plugin gives to the job of a rule."""
-    return f"rule_{rule}_wildcards_{joined(*wildcards)}"
+def live_jobs(patience_s: float = 0.0) -> list[LiveJob]:
+    """The jobs of scalesweep that this user has in the queue; raises UserError.
+
+    ``patience_s``: as for ``ask``.
+    """
+    # The comment may hold any character but a line break, and is not cut.
+    words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%A|%T|%r|%j|%k")
+    return parse_queue(ask(*words, patience_s=patience_s))
 
 
-def joined(*wildcards: str) -> str:
-    """Wildcards as the plugin writes them in comments and in the names of log folders."""
-    return "_".join(wildcards).replace("/", "_")
+def parse_queue(text: str) -> list[LiveJob]:
+    """Jobs of scalesweep in ``squeue --format=%A|%T|%r|%j|%k``."""
+    found = (
+        re.fullmatch(rf"(\d{{1,18}})\|([^|]*)\|([^|]*)\|({PREFIX}[^|]*)\|(.*)", line, re.ASCII)
+        for line in text.splitlines()
+    )
+    return [LiveJob(int(m[1]), m[2], m[4], m[5], m[3]) for m in found if m]
 
 
-def live_jobs(folder: Path) -> list[LiveJob]:
-    """Our jobs in the queue that were submitted from ``folder``; raises UserError."""
-    # The folder and the comment may hold any character but a line break; neither is cut.
-    form = "%A|%T|%j|%Z|%k"
-    text = ask("squeue", "--noheader", f"--user={getpass.getuser()}", f"--format={form}")
-    return parse_queue(text, str(folder))
+def queue_states() -> dict[int, tuple[str, str]]:
+    """State and reason of our jobs, of those too that ended minutes ago (MinJobAge), by id.
+
+    Raises UserError.
+    """
+    words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all")
+    return parse_states(ask(*words, "--format=%A|%T|%r"))
 
 
-def parse_queue(text: str, folder: str) -> list[LiveJob]:
-    """Jobs of ``squeue --format=%A|%T|%j|%Z|%k`` whose working folder is ``folder``."""
-    jobs = []
+def parse_states(text: str) -> dict[int, tuple[str, str]]:
+    """Jobs of ``squeue --format=%A|%T|%r``: id -> state and reason."""
+    found = {}
     for line in text.splitlines():
-        # A folder may hold a "|": it is compared as a whole.
-        match = re.fullmatch(r"(\d{1,18})\|([^|]*)\|([^|]*)\|(.*)", line, re.ASCII)
-        if match and match[4].startswith(f"{folder}|"):
-            comment = match[4].removeprefix(f"{folder}|")
-            jobs.append(LiveJob(int(match[1]), match[2], match[3], comment))
-    return jobs
+        job_id, _, rest = line.partition("|")
+        state, _, reason = rest.partition("|")
+        if job_id.isdecimal():
+            found[int(job_id)] = (state, reason)
+    return found
 
 
-def partitions() -> dict[str, Partition]:
-    """Partitions by name; raises UserError."""
-    return parse_partitions(ask("sinfo", "--noheader", "--format=%P|%l|%f"))
+def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
+    """Partitions by name; raises UserError. ``patience_s``: as for ``ask``."""
+    return parse_partitions(ask("sinfo", "--noheader", "--format=%P|%l|%f", patience_s=patience_s))
 
 
 def parse_partitions(text: str) -> dict[str, Partition]:
@@ -127,13 +185,20 @@ def minutes_of(limit: str) -> float | None:
     return (days * 24 + hours) * 60 + minutes + seconds / 60
 
 
-def check_names(partition: str, constraints: Iterable[str], minutes: int, where: str) -> None:
+def check_names(
+    partition: str,
+    constraints: Iterable[str],
+    minutes: int,
+    where: str,
+    patience_s: float = 0.0,
+) -> None:
     """Raise UserError for what Slurm would refuse in fewer words, or let wait for ever.
 
     That is: a partition that is not there, a feature that no node of it offers, a limit above the
     partition's. ``where`` starts the error. Without a partition the cluster's default one counts.
+    ``patience_s``: as for ``ask``.
     """
-    known = partitions()
+    known = partitions(patience_s)
     if partition and partition not in known:
         raise UserError(
             f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)
@@ -156,10 +221,14 @@ def check_names(partition: str, constraints: Iterable[str], minutes: int, where:
                 )
 
 
-def refusal(words: Sequence[str]) -> str | None:
-    """What Slurm has against a request (options of sbatch), or None if it would take it."""
+def refusal(words: Sequence[str], patience_s: float = 0.0) -> str | None:
+    """What Slurm has against a request (options of sbatch), or None if it would take it.
+
+    ``patience_s``: as for ``ask``.
+    """
     try:
-        ask("sbatch", "--test-only", *words, "--output=/dev/null", "--wrap=true")
+        test = ("sbatch", "--test-only", *words, "--output=/dev/null", "--wrap=true")
+        ask(*test, patience_s=patience_s)
     except UserError as error:
         text = str(error).removeprefix("sbatch: ").removeprefix("error: ")
         return re.sub(r"^allocation failure: ", "", text)

@@ -1,15 +1,20 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
+from scalesweep.compute.step_errors import LAUNCH_FAILED
+from scalesweep.core import disk_full
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
-from scalesweep.slurm.sacct import Job, cause_of
+from scalesweep.slurm.sacct import GONE, Job, cause_of
 
+# Cause of a run that sbatch refused.
+NOT_SUBMITTED = "NOT_SUBMITTED"
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
 BY_SLURM = "by_slurm"
 # The clocks of the nodes and of the scheduler need not agree better.
@@ -40,9 +45,7 @@ def settle(
         cause = cause or (str(old.get("cause")), str(old.get("detail")))
     else:
         failure = _failure(run_folder, run_id, job, job_log)
-        code = f"exit code {job.exit_code}" + (f", signal {job.signal}" if job.signal else "")
-        ended = f"Slurm job {job.job_id} ended ({job.state}, {code})"
-        cause = cause or ("KILLED", f"{ended} before the launcher wrote a result")
+        cause = cause or _unspoken(run_folder, job, failure["last_lines"])
     new = {
         **failure,
         "cause": cause[0],
@@ -55,6 +58,35 @@ def settle(
         run_folder.mkdir(parents=True, exist_ok=True)
         write_atomic(run_folder / FAILURE, json.dumps(new, indent=1) + "\n")
     return cause[0]
+
+
+def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:
+    """Cause and detail of a job whose launcher wrote no result."""
+    if job.state == GONE:
+        return LAUNCH_FAILED, f"Slurm job {job.job_id} is gone from queue and accounting"
+    full = disk_full.why_failed(run_folder, lines) if run_folder.is_dir() else None
+    if full is not None:
+        return disk_full.CAUSE, full
+    code = f"exit code {job.exit_code}" + (f", signal {job.signal}" if job.signal else "")
+    ended = f"Slurm job {job.job_id} ended ({job.state}, {code})"
+    return "KILLED", f"{ended} before the launcher wrote a result"
+
+
+def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
+    """Write failure.json of a run that sbatch refused, unless there is one of a job that ran.
+
+    The next request starts from that one. Raises OSError.
+    """
+    old = read_failure(run_folder)
+    if (run_folder / RECORD).exists() or (old and old["cause"] != NOT_SUBMITTED):
+        return
+    failure = {
+        "schema": FAILURE_SCHEMA, "run_id": run_id, "cause": NOT_SUBMITTED, "detail": why,
+        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
+        "last_lines": [],
+    }  # fmt: skip
+    run_folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(run_folder / FAILURE, json.dumps(failure, indent=1) + "\n")
 
 
 def written_in(job: Job, job_id: Any, ended: Any) -> bool:
@@ -115,5 +147,5 @@ def epoch_s(time: Any) -> float | None:
     """Seconds since the epoch of a time in ISO 8601."""
     try:
         return datetime.fromisoformat(str(time)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

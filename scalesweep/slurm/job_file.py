@@ -5,12 +5,13 @@ later Snakemake knows the jobs of one that is gone, and the accounting those of 
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from scalesweep.compute.job_spec import JOB_FILE
 from scalesweep.core.files import read_json, write_atomic
 
-JOB_FILE = "job.json"
 SCHEMA = 1
 
 
@@ -38,7 +39,15 @@ def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
 def note_submitted(run_folder: Path, job: SubmittedJob) -> None:
     """Add a job to those of a run. Raises OSError."""
     run_folder.mkdir(parents=True, exist_ok=True)
-    jobs = [asdict(one) for one in (*submitted_jobs(run_folder), job)]
-    text = json.dumps({"schema": SCHEMA, "jobs": jobs}, indent=1)
+    _write(run_folder, [*submitted_jobs(run_folder), job])
+
+
+def forget_submitted(run_folder: Path, job_id: int) -> None:
+    """Take a job that never began out of those of a run. Raises OSError."""
+    _write(run_folder, [job for job in submitted_jobs(run_folder) if job.job_id != job_id])
+
+
+def _write(run_folder: Path, jobs: Sequence[SubmittedJob]) -> None:
+    text = json.dumps({"schema": SCHEMA, "jobs": [asdict(job) for job in jobs]}, indent=1)
     # Not durable: after a power failure the log and the comment of a job still tell.
     write_atomic(run_folder / JOB_FILE, text + "\n", durable=False)

@@ -10,8 +10,9 @@ from scalesweep.config.site import Site, SlurmSite
 from scalesweep.core.errors import UserError
 
 MB_PER_GB = 1024
-# Snakemake, twice, and the launcher take this much on the first node of a job, before the ranks.
-STARTUP_MB = 512
+# The launcher, its samplers and srun take less than this on the first node of a job, beside the
+# ranks (measured: 60 MiB).
+STARTUP_MB = 128
 # Resources of a Snakemake job that its Slurm plugin reads, and that a shape may set.
 RESOURCES = (
     *("nodes", "tasks", "mpi", "cpus_per_task", "runtime", "slurm_extra"),
@@ -172,7 +173,7 @@ def staging_shape(site: Site) -> Shape:
 def of_slurm(site: Site) -> SlurmSite:
     """The site's Slurm section; raises UserError if it has none."""
     if site.slurm is None:
-        raise UserError(f"config/sites/{site.name}.yaml: has no 'slurm' section")
+        raise UserError(f"{site.file}: has no 'slurm' section")
     return site.slurm
 
 

@@ -1,14 +1,14 @@
 """The jobs of a campaign: what each asked for, used, waited for and held (results/jobs.csv).
 
-Jobs are known by job.json in the folder of their run, and by the logs of Slurm, one per job: those
-of earlier versions left nothing else.
+Jobs are known by job.json in the folder of their run, and by their name in the accounting, which
+also has those that a Snakemake that was killed did not note, and those that stage data.
 """
 
 import csv
 import io
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -16,17 +16,19 @@ from typing import Any
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
-from scalesweep.core.formatting import counted
+from scalesweep.core.formatting import counted, finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
-from scalesweep.slurm.commands import joined
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
-from scalesweep.slurm.sacct import FINAL, Job, cause_of, query
+from scalesweep.slurm.job_identity import first_submission, is_run, job_name, run_of
+from scalesweep.slurm.sacct import FINAL, Job, cause_of, named, query
 
+JOBS = "jobs.csv"  # in the results folder
 Row = dict[str, Any]
 Kind = Callable[[str], Any]
 
-# Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used).
+# Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
+# that stages data has no run_id, nor one of which it is not known whose it was.
 COLUMNS: dict[str, Kind] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
@@ -71,68 +73,77 @@ class Collected:
     notes: list[str] = field(default_factory=list)
 
 
-def job_ids(log_folder: Path, runs_folder: str, run_ids: Iterable[str]) -> dict[int, str]:
-    """Job id -> run id of every job that was submitted for these runs.
+def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, str]:
+    """Job id -> run id of the jobs that were noted when they were submitted for these runs."""
+    return {job.job_id: run_id for run_id in run_ids for job in submitted_jobs(runs / run_id)}
 
-    ``log_folder`` is the Slurm plugin's, ``runs_folder`` the wildcard of the rule ``run``. Of jobs
-    that only a log tells of (an earlier version's), those that have started.
+
+def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, str | None]:
+    """The same, and all that the accounting has under the name of these runs' jobs.
+
+    None stands for a job that stages data, or of which it is not known whose it is. Raises
+    UserError if the accounting does not answer.
     """
-    folder = log_folder / "rule_run"
-    runs = {joined(runs_folder, run_id): run_id for run_id in run_ids}
-    noted = {
-        job.job_id: run_id
-        for run_id in runs.values()
-        for job in submitted_jobs(Path(runs_folder, run_id))
-    }
-    return noted | {
-        int(log.stem): runs[run.name]
-        for run in _files(folder)
-        if run.name in runs
-        for log in _files(run)
-        if log.suffix == ".log" and log.stem.isdecimal()
-    }
+    found: dict[int, str | None] = dict(job_ids(runs, run_ids))
+    since = first_submission(runs)
+    for job_id, comment in (named(job_name(runs), since) if since else {}).items():
+        run_id = run_of(comment, run_ids)
+        # A run that is not of this campaign is another one's expense.
+        if run_id is not None or not is_run(comment):
+            found.setdefault(job_id, run_id)
+    return found
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
-def collect(run_ids: Sequence[str], runs: Path, logs: Path, out: Path) -> Collected:
+def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     """Bring the table ``out`` up to date with the jobs of these runs; returns its rows.
 
-    The accounting is asked only for jobs that were not over when it was last asked. Rows of
-    other runs stay in a copy next to the table, for the next campaign that plans them. Nothing
-    fails without an accounting: known rows stay, and a note says why there are no more.
+    Rows of other runs stay in a copy next to the table, for the next campaign that plans them.
     """
-    # A copy under another name, because Snakemake deletes outputs before it makes them again.
-    kept = out.with_name(f".{out.name}.previous")
-    known = _previous(out, COLUMNS) | _previous(kept, COLUMNS | _ASKED_AT)
-    planned = job_ids(logs, str(runs), run_ids)
-    asked = sorted(job_id for job_id in planned if not _over(known.get(job_id)))
+    rows, mine = _gather(run_ids, runs, out)
+    if not mine.rows and not mine.notes:
+        mine.notes.append("no job was submitted for this campaign")
+    _write(out, mine.rows, COLUMNS)
+    _write(_kept(out), rows, COLUMNS | _ASKED_AT)
+    return mine
+
+
+def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
+    """The rows that ``collect`` would bring into the table ``out``; nothing is written."""
+    return _gather(run_ids, runs, out)[1]
+
+
+def _kept(out: Path) -> Path:
+    """A copy under another name, because Snakemake deletes outputs before it makes them again."""
+    return out.with_name(f".{out.name}.previous")
+
+
+def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row], Collected]:
+    """All rows that are known, and those of these runs.
+
+    The accounting is asked only for jobs that were not over when it was last asked. Nothing fails
+    without an accounting: known rows stay, and a note says why there are no more.
+    """
+    wanted = set(run_ids)
+    known = _previous(out, COLUMNS) | _previous(_kept(out), COLUMNS | _ASKED_AT)
     notes = []
     try:
+        planned = all_job_ids(runs, wanted)
+        asked = sorted(job_id for job_id in planned if not _over(known.get(job_id)))
         found = query(asked)
     except UserError as error:
-        found = {}
-        notes.append(f"no accounting data for {counted(len(asked), 'job')}: {error}")
+        planned, found = {}, {}
+        noted = [i for i in job_ids(runs, wanted) if not _over(known.get(i))]
+        what = counted(len(noted), "job") if noted else "jobs that were not noted"
+        notes.append(f"no accounting data for {what}: {error}")
     else:
         if unknown := len(asked) - len(found):
             notes.append(f"{unknown} of {counted(len(asked), 'job')} not in Slurm's accounting")
     now = time.time()
     for job_id, job in found.items():
-        run_id = planned[job_id]
-        known[job_id] = {**_row(job, run_id, runs / run_id), "asked_at": now}
+        known[job_id] = {**_row(job, planned[job_id], runs), "asked_at": now}
     rows = [known[job_id] for job_id in sorted(known)]
-    wanted = set(run_ids)
-    mine = [row for row in rows if row["run_id"] in wanted]
-    if not mine and not notes:
-        notes.append(f"no log of a job of this campaign in {logs}")
-    _write(out, mine, COLUMNS)
-    _write(kept, rows, COLUMNS | _ASKED_AT)
-    return Collected(mine, notes)
+    mine = [row for row in rows if row["run_id"] is None or row["run_id"] in wanted]
+    return rows, Collected(mine, notes)
 
 
 def _previous(path: Path, columns: Mapping[str, Kind]) -> dict[int, Row]:
@@ -151,8 +162,8 @@ def _over(row: Row | None) -> bool:
     return asked_at is None or ended is None or asked_at - ended > SETTLED_S
 
 
-def _row(job: Job, run_id: str, folder: Path) -> Row:
-    program_s, told = _told(folder, job)
+def _row(job: Job, run_id: str | None, runs: Path) -> Row:
+    program_s, told = (None, "") if run_id is None else _told(runs / run_id, job)
     cause = cause_of(job)
     wait_s = _between(job.submitted, job.started)
     # Slurm's times are whole seconds, and the program's time lies within them.
@@ -189,7 +200,7 @@ def _told(folder: Path, job: Job) -> tuple[float | None, str]:
     slurm = resources.get("slurm") if isinstance(resources, dict) else None
     if isinstance(slurm, dict) and written_in(job, slurm.get("job_id"), record.get("ended")):
         wall_s = record.get("wall_s")
-        return (float(wall_s) if isinstance(wall_s, int | float) else None), ""
+        return (float(wall_s) if finite(wall_s) else None), ""
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):

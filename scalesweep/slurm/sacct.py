@@ -18,11 +18,13 @@ FIELDS = (
     *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
     "ConsumedEnergyRaw",
 )
-# States that a job does not leave; a requeued one comes back under the same id.
+# States that a job does not leave; a requeued one comes back under the same id. Some are followed
+# by more words (CANCELLED by 1000), which ``parse`` keeps apart.
 FINAL = (
-    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"),
-    *("PREEMPTED", "REVOKED", "TIMEOUT"),
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
 )
+GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
 _JOBS_PER_CALL = 200
 _TIMEOUT_S = 120
 _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
@@ -88,22 +90,38 @@ def query(job_ids: Sequence[int]) -> dict[int, Job]:
     for start in range(0, len(job_ids), _JOBS_PER_CALL):
         ids = ",".join(map(str, job_ids[start : start + _JOBS_PER_CALL]))
         # One unit for all, as no unit means bytes in one column and megabytes in another.
-        words = ["sacct", "-nP", "--units=K", "-j", ids, f"--format={','.join(FIELDS)}"]
-        env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
-        try:
-            done = subprocess.run(
-                words, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
-        except FileNotFoundError:
-            raise UserError("sacct: not found on this machine") from None
-        except subprocess.TimeoutExpired:
-            raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            why = re.sub(r"^sacct: ", "", said[-1]) if said else f"exit code {done.returncode}"
-            raise UserError(f"sacct: {why}")
-        found |= parse(done.stdout)
+        found |= parse(_ask("--units=K", "-j", ids, f"--format={','.join(FIELDS)}"))
     return found
+
+
+def named(name: str, since: str) -> dict[int, str]:
+    """Id -> comment of every job of this name that was there ``since`` (UTC, ISO 8601).
+
+    The comment is empty where Slurm keeps none (AccountingStoreFlags without job_comment). Raises
+    UserError as ``query`` does.
+    """
+    words = ("-X", f"--name={name}", f"--starttime={since}", "--format=JobIDRaw,Comment")
+    rows = (line.partition("|") for line in _ask(*words).splitlines())
+    return {job_id: comment for text, _, comment in rows if (job_id := _int(text)) is not None}
+
+
+def _ask(*words: str) -> str:
+    """What sacct prints, times in UTC; raises UserError."""
+    env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
+    try:
+        done = subprocess.run(
+            ["sacct", "-nP", *words], env=env, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise UserError("sacct: not found on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"sacct: no answer within {_TIMEOUT_S} s") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        why = re.sub(r"^sacct: ", "", said[-1]) if said else f"exit code {done.returncode}"
+        raise UserError(f"sacct: {why}")
+    return done.stdout
 
 
 def parse(text: str) -> dict[int, Job]:
@@ -123,6 +141,15 @@ def parse(text: str) -> dict[int, Job]:
         elif job := jobs.get(job_id):
             jobs[job_id] = _with_step(job, step, row)
     return {job_id: replace(job, energy_j=_energy_of(job)) for job_id, job in jobs.items()}
+
+
+def unaccounted(job_id: int, state: str) -> Job:
+    """A job of which no more is known than its state."""
+    return Job(
+        job_id=job_id, state=state, state_detail="", exit_code=0, signal=0, submitted=None,
+        started=None, ended=None, elapsed_s=0, limit_s=None, nodes=0, cpus=0, node_list="",
+        partition="", asked_mem_bytes=None, max_rss_bytes=None, energy_j=None, steps=(),
+    )  # fmt: skip
 
 
 def finished(job: Job) -> bool:
@@ -187,6 +214,7 @@ def _gib(size: int | None) -> str:
 
 def _job(job_id: int, row: dict[str, str]) -> Job:
     state, _, detail = row["State"].partition(" ")
+    state = state.removesuffix("+")  # cut, as without -P
     code, signal = _exit(row["ExitCode"])
     nodes, cpus = _int(row["NNodes"]) or 0, _int(row["NCPUS"]) or 0
     placed = row["NodeList"] not in ("", "None assigned")

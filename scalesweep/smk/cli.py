@@ -14,6 +14,7 @@ from scalesweep.core.orphans import end_with_snakemake
 # what Snakemake itself writes its messages to.
 SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"
 _TERMINAL = 3
+_state = {"in_rule": False}
 
 
 def run_main(main: Callable[[], None]) -> NoReturn:
@@ -22,8 +23,8 @@ def run_main(main: Callable[[], None]) -> NoReturn:
     A full disk, a missing file or a lacking permission is reported in one line too. A script of a
     rule ends with its Snakemake: it never writes at the same time as the next one.
     """
-    in_rule = SNAKEMAKE in os.environ
-    if in_rule:
+    _state["in_rule"] = SNAKEMAKE in os.environ
+    if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
     if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
         from scalesweep.core.log import set_up
@@ -33,14 +34,14 @@ def run_main(main: Callable[[], None]) -> NoReturn:
         main()
         _flush()
     except UserError as error:
-        _fail(f"error: {error}", in_rule)
+        _fail(f"error: {error}")
     except BrokenPipeError:
         # The reader (head, less) went away: nothing is wrong with the work.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
-        _fail(f"error: {error.strerror or error}{place}", in_rule)
+        _fail(f"error: {error.strerror or error}{place}")
     sys.exit(0)
 
 
@@ -52,9 +53,21 @@ def _flush() -> None:
         raise
 
 
-def _fail(line: str, in_rule: bool) -> NoReturn:
+def warn(text: str) -> None:
+    """Write ``warning: ...`` to standard error, and from a script of a rule for the user to see."""
+    line = f"warning: {text}"
+    _show(line)
+    print(line, file=sys.stderr, flush=True)
+
+
+def _fail(line: str) -> NoReturn:
     """Exit with 1 and a line that is seen, even if the log is on a disk that is full."""
-    with contextlib.suppress(OSError):
-        if in_rule and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
-            os.write(_TERMINAL, f"{line}\n".encode())
+    _show(line)
     sys.exit(line)
+
+
+def _show(line: str) -> None:
+    """Write a line where Snakemake writes its messages, if standard error is the log of a rule."""
+    with contextlib.suppress(OSError):
+        if _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
+            os.write(_TERMINAL, f"{line}\n".encode())

@@ -19,8 +19,15 @@ from scalesweep.core.record import RECORD
 from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, stale_runs
-from scalesweep.planning.run_state import RunState, scan, tell_set_aside, untrusted
-from scalesweep.planning.submission import LOGS, Submission
+from scalesweep.planning.run_state import (
+    RunState,
+    scan,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
+from scalesweep.planning.submission import Submission
 from scalesweep.smk.report_command import report_command
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
@@ -50,11 +57,6 @@ class SnakemakeContext:
     def runs_folder(self) -> str:
         """Folder of this site's runs."""
         return str(self.campaign.runs_folder)
-
-    @property
-    def slurm_logs(self) -> str:
-        """Folder of the logs of Slurm's jobs."""
-        return str(LOGS)
 
     @cached_property
     def awaited(self) -> tuple[str, ...]:
@@ -86,16 +88,16 @@ class SnakemakeContext:
         return tuple(run_id for run_id in self.awaited if run_id not in live)
 
     @property
-    def sessions(self) -> list[str]:
-        """Names of the jobs of earlier Snakemake calls that are at work on awaited runs."""
+    def adopted_jobs(self) -> list[int]:
+        """Ids of the jobs of earlier Snakemake calls that are at work on awaited runs."""
         live = self.submission.live if self.submission else {}
-        return sorted({live[run_id].session for run_id in self.awaited if run_id in live})
+        return sorted({live[run_id].job_id for run_id in self.awaited if run_id in live})
 
     def adopted(self) -> list[str]:
         """Marker of the end of the jobs of earlier Snakemake calls."""
-        if not self.sessions:
+        if not self.adopted_jobs:
             return []
-        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.sessions, 6)}"]
+        return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.adopted_jobs, 6)}"]
 
     def pending_markers(self) -> list[str]:
         """The markers that the jobs of the pending runs leave."""
@@ -151,14 +153,18 @@ class SnakemakeContext:
                 stamp.write_text(f"{time.time_ns()}\n")
 
     def set_aside(self) -> str:
-        """One line about the records that could not be trusted when stock was taken of them, and
-        were set aside since the workflow was parsed; empty if there are none."""
+        """What is to be said about records that could not be trusted, or used, when they were read
+        since the workflow was parsed; empty if there are none."""
         now = scan(self.campaign.runs_folder, self.runs)
-        broken = untrusted({i: state for i, state in now.items() if state != self.states[i]})
-        if not broken:
-            return ""
-        again = "run snakemake again to repeat these measurements"
-        return f"{tell_set_aside(broken)}; {again if self.campaign.site.launch else 'import again'}"
+        changed = {i: state for i, state in now.items() if state != self.states[i]}
+        told = []
+        if broken := untrusted(changed):
+            again = "run snakemake again to repeat these measurements"
+            again = again if self.campaign.site.launch else "import again"
+            told.append(f"{tell_set_aside(broken)}; {again}")
+        if useless := unusable(changed):
+            told.append(tell_unusable(useless))
+        return "; ".join(told)
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""

@@ -1,14 +1,34 @@
 """What happens around the Slurm jobs of a campaign (``plugins/``, ``Executor.hooks``)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import signal
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
-from scalesweep.planning.submission import Submission
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import stamp_of
+from scalesweep.core.orphans import end_children
+from scalesweep.core.record import RECORD
+from scalesweep.planning.submission import LOGS, Submission
+from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import job_comment, job_name, joined
+from scalesweep.slurm.job_watch import JobWatch
+from scalesweep.slurm.sacct import Job
+from scalesweep.smk.context import MARKER
 from scalesweep.smk.job_rules import JobRules
 
 RUN, STAGE = "run", "stage"
+
+
+class Failed(NamedTuple):
+    """What comes of a job that failed: whether it is tried again, and a line that says so."""
+
+    again: bool
+    line: str
 
 
 @dataclass(frozen=True)
@@ -17,13 +37,44 @@ class CampaignHooks:
 
     jobs: JobRules
     submission: Submission
+    watch: JobWatch = field(default_factory=JobWatch)
+    # Run or data set of each job of this Snakemake, and how those ended that are over.
+    _made: dict[int, Path] = field(default_factory=dict)
+    _ends: dict[int, Job] = field(default_factory=dict)
+
+    @property
+    def job_name(self) -> str:
+        """The name of every job of the campaign's runs, which the next call knows them by."""
+        return job_name(self.submission.campaign.runs_folder)
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
+        if self.submission.stopped:
+            raise UserError("stop_after")
         if rule == RUN:
+            self.submission.in_hand.add(wildcards["run_id"])
             self.jobs.leave_order(wildcards["run_id"], attempt)
-        elif rule == STAGE:
-            self.jobs.leave_staging_order(wildcards["folder"], wildcards["files"])
+
+    def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
+        """What the job runs. What it prints is in Slurm's log and in the rule's."""
+        if rule == STAGE:
+            return self.jobs.staging_job(wildcards["folder"], wildcards["files"])
+        return self.jobs.run_job(wildcards["runs"], wildcards["run_id"])
+
+    def is_away(self, said: str) -> bool:
+        """Whether sbatch failed because Slurm does not answer at the moment."""
+        return commands.is_away(said)
+
+    def queued(self, rule: str, wildcards: Mapping[str, str]) -> int | None:
+        """Id of a job of this Snakemake that sbatch left without saying so.
+
+        Waits for Slurm, which did not answer a moment ago; None if it goes on like that.
+        """
+        ours = (self.job_name, job_comment(rule, *wildcards.values()))
+        for job in commands.live_jobs(commands.PATIENCE_S):
+            if (job.name, job.comment) == ours and job.job_id not in self._made:
+                return job.job_id
+        return None
 
     def submitted(
         self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
@@ -31,8 +82,79 @@ class CampaignHooks:
         """Note the job in its run's folder. Raises OSError."""
         if rule == RUN:
             folder = Path(wildcards["runs"], wildcards["run_id"])
+            self._made[job_id] = folder / MARKER
             note_submitted(folder, SubmittedJob(job_id, attempt, log))
+        elif rule == STAGE:
+            self._made[job_id] = Path(wildcards["folder"], f"staged-{wildcards['files']}")
 
-    def retry(self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int) -> bool:
-        """Whether the cause of a run's failure lets another job end better."""
-        return rule == RUN and self.submission.retry(wildcards["run_id"], attempt, job_id)
+    def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
+        """Note a job that was not submitted; a line that says so."""
+        if rule != RUN:
+            return f"staging {wildcards.get('folder', '')}: not submitted: {why}"
+        self.submission.refuse(wildcards["run_id"], why)
+        return f"{wildcards['run_id']}: not submitted: {why}"
+
+    def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
+        """Those of these jobs that are over: whether they left what they were to make."""
+        found = self.watch.ended(list(job_ids))
+        self._ends.update(found)
+        return {job_id: self._is_made(job) for job_id, job in found.items()}
+
+    def _is_made(self, job: Job) -> bool:
+        """Whether a job's output is there: also of one that was killed in its last seconds."""
+        made = self._made.get(job.job_id)
+        if made is not None and made.name == MARKER:
+            record = stamp_of(str(made.with_name(RECORD)))
+            if record not in (None, self.jobs.replaced.get(made.parent.name)):
+                made.touch()
+                return True
+        return job.state == "COMPLETED" or (made is not None and made.exists())
+
+    def failed(
+        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        """Whether the cause of a run's failure lets another job end better.
+
+        ``lost``: Slurm has given the id of the job to another one.
+        """
+        end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
+        if rule == RUN:
+            return Failed(*self.submission.judge(wildcards["run_id"], attempt, job_id, end))
+        state = "FAILED" if end is None else end.state
+        log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
+        return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
+
+    def stop(self) -> None:
+        """Start no more runs."""
+        self.submission.stop(set(self._made) - set(self._ends))
+
+    def called_off(self) -> None:
+        """Note that all jobs are cancelled, or left to the next Snakemake."""
+        self.submission.in_hand.clear()
+
+
+def leave_on_sigterm(executor: Any) -> None:
+    """Have SIGTERM end this Snakemake within seconds, its jobs left to the next one.
+
+    Snakemake would wait for the end of every job, for which a batch system or a user that is
+    logging off gives it no time. ``executor`` is the class of the executor.
+    """
+
+    def leave(number: int, _frame: Any) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)
+        executor.leaving.set()
+        sys.exit(128 + number)  # Snakemake's scheduler shuts down its executor
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def leave_now() -> NoReturn:
+    """End this Snakemake and what it started here, as SIGTERM would.
+
+    An exit of Python's would wait for the threads of local jobs. What a process holds of the
+    results folder ends with it.
+    """
+    end_children()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(128 + signal.SIGTERM)

@@ -5,23 +5,27 @@ job's order is written when the job is about to start: on this machine where its
 for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
 """
 
-import contextlib
 import re
+import shlex
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from scalesweep.compute.job_spec import ORDER, RunPlace, staging_order, write_order
+from scalesweep.compute.job_spec import ORDER, RunPlace, write_order
+from scalesweep.core.files import stamp_of
+from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
 from scalesweep.planning.dataset_staging import Staging
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
-from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.preflight import Preflight
 
 Resource = Callable[..., int | str | None]
+LAUNCHER_LOG = "launcher.log"  # in the run's folder, as in run.smk
 
 
 class Wildcards(Protocol):
@@ -35,12 +39,16 @@ class Wildcards(Protocol):
 
 @dataclass(frozen=True)
 class JobRules:
-    """The jobs of one campaign, in the main process; in a job there is ``remote_job.Job``."""
+    """The jobs of one campaign."""
 
     context: SnakemakeContext
     preflight: Preflight
-    # Orders written by this Snakemake: runs by attempt, data sets by file.
-    _ordered: set[tuple[str, int] | Path] = field(default_factory=set)
+    # Orders written by this Snakemake: runs and attempts.
+    _ordered: set[tuple[str, int]] = field(default_factory=set)
+    # Digest of each run's order.
+    _digests: dict[str, str] = field(default_factory=dict)
+    # Runs that are measured again, and the records that they have so far (``stamp_of``).
+    replaced: dict[str, str] = field(default_factory=dict)
 
     @property
     def runs_pattern(self) -> str:
@@ -130,11 +138,10 @@ class JobRules:
         spec = run_spec(context.campaign, experiment, run, request)
         folder = Path(context.runs_folder, run_id)
         spec["order"] = self._place(run_id)
-        write_order(folder / ORDER, spec)
-        if attempt == 1 and context.states[run_id].settled and self.preflight.claims.begun:
-            # Measured again on demand (--forcerun): the launcher leaves a record that is there.
-            with contextlib.suppress(FileNotFoundError):
-                (folder / RECORD).unlink()
+        if context.states[run_id].settled and (record := stamp_of(str(folder / RECORD))):
+            # Measured again on demand (--forcerun): no other record is in its way.
+            spec["replaces"] = self.replaced[run_id] = record
+        self._digests[run_id] = write_order(folder / ORDER, spec)
         self._ordered.add((run_id, attempt))
 
     def _place(self, run_id: str) -> RunPlace:
@@ -168,9 +175,19 @@ class JobRules:
         workers = most if self.context.submission else min(threads, most)
         return self._staging.command(folder, wanted, workers)
 
-    def leave_staging_order(self, folder: str, wanted: str) -> None:
-        """Write the order of a staging job, once. Raises UserError or OSError."""
-        order = staging_order(folder, wanted)
-        if order not in self._ordered and not self.context.dry():
-            write_order(order, {"command": self.stage_command(folder, wanted, 1)})
-            self._ordered.add(order)
+    def run_job(self, runs: str, run_id: str) -> str:
+        """Shell command of the Slurm job of a run: the rule's, without a Snakemake around it."""
+        folder = f"{runs}/{run_id}"
+        words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
+        words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
+        words += ["--marker", f"{folder}/{MARKER}"]
+        log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
+        return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
+
+    def staging_job(self, folder: str, wanted: str) -> str:
+        """Shell command of a staging job, likewise. Raises UserError if no run reads the data."""
+        log, marker = f"{folder}/logs/staged-{wanted}.log", f"{folder}/staged-{wanted}"
+        make = f"{self.stage_command(folder, wanted, 1)} 2>&1 | tee {shlex.quote(log)}"
+        logs = shlex.quote(f"{folder}/logs")
+        script = f"set -o pipefail; mkdir -p {logs} && {make} && touch {shlex.quote(marker)}"
+        return shlex.join(["bash", "-c", script])

@@ -6,14 +6,14 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
-from scalesweep.config.executables import not_here
+from scalesweep.config.executables import mistyped, not_here
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
-from scalesweep.slurm.commands import live_jobs
-from scalesweep.slurm.job_table import read_jobs
+from scalesweep.slurm.commands import PATIENCE_S, live_jobs
+from scalesweep.slurm.job_identity import note_first_submission
+from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
 
@@ -53,11 +53,12 @@ class Preflight:
                 f"site {site.name} starts runs with {program!r}, which is not on this machine; "
                 "name another with --config site=NAME"
             )
-        if not context.submission:
-            for name in sorted(experiment.benchmark.command.programs([run.point])):
-                why = not_here(name, context.campaign.programs[name], bool(site.prologue))
-                if why:
-                    self.problems[name] = f"{experiment.benchmark.name}: {why}"
+        for name in sorted(experiment.benchmark.command.programs([run.point])):
+            path = context.campaign.programs[name]
+            here = context.submission is None
+            why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
+            if why:
+                self.problems[name] = f"{experiment.benchmark.name}: {why}"
         return True
 
     @cached_property
@@ -89,12 +90,19 @@ class Preflight:
         submission = self.context.submission
         if submission is None or not self._to_run:
             return
-        submission.check(self._to_run)
+        submission.check(self._to_run, PATIENCE_S)
         campaign = self.context.campaign
+        try:
+            note_first_submission(campaign.runs_folder)
+        except OSError as error:
+            where = f"{campaign.runs_folder}: cannot be written"
+            raise UserError(f"{where}: {error.strerror}") from None
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
-            jobs = read_jobs(campaign.results / "jobs.csv")
-            cost = cost_of_jobs(campaign, shapes, jobs, submission.estimates)
+            jobs = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+            for note in jobs.notes:
+                _log.warning("node-hours spent: %s", note)
+            cost = cost_of_jobs(campaign, shapes, jobs.rows, submission.estimates)
             check_budget(campaign, cost)
             submission.budget_left = budget_left(cost)
 
@@ -105,5 +113,5 @@ class Preflight:
             names = ", ".join(str(job.job_id) for job in staging)
             _log.info("waiting for staging job(s) %s", names)
             time.sleep(STAGING_POLL_S)
-            here = {job.job_id for job in live_jobs(Path.cwd())}
+            here = {job.job_id for job in live_jobs(PATIENCE_S)}
             staging = [job for job in staging if job.job_id in here]

@@ -18,10 +18,38 @@ _log = logging.getLogger(__name__)
 PATCHED_BELOW = (10, 0)
 _LOOK_AGAIN = "_schedule_reevalutation"  # sic
 
+Handler = Callable[[Any], None]
+
 
 def configfiles(workflow: Any) -> Sequence[Path]:
-    """Files of --configfile."""
-    return tuple(workflow.config_settings.configfiles)
+    """Files of --configfile; without any, those that the Snakefile of a study names (a module)."""
+    named = workflow.config_settings.configfiles or workflow.configfiles
+    return tuple(map(Path, named))
+
+
+def heed_handlers(workflow: Any) -> None:
+    """Let the handlers of this workflow (onstart, onsuccess, onerror) count where it is a module.
+
+    Snakemake ignores those of modules. Those of the study's own Snakefile are called too, after
+    or before these, in the order of the files.
+    """
+    if not workflow.modifier.is_main_snakefile():
+        for name in ("onstart", "onsuccess", "onerror"):
+            setattr(workflow, name, _adding(workflow, f"_{name}"))
+
+
+def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
+    def add(handler: Handler) -> Handler:
+        before: Handler = getattr(workflow, name)
+
+        def both(log: Any) -> None:
+            before(log)
+            handler(log)
+
+        setattr(workflow, name, both)
+        return handler
+
+    return add
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
@@ -70,6 +98,11 @@ def rules_to_run(workflow: Any) -> set[str]:
 def targets(workflow: Any) -> set[str]:
     """The targets named on the command line."""
     return set(workflow.dag_settings.targets)
+
+
+def start_no_more(workflow: Any) -> None:
+    """Have the scheduler end once the jobs that have started are over."""
+    workflow.scheduler.exit_gracefully()
 
 
 def verbosity(workflow: Any) -> str:

@@ -9,11 +9,19 @@ from typing import Any
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
+from scalesweep.config.study import default_campaign, find_campaign, shown, study_folder
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.reextract import leave_stale
-from scalesweep.planning.run_state import forget_unsupported, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import (
+    forget_unsupported,
+    scan,
+    tell_set_aside,
+    tell_unusable,
+    untrusted,
+    unusable,
+)
 from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
@@ -21,26 +29,25 @@ from scalesweep.smk.preflight import Preflight
 
 _log = logging.getLogger(__name__)
 
+# For a Slurm that does not answer: a call that only plans waits so long in vain.
+PATIENCE_S = 60.0
+
 
 def prepare(
     configfiles: Sequence[Path],
     overrides: Mapping[str, Any],
-    default: Path,
     cluster: bool,
     dry: Callable[[], bool],
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
-    ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; ``default`` is
-    the campaign if none is named; with ``cluster`` runs become jobs of Slurm; ``dry()`` tells
-    whether nothing is to be written. Broken records are set aside here, before Snakemake builds
-    its DAG. Raises UserError.
+    ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
+    runs become jobs of Slurm; ``dry()`` tells whether nothing is to be written. Broken records are
+    set aside here, before Snakemake builds its DAG. Raises UserError.
     """
     set_up()
-    if len(configfiles) > 1:
-        raise UserError("--configfile: exactly one campaign file is allowed")
     options = read_options(overrides)
-    path = _relative(configfiles[0] if configfiles else default)
+    path = _campaign_file(configfiles, options)
     campaign = load_campaign(
         path,
         options.get("site"),
@@ -52,7 +59,7 @@ def prepare(
     _check_names(campaign, cluster)
     if cluster and site.slurm is None:
         raise UserError(
-            f"{path}: --profile slurm, but config/sites/{site.name}.yaml has no 'slurm' section; "
+            f"{path}: --profile slurm, but {site.file} has no 'slurm' section; "
             "name another site with --config site=NAME, or leave out the profile"
         )
     runs = campaign.unique_runs()
@@ -63,6 +70,8 @@ def prepare(
     states = leave_stale(runs, found)
     if broken := untrusted(states):
         _log.warning("%s", tell_set_aside(broken))
+    if useless := unusable(states):
+        _log.warning("%s", tell_unusable(useless))
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
     if submission and context.awaited:
@@ -84,10 +93,10 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
     named: dict[str, Path | str] = {
         "--configfile": campaign.file,
         f"{campaign.file}: results": campaign.results,
-        f"config/sites/{campaign.site.name}.yaml: data": Path(campaign.site.data).resolve(),
+        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
         "the folder of the Snakefile": REPO,
     }
-    if cluster:
+    if cluster or study_folder():
         named["the working folder"] = Path.cwd()
     for where, name in named.items():
         if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
@@ -105,7 +114,7 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
 def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
-        submission.find_live()
+        submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
         return workflow
@@ -116,7 +125,15 @@ def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeC
     return workflow
 
 
-def _relative(path: Path) -> Path:
-    """The path as a person would type it: relative to the working folder where it is below it."""
-    path = path.absolute()
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _campaign_file(configfiles: Sequence[Path], options: Mapping[str, str]) -> Path:
+    """The one campaign that is named by file or by name, or the default one."""
+    if len(configfiles) > 1:
+        raise UserError("--configfile: exactly one campaign file is allowed")
+    if configfiles and "campaign" in options:
+        raise UserError(
+            f"--config campaign={options['campaign']}: {shown(configfiles[0])} is named with "
+            "--configfile already; leave out one of the two"
+        )
+    if "campaign" in options:
+        return shown(find_campaign(options["campaign"]))
+    return shown(configfiles[0] if configfiles else default_campaign())

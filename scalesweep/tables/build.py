@@ -31,6 +31,7 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
@@ -55,7 +56,8 @@ def make_tables(
     cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several; the control point has ``runs`` and ``points`` only.
+    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
+    where the time of their steps went; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -86,8 +88,11 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
-            ranks = rank_table(data, [[points[i] for i in g] for g in _series(data, points)], runs)
+            series = [[points[i] for i in group] for group in _series(data, points)]
+            ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
+            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
+                tables["efficiency"] = steps
         result[experiment["name"]] = tables
     return result
 

@@ -1,8 +1,9 @@
 """What a run's epochs, phases and power leave in its row of the summary, as JSON text.
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
-used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by
-phase; ``_facts``: where and with what it ran. Missing (None) where a record has none.
+used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
+``_account``: where the time of a step went (``StepAccount``); ``_facts``: where and with what it
+ran. Missing (None) where a record has none.
 """
 
 import json
@@ -15,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
+from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
+from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
-CURVES = ("_epochs", "_phases", "_energy", FACTS)
+ACCOUNT = "_account"
+CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, FACTS)
 
 
 def curves_of(
@@ -41,8 +45,15 @@ def curves_of(
         "_epochs": _epochs(record, samples, folder),
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
+        ACCOUNT: _account(record, samples),
         FACTS: facts_text(record, machines),
     }
+
+
+def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
+    account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
+    return None if account is None else json.dumps(account.to_json())
 
 
 def _numbers(values: Any, name: str) -> str | None:
@@ -87,7 +98,7 @@ def _epochs(
 
 
 def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> list[float | None]:
-    """Mean over the ranks by epoch; None where a rank has no finite number."""
+    """Mean over the ranks by epoch; None where a rank has no finite number, or one out of range."""
     ranks = record["point"]["ranks"]
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[0]:
         raise UserError(f"{name} is {array.dtype} of shape {array.shape}, not [epoch, rank]")
@@ -96,7 +107,7 @@ def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> li
         raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
     with np.errstate(invalid="ignore", over="ignore"):
         means = array.astype(np.float64, copy=False).mean(axis=1).tolist()
-    return [value if math.isfinite(value) else None for value in means]
+    return [value if abs(value) < MAX_NUMBER else None for value in means]
 
 
 def _energy_so_far(

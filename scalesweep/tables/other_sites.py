@@ -27,7 +27,7 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
         broken: dict[str, str] = {}
         if done:
-            found[folder.name] = build_summary(done, broken=broken)
+            found[folder.name] = build_summary(done, broken=broken, unusable=broken)
         for run_id, why in broken.items():
             _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return found

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, planned_points
-from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.analysis.stats import mean_interval, ratio_interval, without_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
@@ -68,9 +68,10 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
-    interval (``low``, ``high``; missing where a side has one repeat). ``best``: a row per group
-    of points that differ in one parameter: the best value and the next, and whether the interval
-    of the best is ``clear`` of all others'. Both per parameter, source, metric and phase.
+    interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points
+    that differ in one parameter: the best value and the next, why they have ``no_interval``, and
+    whether the interval of the best is ``clear`` of all others'. Both per parameter, source, metric
+    and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
@@ -119,6 +120,7 @@ def _ratios(
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
+            "no_interval": without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
         }
@@ -139,7 +141,7 @@ def _best(
     if len(ranked) < 2:
         return
     ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])
-    (value, point, mean, span), (other, _, other_mean, other_span) = ranked[:2]
+    (value, point, mean, span), (other, second, other_mean, other_span) = ranked[:2]
     # A comparison with NaN is false: what has no interval is clear of nothing.
     clear = all(
         span.low > rival.high if higher else span.high < rival.low for _, _, _, rival in ranked[1:]
@@ -150,7 +152,9 @@ def _best(
         "mean": mean,
         "low": span.low,
         "high": span.high,
+        "no_interval": without_interval(data.repeats(point, measure)) or None,
         "next": text_of(other),
+        "next_no_interval": without_interval(data.repeats(second, measure)) or None,
         "next_mean": other_mean,
         "next_low": other_span.low,
         "next_high": other_span.high,

@@ -1,7 +1,7 @@
 """The table `power`: watts over time of a few runs of an experiment."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
@@ -44,17 +45,14 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
         try:
             record = read_record(runs / run_id / RECORD)
             channels = read_power(runs / run_id / POWER, record.get("energy") or {})
-        except (UserError, OSError) as error:
+            rows = _of_run(record, channels)
+        except (UserError, *NOT_ARRAYS, *NO_USE) as error:
             data.unread.append(run_id)
             _log.warning("%s: %s: left out of the table of power", run_id, error)
             continue
-        if not any(channel.counted for channel in channels):
+        if rows is None:
             continue
-        begin = min(float(channel.times[0]) for channel in channels)
-        told = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
-        begin = min([begin, *(start for _, start, _ in told)])
-        spans[run_id] = [[name, start - begin, end - begin] for name, start, end in told]
-        rows = _rows(channels, begin, spans[run_id])
+        spans[run_id] = rows.attrs.pop("spans")
         identity = {
             "run_id": run_id,
             "repeat": int(data.summary["repeat"].iloc[row]),
@@ -74,6 +72,19 @@ def power_table(data: ExperimentData, points: Sequence[Point], runs: Path) -> pd
         "watts": {"label": "Power", "unit": "W", "better": "lower", "scope": "total"},
     }
     return frame
+
+
+def _of_run(record: Mapping[str, Any], channels: Sequence[Channel]) -> pd.DataFrame | None:
+    """Rows of a run, with its phases in ``attrs["spans"]``; None where nothing is counted."""
+    if not any(channel.counted for channel in channels):
+        return None
+    begin = min(float(channel.times[0]) for channel in channels)
+    told = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
+    begin = min([begin, *(start for _, start, _ in told)])
+    spans = [[name, start - begin, end - begin] for name, start, end in told]
+    rows = _rows(channels, begin, spans)
+    rows.attrs["spans"] = spans
+    return rows
 
 
 def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[tuple[Point, int]]:

@@ -15,11 +15,13 @@ import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.domains import SLACK, SLACK_S, WATCHED
-from scalesweep.core.files import content_digest
+from scalesweep.core.files import content_digest, read_regular
+from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import BadRecord
 
 COLUMNS = ("time", "host", "domain", "watts")
+_MAX_WATTS = 1e15  # more is no power of a computer
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     import pandas as pd  # a third of a second, which runs without power are spared
 
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MAX_ARCHIVE)
     except OSError as error:
         raise BadRecord(f"{path.name} cannot be read ({error.strerror})") from None
     told = energy.get("table")
@@ -97,6 +99,7 @@ def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:
     seconds = np.diff(times)
+    watts = np.where(np.abs(watts) < _MAX_WATTS, watts, np.nan)
     counter = not np.isfinite(watts[0])
     steps = (watts[1:] if counter else (watts[1:] + watts[:-1]) / 2) * seconds
     unwatched = ~np.isfinite(steps)

@@ -153,10 +153,11 @@ def _environment(
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
     facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
     set_by = _set_by(tuple(point))
-    git = record.get("git")
-    if isinstance(git, dict):
-        dirty = " with local changes" if git.get("dirty") else ""
-        facts["git commit"] = f"{str(git.get('commit'))[:12]}{dirty}"
+    for key, name in (("git", "git commit"), ("study", "git commit of the study")):
+        git = record.get(key)
+        if isinstance(git, dict):
+            dirty = " with local changes" if git.get("dirty") else ""
+            facts[name] = f"{str(git.get('commit'))[:12]}{dirty}"
     for name, value in sorted(_mapping(environment.get("variables")).items()):
         # A variable that a parameter sets belongs to the point, not to the environment.
         if not _is_place(str(name)) and str(name).lower() not in set_by:

@@ -21,10 +21,10 @@ from scalesweep.analysis.rank_stats import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest
-from scalesweep.core.npy import NOT_ARRAYS
+from scalesweep.core.files import content_digest, read_regular
+from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums, holds_matches
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -134,7 +134,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
         try:
             record = read_record(runs / run_id / RECORD)
             spreads = _spreads(record, runs / run_id, ranks)
-        except (UserError, *NOT_ARRAYS) as error:
+        except (UserError, *NOT_ARRAYS, *NO_USE) as error:
             data.unread.append(run_id)
             _log.warning("%s: %s: left out of the table of ranks", run_id, error)
             continue
@@ -146,9 +146,9 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
 
 def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, Spread]:
     expected = checksums(record).get(SAMPLES)
-    if expected is None:
+    if expected is None or holds_matches(record):
         return {}
-    content = (folder / SAMPLES).read_bytes()
+    content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
     if content_digest(content) != expected:
         raise BadRecord(f"{SAMPLES} was changed: checksum differs")
     found = own_times(Arrays(content, verified=True), ranks)

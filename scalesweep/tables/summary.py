@@ -15,6 +15,7 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
+import errno
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -30,15 +31,18 @@ from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.stats import steady_state
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json, content_digest
-from scalesweep.core.npy import NOT_ARRAYS
+from scalesweep.core.files import NotAFile, canonical_json, content_digest, read_regular
+from scalesweep.core.formatting import shorten
+from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, holds_matches, record_bytes
+from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
+from scalesweep.tables.metric_meanings import agree, joined, meanings_of
 from scalesweep.tables.summary_cache import IDENTITY, KEY, SUMMARY_VERSION, KeptSummary, Row
 
 if TYPE_CHECKING:
@@ -49,6 +53,7 @@ BATCH = 50  # records that are read one after the other and worked out together
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
+_SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -79,6 +84,8 @@ def _summarise(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
 ) -> _Read:
     run_id = str(record.get("run_id"))
+    if holds_matches(record):
+        samples = {}
     try:
         point = record["point"]
         work = record.get("work") or {}
@@ -95,18 +102,19 @@ def _summarise(
         }
         if len({array.shape for array in times.values()}) > 1:
             raise UserError("local_times and global_times have different shapes")
-        plain, meanings = _plain_metrics(record.get("metrics") or {})
+        plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
         curves = curves_of(record, samples, folder, machines)
         for name in point:
             if name in _TAKEN or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
-    except KeyError as error:
-        raise UserError(f"{run_id}: the record lacks {error}") from None
+        warning = None if times else _warmup_warning(samples)
     except UserError as error:
         raise type(error)(f"{run_id}: {error}") from None
-    except (AttributeError, IndexError, OverflowError, TypeError) as error:
-        raise UserError(f"{run_id}: the record cannot be summarised ({error})") from None
-    identity["warnings"] = None if times else _warmup_warning(samples)
+    except KeyError as error:
+        raise UserError(f"{run_id}: the record lacks {error}") from None
+    except NO_USE as error:
+        raise UserError(f"{run_id}: the record cannot be summarised ({_line(error)})") from None
+    identity["warnings"] = joined(*left_out, warning)
     timed = Timed(times, identity["samples"], identity["bytes"])
     return _Read(Row(identity, point, {}, plain, meanings, curves), timed)
 
@@ -118,7 +126,7 @@ def _rows(runs: Sequence[_Read]) -> list[Row | UserError]:
     for places in alike(timed):
         try:
             _add_epochs([runs[place] for place in places])
-        except (OverflowError, TypeError, *NOT_ARRAYS):
+        except (*NO_USE, *NOT_ARRAYS):
             for place in places:
                 found[place] = _row_or_error(runs[place])
     return found
@@ -128,8 +136,8 @@ def _add_epochs(runs: Sequence[_Read]) -> None:
     quantities = epoch_quantities([run.timed for run in runs])
     for run, (values, warning) in zip(runs, quantities, strict=True):
         run.row.epochs.update(values)
-        if run.timed.times:
-            run.row.identity["warnings"] = warning
+        if warning:
+            run.row.identity["warnings"] = joined(run.row.identity["warnings"], warning)
 
 
 def _row_or_error(run: _Read) -> Row | UserError:
@@ -137,11 +145,16 @@ def _row_or_error(run: _Read) -> Row | UserError:
     run_id = run.row.identity["run_id"]
     try:
         _add_epochs([run])
-    except (OverflowError, TypeError) as error:
-        return UserError(f"{run_id}: the record cannot be summarised ({error})")
     except NOT_ARRAYS as error:
-        return UserError(f"{run_id}: {SAMPLES} cannot be read ({error})")
+        return UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})")
+    except NO_USE as error:
+        return UserError(f"{run_id}: the record cannot be summarised ({_line(error)})")
     return run.row
+
+
+def _line(error: Exception) -> str:
+    """What an error of a library says, on one line and not too long."""
+    return shorten(" ".join(str(error).split()), 200)
 
 
 def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
@@ -153,8 +166,8 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
         raise UserError(f"{name} holds {array.shape[1]} ranks, the point has {ranks}")
     values = array.astype(np.float64, copy=False)
     # One pass for the usual case; NaN fails the comparison too.
-    if not (values.min() > 0 and values.max() < math.inf):
-        epoch, rank = np.argwhere(~((values > 0) & (values < math.inf)))[0]
+    if not (values.min() > _SHORTEST_S and values.max() < MAX_NUMBER):
+        epoch, rank = np.argwhere(~((values > _SHORTEST_S) & (values < MAX_NUMBER)))[0]
         found = values[epoch, rank]
         raise UserError(f"{name} of epoch {epoch}, rank {rank} is {found}, not a positive time")
     return values
@@ -177,8 +190,9 @@ def _warmup_warning(samples: Mapping[str, NDArray[Any]]) -> str | None:
 
 def _plain_metrics(
     metrics: Mapping[str, Any],
-) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
-    values, meanings = {}, {}
+) -> tuple[dict[str, float], dict[str, dict[str, str]], list[str]]:
+    """Values by column, meanings by name, and what is said of those that are left out."""
+    values, meanings, left_out = {}, {}, []
     for name, metric in metrics.items():
         value = metric["value"]
         meaning = {key: metric[key] for key in ("unit", "better", "scope")}
@@ -194,11 +208,12 @@ def _plain_metrics(
         if name in QUANTITIES:
             known = QUANTITIES[name]
             if (known.unit, known.better, known.scope) != tuple(meaning.values()):
-                raise UserError(f"metric '{name}' is reserved by scalesweep with another meaning")
+                left_out.append(f"metric '{name}' is left out: the name has another meaning here")
+                continue
         number = math.nan if value is None else float(value)
         values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
         meanings[name] = meaning
-    return values, meanings
+    return values, meanings, left_out
 
 
 def _count(value: Any, name: str) -> int | None:
@@ -218,15 +233,18 @@ def build_summary(
     previous: Path | None = None,
     broken: dict[str, str] | None = None,
     processes: int = 1,
+    unusable: dict[str, str] | None = None,
 ) -> "pd.DataFrame":
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
     Rows of runs whose record and samples have the times and sizes that they had for ``previous``
     (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
     so many processes; digests guard records and samples.
-    ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why.
+    ``broken`` takes the runs whose files cannot be trusted, which are left out: id -> why;
+    ``unusable`` those whose files are whole, but hold what no row can be made of. A metric that
+    means something else in one run than in most is left out of that run, with a warning.
     Raises UserError naming every run (the first three, then a count) that cannot be summarised,
-    without ``broken`` the untrusted ones too.
+    without ``broken`` and ``unusable`` these too.
     """
     known = KeptSummary(previous)
     keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
@@ -248,6 +266,8 @@ def build_summary(
             kept.append(key)
         elif isinstance(row, BadRecord) and broken is not None:
             broken[run_id] = str(row).removeprefix(f"{run_id}: ")
+        elif isinstance(row, UserError) and not isinstance(row, BadRecord) and unusable is not None:
+            unusable[run_id] = str(row).removeprefix(f"{run_id}: ")
         elif isinstance(row, OSError):
             bad.append(f"{run_id}: {row.strerror}: {row.filename}")
         else:
@@ -255,7 +275,7 @@ def build_summary(
     if bad:
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
-    return _frame(rows, kept)
+    return _frame(*agree(rows, kept))
 
 
 def _import_tables() -> None:
@@ -276,32 +296,33 @@ def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OS
 
 
 def _read_run(path: Path) -> _Read:
-    """Record and samples of the run at ``path``; one read per file."""
+    """Record and samples of the run at ``path``; one read per file.
+
+    That tables can be made of the record has been seen when the plan was made (``run_state.look``).
+    """
     folder = path.parent
     run_id = folder.name
     try:
-        record = parse_record(_content(path), run_id)
+        record = parse_record(record_bytes(path), run_id)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {RECORD} is missing") from None
     kept = record["samples"]
     try:
         if kept is None:
             return _summarise(record, {}, folder)
-        content = _content(folder / SAMPLES)
+        content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
         if content_digest(content) != kept["blake2b"]:
             raise BadRecord(f"{run_id}: {SAMPLES} was changed: checksum differs")
         return _summarise(record, Arrays(content, verified=True), folder)
     except FileNotFoundError:
         raise BadRecord(f"{run_id}: {SAMPLES} is missing") from None
+    except NotAFile as error:
+        # One that is too long may be whole: it is left where it is.
+        kind = UserError if error.errno == errno.EFBIG else BadRecord
+        raise kind(f"{run_id}: {SAMPLES} {error.strerror}") from None
     except NOT_ARRAYS as error:
         what = "the record" if kept is None else SAMPLES
-        raise UserError(f"{run_id}: {what} cannot be read ({error})") from None
-
-
-def _content(path: Path) -> bytes:
-    """As ``path.read_bytes()``, without a buffer that small files are read through in vain."""
-    with path.open("rb", buffering=0) as file:
-        return file.readall()
+        raise UserError(f"{run_id}: {what} cannot be read ({_line(error)})") from None
 
 
 def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFrame":
@@ -327,7 +348,7 @@ def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFram
     for name in CURVES:
         data[name] = typed_values([row.curves[name] for row in rows])
     frame = pd.DataFrame(data)
-    frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": _meanings(rows)}
+    frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": meanings_of(rows)}
     return frame
 
 
@@ -335,20 +356,6 @@ def _as_texts(values: Sequence[Any]) -> list[str]:
     """Canonical JSON of each; of what several rows share, once."""
     texts: dict[int, str] = {}
     return [texts.get(id(v)) or texts.setdefault(id(v), canonical_json(v)) for v in values]
-
-
-def _meanings(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
-    """benchmark -> plain metric -> unit, better, scope; refuses two meanings of one name."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    first: dict[tuple[str, str], str] = {}
-    for row in rows:
-        benchmark, run_id = row.identity["benchmark"], row.identity["run_id"]
-        known = found.setdefault(benchmark, {})
-        for name, meaning in row.meanings.items():
-            other = first.setdefault((benchmark, name), run_id)
-            if known.setdefault(name, meaning) != meaning:
-                raise UserError(f"{run_id}: metric '{name}' has another definition than in {other}")
-    return {benchmark: metrics for benchmark, metrics in found.items() if metrics}
 
 
 def write_summary(frame: "pd.DataFrame", path: Path) -> None:

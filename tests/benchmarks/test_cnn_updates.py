@@ -47,6 +47,18 @@ def check_same(copies, expected):
             np.testing.assert_allclose(found, wanted, **TOLERANCE)
 
 
+def check_spans(arrays, exchanges=True):
+    """Input, computation and communication of a step are parts of it, and little is left."""
+    times, spans = arrays["times"], arrays["spans"]
+    assert spans.shape == (*times.shape[:1], 3, *times.shape[1:])
+    assert (spans > -1e-5).all()  # clocks of a host, in microseconds
+    spent = spans.sum(axis=1)
+    assert (spent <= times + 1e-3).all()
+    assert (spans[1:, 1] > 0.1 * times[1:]).all()  # computation
+    assert (spans[:, 2] > 0).all() == exchanges
+    assert np.median(spent[1:] / times[1:]) > 0.5
+
+
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory):
     """What one process with two devices gives in all of its ways, by name."""
@@ -97,10 +109,12 @@ def test_two_devices_are_as_one(one_process, expected, way, copies):
     )
     assert arrays["times"].shape == (STEPS,)
     assert (arrays["times"] > 0).all()
+    check_spans(arrays)
 
 
 def test_independent_devices_go_their_own_ways(one_process, expected):
     arrays, (one, other) = one_process["independent"]
+    check_spans(arrays, exchanges=False)
     apart = distance(one, other)
     assert apart > 1e-3
     assert distance(one, expected) > 1e-3
@@ -126,6 +140,7 @@ def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expe
     for arrays, copies in plain:
         assert arrays["losses"].shape == (STEPS,)
         check_same(copies, expected)
+        check_spans(arrays)
     for _, copies in compressed:
         assert 0 < distance(copies[0], expected) < 1e-3
         assert distance(copies[0], compressed[0][1][0]) == 0
@@ -140,6 +155,7 @@ def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected, devices
         assert arrays["losses"].shape == (STEPS,)
         assert len(copies) == devices
         check_same(copies, expected)
+        check_spans(arrays)
 
 
 def test_ranks_with_masters_on_servers_are_as_one(tmp_path, expected):
@@ -149,6 +165,7 @@ def test_ranks_with_masters_on_servers_are_as_one(tmp_path, expected):
     assert nothing == []
     assert len(copies) == 1 + 4  # rank 0 sees the masters and every rank's copies
     check_same(copies, expected)
+    check_spans(arrays)
     assert arrays["losses"].shape == arrays["times"].shape == (STEPS, 2)
     assert (arrays["losses"][:, 0] != arrays["losses"][:, 1]).all()  # each on its own images
     assert set(arrays["places"]) == {
@@ -169,6 +186,7 @@ def test_ranks_with_parameter_servers_all_train(tmp_path):
     assert others["cpu_seconds"] > 0.2 * arrays["cpu_seconds"]
     assert arrays["times"].shape == arrays["losses"].shape == (steps, 2)
     assert (arrays["times"] > 0).all()
+    check_spans(arrays)
     assert (arrays["losses"][-1] < 0.9 * arrays["losses"][0]).all()
     # Both began with the same weights, but on their own images.
     assert arrays["losses"][0, 0] != arrays["losses"][0, 1]

@@ -60,7 +60,13 @@ def test_one_rank(tmp_path, data):
     order = ["import", "init", "data_staging", "build", "broadcast"]
     order += ["training", "validation"] * 3 + ["teardown"]
     assert [name for name, *_ in native["phase_spans"]] == order
+    over_ranks = [samples.pop("span_busiest"), samples.pop("span_transfer")]
+    assert {array.shape for array in over_ranks} == {(3,)}
     assert {array.shape for array in samples.values()} == {(3, 1)}
+    own = samples["span_input"] + samples["span_compute"]
+    np.testing.assert_allclose(over_ranks[0], own[:, 0])  # of one rank
+    assert (samples["span_communication"] == 0).all()
+    assert (own < samples["local_times"]).all()
     times = samples["global_times"]
     assert (times >= samples["local_times"]).all()
     assert (samples["span_input"] < samples["local_times"]).all()

@@ -36,10 +36,14 @@ def value(native, name):
 
 def test_one_rank(one_rank, data):
     native, samples = one_rank
-    epochs = {name: each.shape for name, each in samples.items() if name != "data_loading_times"}
+    over_ranks = {"span_busiest", "span_transfer"}
+    assert {samples[name].shape for name in over_ranks} == {(2,)}
+    apart = {"data_loading_times", *over_ranks}
+    epochs = {name: each.shape for name, each in samples.items() if name not in apart}
     assert set(epochs) == {
         "local_times", "global_times", "validation_times", "epoch_ends", "span_input",
-        "span_wait", "learning_rate", "loss", "accuracy", "validation_loss", "validation_accuracy",
+        "span_compute", "span_communication", "span_wait", "learning_rate", "loss", "accuracy",
+        "validation_loss", "validation_accuracy",
     }  # fmt: skip
     assert set(epochs.values()) == {(2, 1)}
     assert samples["data_loading_times"].shape == (1, 1)

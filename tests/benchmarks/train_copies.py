@@ -2,8 +2,8 @@
 
 ``train_copies.py FOLDER STEPS CASE...``, on every rank; a CASE is JSON, the parameters that differ
 from SETTINGS. Cases that TensorFlow's own clusters serve need a process of their own; others share
-one. Rank r writes ``FOLDER/case<number>-rank<r>.npz``: `times`, `losses`, ``copy<c>_<v>`` for
-variable v of copy c, `places` (the devices of all of these) and `cpu_seconds` of the process. A
+one. Rank r writes ``FOLDER/case<number>-rank<r>.npz``: `times`, `losses`, `spans`, ``copy<c>_<v>``
+for variable v of copy c, `places` (the devices of all of these) and `cpu_seconds` of the process. A
 case ``{"reference": true}`` is plain arithmetic instead, with none of the program's code but its
 network and images.
 """
@@ -63,8 +63,8 @@ def train(params, place, steps):
     trainer = updates.make(params, place, None)
     if trainer.run is None:
         return {}, []
-    times, losses = trainer.run(steps)
-    return {"times": times, "losses": losses}, trainer.copies
+    times, losses, spans = trainer.run(steps)
+    return {"times": times, "losses": losses, "spans": spans}, trainer.copies
 
 
 def main():

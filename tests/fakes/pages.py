@@ -21,11 +21,11 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 def render(root: Path, figures: bool = True) -> str:
     plan = read_plan(root / "plan.json")
     studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
-    if figures:
-        write_figures(studies, root / "figures", ("svg",))
-    else:
+    if not figures:
         (root / "figures").mkdir(exist_ok=True)
         (root / "figures" / "index.json").write_text("[]")
+    elif not (root / "figures").exists():
+        write_figures(studies, root / "figures", ("svg",))
     summary = pd.read_parquet(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE)
     jobs = root / "jobs.csv"

@@ -37,6 +37,7 @@ class Fake:
     repeats: int = 3
     epochs: int = 5
     noise: float = 0.01
+    slower: Callable[[Point, int], float] = lambda point, repeat: 1.0  # a repeat, than its point
     speed: Callable[[Point], float] = lambda point: 1.0
     fate: Callable[[Point, int], str] = lambda point, repeat: "done"
     excluded: Callable[[Point], str] = lambda point: ""
@@ -116,7 +117,7 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
     if fake.epochs:
         base = samples / ranks / 25 / fake.speed(point)
         spread = 1 + fake.noise * generator.standard_normal((fake.epochs, ranks))
-        run = 1 + fake.noise * generator.standard_normal()
+        run = (1 + fake.noise * generator.standard_normal()) * fake.slower(point, repeat)
         local = base * run * np.abs(spread)
         local[0] *= 3 / io_rate(ranks)
         barrier = 0.015 * base * math.log2(ranks + 1)

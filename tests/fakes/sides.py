@@ -49,6 +49,7 @@ class FakeSide:
     host: str = "node1"
     campaign: str = "study"
     started: str = ""
+    compare: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -121,6 +122,7 @@ def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "excluded": [{"point": p, "reason": why} for p, why in fake.excluded],
                 "parameters": {n: {"default": fake.defaults.get(n, 1)} for n in names},
                 "main_metric": fake.main_metric, "metrics": {}, "scale": "ranks",
+                "compare": fake.compare,
                 "scale_parameters": ["ranks"],
             }
         )  # fmt: skip

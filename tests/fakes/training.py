@@ -57,6 +57,7 @@ class Training:
     scaling: str = "strong"
     work: Sequence[str] = ()
     main_metric: str | None = None
+    compare: str | None = "same_training"  # of the final validation accuracy or error
     source: str = "measured"
     changes: Callable[[Point, int], Mapping[str, Any]] = lambda point, repeat: {}  # of the record
     arrays: Callable[[dict[str, Any], Point, int], None] = lambda arrays, point, repeat: None
@@ -103,6 +104,7 @@ def _experiment(fake: Training, folder: Path, records: list[Path]) -> dict[str, 
     return {
         "name": fake.name, "description": "", "benchmark": "train", "summary": "Trains.",
         "version": 1, "scaling": fake.scaling, "axes": axes, "metrics": {}, "scale": "ranks",
+        "compare": {f"final_validation_{fake.kind}": fake.compare} if fake.compare else {},
         "scale_parameters": ["ranks"], "work": list(fake.work), "main_metric": fake.main_metric,
         "linked": [], "fixed": {k: v for k, v in first.items() if k not in axes},
         "parameters": {n: {"unit": None, "doc": "", "default": None} for n in first},

@@ -116,6 +116,21 @@ def test_page_fits_is_silent_and_readable(
     visit.context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 1024])
+def test_no_column_of_a_table_is_cut_off(browser: Any, address: str, width: int) -> None:
+    visit = Visit(browser, address, width)
+    visit.wake()
+    # Scaling over ranks with the numbers of two phases, the widest table.
+    table = visit.table("e1-points")
+    headings = [one.inner_text() for one in table.locator("thead th.num:not(.phase)").all()]
+    assert [place for place, one in enumerate(headings) if one == "Efficiency"] == [2, 5]
+    room = table.bounding_box()
+    for heading in table.locator("thead th").all():
+        box = heading.bounding_box()
+        assert box["x"] + box["width"] <= room["x"] + room["width"] + 1
+    visit.context.close()
+
+
 def test_figures_are_large_enough_on_a_phone(browser: Any, address: str) -> None:
     visit = Visit(browser, address, 390)
     sizes = visit.page.eval_on_selector_all(

@@ -247,7 +247,13 @@ def check_sorting(visit: Visit, name: str) -> None:
         assert values == sorted(values, reverse=sign < 0)
         texts = data["shown"][place].get("texts")
         first = visit.page.evaluate(order)[0]
-        cell = table.locator("tbody tr").first.locator("> *").nth(place).inner_text()
+        cell = (
+            table.locator("tbody tr")
+            .first.locator("> *")
+            .nth(place)
+            .inner_text()
+            .replace("\xa0", " ")
+        )
         value = "–" if column[first] is None else str(column[first])
         assert cell == (texts[first] if texts else value)
     heading.click()

@@ -1,7 +1,6 @@
 """Snakemake's command line, which looks at its Slurm jobs every second.
 
-The executor plugin looks ten seconds later each time no job has ended, up to three minutes. Half of
-what the tests of real jobs took was spent waiting for that.
+The executor looks at them every five seconds at most, which is what many jobs of the tests take.
 """
 
 import sys

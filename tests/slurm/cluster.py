@@ -293,11 +293,11 @@ class Cluster:
         self.start_nodes(*self.nodes)
         self._wait("slurmctld", partial(self.says, "[1-9][0-9]*", *port_of_slurmctld))
 
-    def start_nodes(self, *nodes: str) -> None:
+    def start_nodes(self, *nodes: str, wait: bool = True) -> None:
         """Start the slurmd of these nodes, and wait until the nodes are up."""
         for node in nodes:
             self._start("slurmd", "-D", "-N", node, name=node)
-        for node in nodes:
+        for node in nodes if wait else ():
             state = ("sinfo", "-ho%T", "-n", node, "-p", "main")
             self._wait(node, partial(self.says, "idle|mixed|allocated", *state))
 
@@ -306,6 +306,16 @@ class Cluster:
         self._kill(node)
         if node in self._children:
             self._children[node].wait()
+
+    def kill_daemon(self, name: str) -> None:
+        """End one of Slurm's daemons at once, and nothing that it has started."""
+        self._children[name].kill()
+        self._children[name].wait()
+
+    def start_controller(self) -> None:
+        """Start slurmctld again with what it had saved, and wait until it answers."""
+        self._start("slurmctld", "-D")
+        self._wait("slurmctld", lambda: self.says("(.*\n?)*", "sinfo", "-h"))
 
     def _start(self, program: str, *words: str, name: str = "") -> "subprocess.Popen[bytes]":
         """Start a daemon in the foreground of a session of its own, and note its pid."""

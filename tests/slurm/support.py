@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Project, make_project
+from tests.conftest import ROOT, Project, make_project
 from tests.slurm.cluster import Cluster
 
 SITE = """\
@@ -24,7 +24,7 @@ launch:
 """
 # As a user would, but looking at the queue often.
 SNAKEMAKE = (sys.executable, "-P", str(Path(__file__).with_name("attentive.py")))
-PROFILE = ("--profile", "slurm", "--scalesweep-init-seconds-before-status-checks", "2")
+OFTEN = ("--scalesweep-init-seconds-before-status-checks", "2")
 
 
 @dataclass
@@ -32,19 +32,25 @@ class SlurmProject(Project):
     """A copy of the project beside a cluster."""
 
     cluster: Cluster
+    profile: str = "slurm"
 
     def environment(self, **more: str | None) -> Mapping[str, str]:
         """What a user of the cluster has: an empty home, and SLURM_CONF; None takes one away."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        all_of_it = {**self.cluster.environment, "HOME": str(home), "PYTHONPATH": "", **more}
+        all_of_it = {
+            **self.cluster.environment,
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT / "plugins"),
+            **more,
+        }
         return {name: value for name, value in all_of_it.items() if value is not None}
 
     def start(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
-                [*SNAKEMAKE, *PROFILE, *words], cwd=self.path, text=True,
+                [*SNAKEMAKE, "--profile", self.profile, *OFTEN, *words], cwd=self.path, text=True,
                 env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from scalesweep.compute.step_errors import StepErrors, step_errors
 from scalesweep.core.errors import UserError
 from scalesweep.slurm.sacct import Job, cause_of, query, settled
 from tests.slurm.cluster import Cluster, wait_until
@@ -20,6 +21,11 @@ SCRIPTS = {
     "failed": ("exit 3", "-n2 -c2 --mem-per-cpu=100M"),
     "batch": ("$EAT 400", "--mem=100M"),
     "tasks": ("srun --mpi=none -n4 $EAT 80", "-n4 --mem=200M"),
+    "ranks": (
+        "srun --mpi=none --kill-on-bad-exit=1 --label -n4 sh -c"
+        " '[ $SLURM_PROCID = 2 ] || exec sleep 60; echo own words >&2; exit 3'",
+        "-n4 -N4",
+    ),
     "cancelled": ("srun --mpi=none sleep 60", ""),
     "queued": ("true", "--begin=now+1hour"),
 }
@@ -85,6 +91,20 @@ def test_too_much_memory(jobs: dict[str, Job]) -> None:
     for job in (batch, tasks):
         cause = cause_of(job)
         assert cause is not None and cause[0] == "OUT_OF_MEMORY", job
+
+
+def test_srun_says_which_rank_was_first(
+    cluster: Cluster, ids: dict[str, int], jobs: object
+) -> None:
+    def said(name: str) -> StepErrors:
+        log = cluster.folder / f"job-{ids[name]}.out"
+        return step_errors(log.read_text().splitlines(), labelled=name == "ranks")
+
+    # srun itself exits with 143, of the ranks that it has ended.
+    ranks = said("ranks")
+    assert (ranks.first, ranks.own[-1]) == ((3, None), "own words")
+    assert not ranks.memory and not ranks.launch
+    assert "memory limit" in said("tasks").memory
 
 
 def test_cancelled(jobs: dict[str, Job]) -> None:

@@ -31,7 +31,7 @@ if behaviour == "hang" or (behaviour == "hang_once" and out.name == "attempt-1")
 if behaviour == "slow":
     time.sleep(9)
 if behaviour == "hungry":
-    held = bytearray(800 << 20)
+    held = bytearray(300 << 20)
     time.sleep(4)  # Slurm looks at memory every second
 if behaviour == "stuck":  # with its launcher, so that only Slurm can end it
     found = subprocess.run(

@@ -16,7 +16,11 @@ FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"
 PACKAGES = "|".join(path.name for path in (ROOT / "scalesweep").iterdir() if path.is_dir())
 # `config/run_order.py` is short for the module in scalesweep/.
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+|(?:{PACKAGES})/[\w./-]+\.py)")
-EXAMPLES = {"workflow/benchmarks/my_training/benchmark.yaml"}
+EXAMPLES = {
+    "workflow/benchmarks/my_training/benchmark.yaml",
+    "workflow/benchmarks/my_ddp/benchmark.yaml",
+    "workflow/benchmarks/my_benchmark/main.py",
+}
 
 
 def anchors(page: Path) -> set[str]:

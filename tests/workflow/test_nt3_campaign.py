@@ -21,8 +21,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     content["results"] = "results"
     experiments = content["experiments"]
     del experiments["batches_and_rates"]
-    for experiment in experiments.values():
+    for name, experiment in experiments.items():
         experiment["repeats"] = 1
+        if name != "loading":
+            experiment["fixed"]["filters"] = [16, 16]
     readers = experiments["loading"]["linked"]
     experiments["loading"]["linked"] = [readers[0], readers[-2]]
     experiments["loading"]["fixed"] |= {"features": 4000}

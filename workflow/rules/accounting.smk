@@ -23,9 +23,8 @@ rule accounting:
     params:
         script=f"{SCRIPT}/accounting.py",
         runs=RUNS,
-        logs=LOGS,
     message:
         "Collecting Slurm accounting of jobs"
     shell:
-        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --logs {params.logs:q}"
-        " --out {output:q} > {log:q} 2>&1"
+        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
+        " > {log:q} 2>&1"

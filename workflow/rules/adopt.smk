@@ -7,14 +7,14 @@ localrules:
 
 rule adopt:
     output:
-        touch(f"{RESULTS}/.state/adopted-{{sessions}}"),
+        touch(f"{RESULTS}/.state/adopted-{{jobs}}"),
     log:
-        f"{RESULTS}/logs/adopt-{{sessions}}.log",
+        f"{RESULTS}/logs/adopt-{{jobs}}.log",
     params:
         script=f"{SCRIPT}/adopt.py",
         campaign=SWEEP.campaign_arguments(),
-        sessions=SWEEP.sessions,
+        jobs=SWEEP.adopted_jobs,
     message:
         "Waiting for jobs of an earlier Snakemake"
     shell:
-        "{params.script} {params.campaign} --sessions {params.sessions:q} > >(tee {log:q}) 2>&1"
+        "{params.script} {params.campaign} --jobs {params.jobs} > >(tee {log:q}) 2>&1"

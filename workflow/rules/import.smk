@@ -20,7 +20,7 @@ rule import_cosmoflow:
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
         ranks=SWEEP.options.get("ranks", ""),
-        snakefile=workflow.main_snakefile,
+        snakefile=ROOT / "Snakefile",
     message:
         "Importing cosmoflow-benchmark results"
     shell:
@@ -39,6 +39,6 @@ use rule import_cosmoflow as import_logs with:
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
         ranks=SWEEP.options.get("ranks", ""),
-        snakefile=workflow.main_snakefile,
+        snakefile=ROOT / "Snakefile",
     message:
         "Importing logs"

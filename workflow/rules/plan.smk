@@ -13,10 +13,11 @@ rule plan:
     params:
         script=f"{SCRIPT}/plan.py",
         campaign=SWEEP.campaign_arguments(),
+        slurm="--ask-slurm" if SWEEP.submission else "",
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} {params.slurm} 2>&1 | tee {log:q}"
 
 
 # The same as files, once everything that is pending has been done.
@@ -40,6 +41,6 @@ rule inventory:
         # Evaluated once more when the job starts: from then on no other report is made.
         claim=lambda wildcards: PREFLIGHT.claims.report(),
     message:
-        "Collecting run states in {RUNS}"
+        f"Collecting run states in {RUNS}"
     shell:
         "{params.script} {params.campaign} --inventory > {log:q} 2>&1"

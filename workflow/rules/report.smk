@@ -5,6 +5,9 @@
 report: "../report/workflow.rst"
 
 
+REPORT_NOW = SWEEP.report_command(f"{ROOT}/Snakefile")
+
+
 localrules:
     page,
     report,
@@ -49,7 +52,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report-now.log",
     params:
-        command=SWEEP.report_command(workflow.main_snakefile),
+        command=REPORT_NOW,
         page=f"{RESULTS}/report.html",
     message:
         "Reporting on the results so far"
@@ -63,6 +66,8 @@ onstart:
         PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
     except UserError as error:
         sys.exit(f"error: {error}")
+    if SWEEP.submission:
+        leave_on_sigterm(Executor)
     PROGRESS.start()
 
 
@@ -71,6 +76,11 @@ if SWEEP.options.get("pending") != "ignore":
 
     onsuccess:
         PROGRESS.finish()
+        if "doctor" in facts.targets(workflow):
+            from scalesweep.doctor.examine import outcome_file
+
+            if (outcome := outcome_file(Path(RESULTS))).exists():
+                sys.exit(f"error: {outcome.read_text()}")
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
@@ -79,6 +89,10 @@ if SWEEP.options.get("pending") != "ignore":
                 sys.exit(f"error: {damaged}")
 
     onerror:
+        if SWEEP.submission and Executor.leaving.is_set():
+            # Within seconds: the next call settles and reports.
+            PROGRESS.finish()
+            leave_now()
         if SWEEP.submission:
             # Causes of the runs whose jobs ended before their launcher could write one.
             SWEEP.submission.settle_past(SWEEP.pending)
@@ -87,7 +101,7 @@ if SWEEP.options.get("pending") != "ignore":
             # Failure is data: the report shows the holes and their causes.
             shell(
                 "mkdir -p {RESULTS:q}/logs;"
-                f" {SWEEP.report_command(workflow.main_snakefile)}"
+                f" {REPORT_NOW}"
                 " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
                 " | {{ grep '^error: ' >&2 || true; }}"
                 " && echo report of what succeeded: {RESULTS:q}/report.html"

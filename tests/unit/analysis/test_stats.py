@@ -70,6 +70,9 @@ def test_t_interval_of_known_numbers() -> None:
 def test_interval_holds_the_mean_and_is_positive(values: list[float]) -> None:
     found = stats.mean_interval(values)
     slack = 1e-9 * max(values)
+    if found.method == "identical":
+        assert max(values) - min(values) <= 1e-12 * max(values) and math.isnan(found.low)
+        return
     assert found.method == ("bootstrap" if len(values) >= stats.BOOTSTRAP_FROM else "t-log")
     # A bootstrap percentile of data as skewed as can be may pass the mean by, never by far.
     assert 0 <= found.low <= max(values) + slack
@@ -84,7 +87,6 @@ def test_bootstrap_is_seeded_and_scales_with_its_data() -> None:
     assert first == again
     twice = stats.mean_interval(2 * values)
     assert (twice.low, twice.high) == pytest.approx((2 * first.low, 2 * first.high), rel=1e-12)
-    assert stats.mean_interval([4.0] * 21).low == pytest.approx(4.0)
 
 
 def _coverage(n: int, runs: int, seed: int) -> float:
@@ -130,9 +132,30 @@ def test_ratio_interval_of_known_numbers() -> None:
     half = stats.t_quantile(degrees) * math.sqrt(a + b)
     found = stats.ratio_interval(top, bottom)
     assert (found.low, found.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
-    assert stats.ratio_interval([2.0, 2.0], [1.0, 1.0]) == stats.Interval(2.0, 2.0, "t-log")
-    tiny = stats.ratio_interval([1.0, 1.0 + 1e-15], [1.0, 1.0])
-    assert tiny.low <= 1 + 1e-12 and tiny.high >= 1 - 1e-12
+
+
+SAME = [0.1 + 0.2, 0.3, 0.3]  # what rounding makes of equal values
+
+
+@pytest.mark.parametrize("same", [SAME, [0.0, 0.0], [-2.0, -2.0], [4.0] * 21])
+def test_identical_repeats_have_no_interval(same: list[float]) -> None:
+    assert stats.identical(same)
+    assert stats.mean_interval(same) is stats.IDENTICAL
+    assert stats.without_interval(same) == "identical repeats"
+    rows = stats.mean_bounds([same, [*same[:-1], same[-1] + 0.001]])
+    assert np.isnan(rows[0]).all() and np.isfinite(rows[1]).all()
+
+
+def test_a_ratio_with_identical_repeats_on_a_side_has_no_interval() -> None:
+    varied = [1.0, 1.1, 1.2]
+    for top, bottom in ((SAME, varied), (varied, SAME), (SAME, [2.0, 2.0])):
+        assert stats.ratio_interval(top, bottom) is stats.IDENTICAL
+        assert stats.without_interval(top, bottom) == "identical repeats"
+    assert stats.without_interval([1.0], SAME) == "one repeat"
+    assert stats.without_interval([0.0, 1.0], varied) == "not positive"
+    assert stats.without_interval(varied, varied) == ""
+    close = [1.0, 1.0 + 1e-9, 1.0 - 1e-9]
+    assert stats.ratio_interval(close, varied).method == "t-log" and not stats.identical(close)
 
 
 def test_ratio_without_spread_or_sign_is_missing() -> None:

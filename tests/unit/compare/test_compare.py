@@ -1,6 +1,7 @@
 """Two sides joined point by point: what is told improved, worse, unclear or on one side only."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,16 +82,42 @@ def test_one_repeat_is_unclear_whatever_the_ratio(base: list[float], new: list[f
     assert change.ratio > 1.4 and math.isnan(change.low) and math.isnan(change.p)
 
 
+def test_a_loss_is_compared_only_where_the_benchmark_says_so() -> None:
+    loss = [0.5, 0.51, 0.52]
+
+    def verdict(name: str, **more: Any) -> tuple[str, str]:
+        meanings = {name: {"unit": "1", "better": "lower", "scope": "total"}}
+        base, new = (
+            FakeSide(role, [FakePoint({"ranks": 4}, values)], meanings=meanings, **more)
+            for role, values in (
+                ("base", {(RATE, "later"): BASE, (name, "run"): loss}),
+                ("new", {(RATE, "later"): BASE, (name, "run"): [9.0, 9.1, 9.2]}),
+            )
+        )
+        found = compared(*two(base, new))
+        (change,) = [one for one in found if one.metric == name]
+        assert change.base.mean == pytest.approx(0.51) and change.new.mean == pytest.approx(9.1)
+        return change.verdict, change.reason
+
+    never = (UNCLEAR, "not compared: of runs that neither trained to a target nor a fixed amount")
+    assert verdict("final_loss") == never
+    assert verdict("final_loss", compare={"final_loss": "same_training"}) == (WORSE, "")
+    assert verdict("step_time") == (WORSE, "")
+    assert verdict("step_time", compare={"step_time": "never"}) == never
+
+
 def test_values_that_are_not_positive_have_no_ratio() -> None:
     change = one_change([0.0, 1.0], [1.0, 2.0])
     assert change.verdict == UNCLEAR and "not positive" in change.reason
     assert math.isnan(change.ratio)
 
 
-def test_equal_values_are_unclear_though_they_have_no_spread() -> None:
-    change = one_change([0.1, 0.1, 0.1], [0.1, 0.1])
-    assert (change.verdict, change.p) == (UNCLEAR, 1.0)
-    assert one_change([0.1, 0.1, 0.1], [0.2, 0.2]).verdict == IMPROVED
+@pytest.mark.parametrize("new", [[0.1, 0.1], [0.2, 0.2], [0.2, 0.21, 0.22]])
+def test_identical_repeats_carry_no_verdict(new: list[float]) -> None:
+    change = one_change([0.1, 0.1, 0.1], new)
+    assert (change.verdict, change.reason) == (UNCLEAR, "identical repeats on a side")
+    assert change.ratio == pytest.approx(np.mean(new) / 0.1)
+    assert math.isnan(change.low) and math.isnan(change.p) and math.isnan(change.base.low)
 
 
 def test_equal_sides_are_told_apart_as_often_as_the_intervals_allow() -> None:

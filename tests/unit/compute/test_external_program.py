@@ -93,7 +93,7 @@ def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campa
         campaign("")
     assert str(error.value) == (
         f"{folder}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
-        "path is unknown; add to config/sites/toy.yaml, or to this file, "
+        f"path is unknown; add to {folder}/sites/toy.yaml, or to this file, "
         "'programs: {speaker: /path}'"
     )
     site = folder / "sites" / "toy.yaml"

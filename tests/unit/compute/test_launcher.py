@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.program_output import Refused, check_finite
 from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.files import stamp_of
 from scalesweep.core.host import cpu_set, host_facts
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
@@ -101,6 +103,62 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):  # gone, or going while it is read
         return False
+
+
+def test_a_record_is_replaced_only_on_demand_and_never_lost(tmp_path: Path) -> None:
+    assert launch(spec(tmp_path), ROOT) == 0
+    folder = tmp_path / "toy-r2-0123456789ab"
+    kept = {name: (folder / name).read_bytes() for name in ("record.json", "samples.npz")}
+    # Twice submitted, or requeued after its end.
+    assert launch(spec(tmp_path), ROOT) == 0
+    assert (folder / "record.json").read_bytes() == kept["record.json"]
+    again = {"replaces": stamp_of(str(folder / "record.json"))}
+    assert launch(spec(tmp_path, "exit3", **again), ROOT) == 1
+    assert (folder / "record.json").read_bytes() == kept["record.json"]
+    assert launch(spec(tmp_path, **again), ROOT) == 0
+    assert read_record(folder / "record.json")["attempt"] == 3
+    for name, content in kept.items():
+        assert (folder / "attempt-3" / f"previous_{name}").read_bytes() == content
+    # By then it is another record.
+    assert launch(spec(tmp_path, **again), ROOT) == 0
+    assert not (folder / "attempt-4").exists()
+
+
+# As srun did: the program ends, and a zombie stays in its process group until its parent, which is
+# in another one, looks after it.
+ZOMBIE = """
+import os, sys, time
+group = os.getpgid(0)
+ready, go = os.pipe()
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    if os.fork() == 0:
+        os.setpgid(0, group)
+        os.write(go, b".")
+        os._exit(0)
+    time.sleep(2)
+    os._exit(0)
+os.read(ready, 1)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def test_the_clock_stops_at_the_programs_exit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(root: Path) -> dict[str, Any]:
+        time.sleep(1.2)
+        return {"commit": "c", "dirty": False}
+
+    monkeypatch.setattr(program, "git_state", slow)
+    argv = [sys.executable, "-c", ZOMBIE, str(TOY), "--run", "{run_file}"]
+    began = time.monotonic()
+    assert launch(spec(tmp_path, argv=argv), ROOT) == 0
+    assert time.monotonic() - began < 1.9  # the zombie stays for two seconds
+    record = read_record(tmp_path / "toy-r2-0123456789ab" / "record.json")
+    assert record["wall_s"] < 1.1 and record["git"] == {"commit": "c", "dirty": False}
+    started, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))
+    assert (ended - started).total_seconds() == pytest.approx(record["wall_s"], abs=0.002)
 
 
 def test_a_program_that_cannot_start(tmp_path: Path) -> None:

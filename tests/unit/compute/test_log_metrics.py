@@ -1,5 +1,6 @@
 """Metrics from logs: what a pattern finds is what the program said, once, and of which rank."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -168,9 +169,9 @@ def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
     assert read(tmp_path, text, total, ranks=2).arrays["rate"] == Array((3,), [0, 1, 2])
     less = text.removesuffix("[1]<stdout>:rate: 12\n")
     found = read(tmp_path, less, metric(match="all"), ranks=2)
-    assert (
-        found.arrays["rate"].shape == (2, 2) and "different numbers" in found.notes["rate"]["note"]
-    )
+    assert found.arrays["rate"].shape == (3, 2)
+    np.testing.assert_array_equal(found.arrays["rate"].values, [0, 10, 1, 11, 2, math.nan])
+    assert "different numbers" in found.notes["rate"]["note"]
 
 
 @pytest.mark.parametrize(("second", "warned"), [("30.2", False), ("31", True)])
@@ -183,10 +184,30 @@ def test_ranks_that_disagree_on_a_total(tmp_path: Path, second: str, warned: boo
 
 
 def test_a_rank_that_says_nothing(tmp_path: Path) -> None:
-    text = "[0]<stdout>:rate: 10\n"
-    assert not read(tmp_path, text, ranks=2).warnings
+    one = "[0]<stdout>:rate: 10\n"
+    assert not read(tmp_path, one, ranks=2).warnings  # as where rank 0 prints for all
+    # Of 1,024 ranks 777 says nothing: what 778 says stays in its place.
+    many = "".join(f"{rank}: rate: {rank}\n" for rank in range(1024) if rank != 777)
+    told = ["rate: 1023 of 1024 ranks printed it, missing: 777"]
+    for match, shape in (("last", (1024,)), ("all", (1, 1024))):
+        found = read(tmp_path, many, metric(match=match), ranks=1024, srun_labels=True)
+        values = list(found.arrays["rate"].values)
+        assert found.arrays["rate"].shape == shape and found.warnings == told
+        assert [i for i, number in enumerate(values) if number != i] == [777]
+        assert math.isnan(values[777])
+        assert value(found) == (1023 * 1024 / 2 - 777) / 1023
+    # A mean that is to be of every rank is none without one of them; one total is enough.
     every = metric(printed_by="every_rank")
-    assert read(tmp_path, text, every, ranks=2).warnings == ["rate: 1 of 2 ranks printed it"]
+    with pytest.raises(Unreadable, match="metric rate: 1 of 2 ranks printed it, missing: 1 "):
+        read(tmp_path, one, every, ranks=2)
+    with pytest.raises(Unreadable, match="metric rate: 3 matches of 4 ranks "):
+        read(tmp_path, "rate: 1\n" * 3, every, ranks=4)
+    total = metric(TOTAL, printed_by="every_rank", pattern=RATE.pattern)
+    said = ["total: 1 of 2 ranks printed it, missing: 1"]
+    assert read(tmp_path, one, total, ranks=2).warnings == said
+    optional = metric(every, optional=True)
+    said = ["rate: 1 of 2 ranks printed it, missing: 1"]
+    assert read(tmp_path, one, optional, ranks=2).warnings == said
 
 
 def test_only_rank_0_counts_where_only_it_prints(tmp_path: Path) -> None:
@@ -207,7 +228,8 @@ INTERLEAVED = (
 def test_half_lines_are_put_together(tmp_path: Path) -> None:
     found = read(tmp_path, INTERLEAVED, metric(match="all"), ranks=2)
     assert found.notes["rate"]["matches"] == 5
-    assert found.arrays["rate"] == Array((2, 2), [1, 7, 2, 9])
+    assert found.arrays["rate"].shape == (3, 2)
+    np.testing.assert_array_equal(found.arrays["rate"].values, [1, 7, 2, 9, 3, math.nan])
     assert value(found) == ((1 + 2 + 3) / 3 + 8) / 2
 
 

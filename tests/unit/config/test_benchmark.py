@@ -29,6 +29,22 @@ def resolved(benchmark: Benchmark, given_point: dict[str, Any]) -> dict[str, Any
     return {**benchmark.defaults, **normal}
 
 
+def test_shipped_benchmarks_say_which_losses_are_compared() -> None:
+    found = {
+        path.parent.name: load_benchmark(path.parent.name)
+        for path in BENCHMARKS.glob("*/benchmark.yaml")
+    }
+    assert found["cnn_training"].compare == {"final_loss": "never"}
+    assert found["cnn_training"].metrics["final_loss"].startswith("cross-entropy of the last timed")
+    for name in ("cosmoflow_training", "nt3"):
+        assert set(found[name].compare.values()) == {"same_training"}
+    # Of every metric that may be a loss the file says how it is compared.
+    for benchmark in found.values():
+        for metric in benchmark.metrics:
+            learned = {"loss", "mae", "accuracy"} & set(metric.split("_"))
+            assert (metric in benchmark.compare) == bool(learned), (benchmark.name, metric)
+
+
 @given(points, st.integers(0, 9), st.randoms(use_true_random=False))
 def test_the_order_of_keys_changes_no_id(
     point: dict[str, Any], repeat: int, shuffle: random.Random

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import threading
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,13 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from scalesweep.compute.job_spec import (
-    Order,
-    StagingOrder,
-    read_order,
-    read_staging_order,
-    write_order,
-)
+from scalesweep.compute import job_spec
+from scalesweep.compute.job_spec import Order, await_order, read_order, write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.native_format import NATIVE, Native
 from scalesweep.config.campaign import Campaign
@@ -201,14 +197,35 @@ def test_an_order_is_as_its_schema_says(
 
 def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "order.json"
-    staging: StagingOrder = {"command": "make data"}
-    write_order(path, staging)
-    assert read_staging_order(path) == staging
+    other: Any = {"command": "make data"}
+    write_order(path, other)
     with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
         read_order(path)
-    path.write_text(json.dumps(staging | {"digest": "0"}))
+    path.write_text(json.dumps(other | {"digest": "0"}))
     with pytest.raises(UserError, match="it was changed: its digest differs"):
-        read_staging_order(path)
+        read_order(path)
+
+
+def test_a_job_waits_for_its_own_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "order.json"
+    order: Any = dict.fromkeys(Order.__required_keys__, "x")
+    digest = write_order(path, {**order, "run_id": "new"})
+    assert json.loads(path.read_bytes())["digest"] == digest
+    content = path.read_bytes()
+    # What a network file system still shows, and then shows no more.
+    write_order(path, {**order, "run_id": "old"})
+    monkeypatch.setattr(job_spec, "_POLL_S", 0.01)
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert await_order(path, digest)["run_id"] == "new"
+    path.unlink()
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert await_order(path, digest)["run_id"] == "new"
+    # Another order was written meanwhile, for a job that was requeued.
+    monkeypatch.setattr(job_spec, "CACHED_S", 0.1)
+    assert await_order(path, "0" * 32)["run_id"] == "new"
+    path.unlink()
+    with pytest.raises(UserError, match="cannot read the job specification"):
+        await_order(path, digest)
 
 
 def test_what_a_program_leaves_is_as_its_schema_says(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import BadRecord, read_failure, read_record, write_record
 from scalesweep.planning.run_state import scan
 from scalesweep.slurm.commands import parse_partitions, parse_queue
+from scalesweep.slurm.job_identity import run_of
 from scalesweep.slurm.job_table import read_jobs
 from scalesweep.slurm.sacct import FIELDS, cause_of, parse
 from scalesweep.tables.power_series import read_power
@@ -267,7 +268,7 @@ SACCT = "\n".join(
               "Start": "2026-01-01T00:00:00"}.get(field, "7") for field in FIELDS)
     for name in ("12", "12.batch", "12.0", "13")
 )  # fmt: skip
-QUEUE = "12|RUNNING|s|/here|rule_run_wildcards_x\n13|PENDING|s|/here|c|d\n"
+QUEUE = "12|RUNNING|scalesweep_s|rule_run_wildcards_x\n13|PENDING|scalesweep_s|c|d\n"
 SINFO = "normal*|1-00:00:00|knl,haswell\nlong|infinite|(null)\n"
 
 
@@ -276,7 +277,8 @@ SINFO = "normal*|1-00:00:00|knl,haswell\nlong|infinite|(null)\n"
 def test_what_slurm_prints(sacct: bytes, queue: bytes, sinfo: bytes) -> None:
     for job in parse(sacct.decode(errors="replace")).values():
         cause_of(job)
-    parse_queue(queue.decode(errors="replace"), "/here")
+    for live in parse_queue(queue.decode(errors="replace")):
+        run_of(live.comment, {"x"})
     parse_partitions(sinfo.decode(errors="replace"))
 
 

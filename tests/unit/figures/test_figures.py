@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import re
+import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,21 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from scalesweep import figures as figures_module
 from scalesweep.analysis.factors import fold_axes
+from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults, load_results
-from scalesweep.figures import draw, write_figures
+from scalesweep.figures import draw, scaling, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
+from scalesweep.figures.missing import missing_words
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look
 from scalesweep.figures.svg import tidy_svg
+from scalesweep.findings import find
+from scalesweep.findings.base import figure_of
+from tests.fakes.pages import render as render_page
+from tests.fakes.pages import visible
 from tests.fakes.results import Fake, demo, make_results
 from tests.fakes.scripts import run_script
 
@@ -55,10 +64,10 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
 
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
-    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later"]
+    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later", "ledger"]
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
     assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
-    assert len(names["batch_sizes"]) == 2 + 3 * 2
+    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 1
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
     assert names["not_started"] == []
 
@@ -188,6 +197,23 @@ def test_many_series_stay_readable(tmp_path: Path) -> None:
     assert len(set(looks)) == 18
 
 
+def test_findings_link_to_the_figure_of_their_series(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    study = studies["batch_sizes"]
+    figures = {drawing.name: drawing.shows for drawing in draw(study)}
+    linked = {
+        finding.text.split(": ")[1]: figure_of(finding, figures)
+        for finding in find(study)
+        if finding.rule == "efficiency"
+    }
+    assert linked == {
+        "batch_size 1": "scaling-1-init",
+        "batch_size 2": "scaling-2-init",
+        "batch_size 4": "scaling-3-init",
+    }
+
+
 def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResults]) -> None:
     assert studies["models"].leaders == ["model"]
     assert studies["models"].followers == {"model": ["image_size"]}
@@ -204,7 +230,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     out = tmp_path / "figures"
     entries = write_figures([study], out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
-    assert len(before) == 6
+    assert len(before) == 9
     (out / "e" / "old.svg").write_text("old")
     (out / "gone").mkdir()
     (out / "gone" / "old.pdf").write_text("old")
@@ -212,7 +238,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in out.glob("*/*")} == before
     assert not (out / "gone").exists()
     assert json.loads((out / "index.json").read_text()) == entries
-    assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "files"}
+    assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "shows", "files"}
 
 
 def test_svgs_can_stand_in_one_page(tmp_path: Path) -> None:
@@ -260,6 +286,70 @@ def test_command_line(tmp_path: Path) -> None:
     bad = run_script(*command, root / "bad.json")
     assert bad.returncode == 1
     assert bad.stderr.startswith("error: ") and bad.stderr.count("\n") == 1
+
+
+def test_ticks_are_bounded_however_far_apart_values_are(tmp_path: Path) -> None:
+    rates = {1: 1.0, 2: 1e-6, 4: 1e6, 8: 1.0}
+    outlier = Fake("outlier", {"ranks": [*rates]}, "weak", speed=lambda p: rates[p["ranks"]])
+    # Two repeats that differ: efficiencies with bounds of many thousands.
+    differ: dict[str, Any] = {"repeats": 2, "slower": lambda point, repeat: 5.0**repeat}
+    apart = Fake("apart", {"ranks": [*rates], "mode": ["a", "b", "c"]}, "weak", **differ)
+    bars = Fake("bars", {"mode": ["a", "b", "c"]}, **differ)
+    studies = studies_of(make_results(tmp_path, [outlier, apart, bars]))
+    bounds = [row["total_eff_high_later"] for row in studies["apart"].scaling]
+    assert max(bound for bound in bounds if bound is not None) > 100
+    for study in studies.values():
+        drawings = draw(study)
+        assert drawings
+        for drawing in drawings:
+            for ax in drawing.figure.axes:
+                assert len(ax.get_xticks()) <= 24 and len(ax.get_yticks()) <= 24, drawing.name
+    # An interval does not hide the values.
+    lower = named(draw(studies["apart"]), "overview-later").figure.axes[1]
+    assert lower.get_ylim()[1] < 10
+
+
+@pytest.mark.parametrize("span", [(1e-300, 1e300), (5e-324, 1.7e308), (1e-9, 1e9), (1, 3e5)])
+def test_a_log_axis_has_some_ticks_whatever_it_spans(span: tuple[float, float]) -> None:
+    ax = Figure().subplots()
+    log_axis(ax, span)
+    assert 3 <= len(ax.get_yticks()) <= 24
+
+
+def _beyond_limits(*args: Any) -> Drawing:
+    if args[-1] == "init":
+        return [[] for _ in range(10**9)]  # type: ignore[return-value]
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def test_a_figure_beyond_its_limits_is_missing_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_results(tmp_path, [Fake("e", {"ranks": [1, 2], "mode": ["a", "b"]}, "weak")])
+    study = studies_of(root)["e"]
+    monkeypatch.setattr(figures_module, "_many", lambda _study: [scaling.scaling_figures])
+    everything = {sketch.name for sketch in figures_module.listed(study)}
+    with monkeypatch.context() as patched:
+        limits = Limits(seconds=60, memory_bytes=200 * 2**20)
+        patched.setattr(figures_module, "LIMITS", limits)
+        patched.setattr(scaling, "_overview", _beyond_limits)
+        out, tables = root / "figures", root / "tables"
+        entries = write_figures([study], out, ("svg",), tables=tables)
+    assert {entry["name"] for entry in entries} == everything
+    missing = {entry["name"]: entry["missing"] for entry in entries if "missing" in entry}
+    assert missing == {
+        "overview-init": "it takes more than 0.195312 GiB of memory",
+        "overview-later": "its process was killed by SIGKILL",
+    }
+    assert missing_words(entries).startswith("2 figures not drawn: e/overview-init (it takes more")
+    drawn = {path.stem for path in out.glob("*/*.svg")}
+    assert drawn == everything - set(missing) and len(drawn) == 4
+    page = visible(render_page(root))
+    assert "e: overview-init: this figure is missing." in page
+    assert "Not drawn: its process was killed by SIGKILL. The tables have its numbers." in page
+    entries = write_figures([study], out, ("svg",), tables=tables)  # not kept: tried again
+    assert missing_words(entries) == ""
 
 
 @pytest.mark.parametrize("span", [(221, 285), (100, 101), (8, 9.5), (2.1, 2.9), (30, 4000)])

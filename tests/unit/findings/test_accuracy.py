@@ -115,6 +115,30 @@ def test_no_difference_is_claimed_within_the_noise(tmp_path: Path) -> None:
     assert accuracy_over_scale(one(tmp_path / "c", fake)) == []
 
 
+def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> None:
+    assert accuracy_over_scale(one(tmp_path / "a", nt3(compare=None))) == []
+    assert accuracy_over_scale(one(tmp_path / "b", nt3(compare="never"))) == []
+    # Ranks that train on samples of their own train on more in all, unless to a target.
+    more: dict[str, Any] = {"planned": lambda p: 100 * p["ranks"], "scaling": "weak"}
+    assert accuracy_over_scale(one(tmp_path / "c", nt3(**more))) == []
+    target = nt3(**more, fixed={"target_accuracy": 0.5})
+    assert only(accuracy_over_scale(one(tmp_path / "d", target))).level == "confirmed"
+    declared = nt3(**more, compare="always")
+    assert only(accuracy_over_scale(one(tmp_path / "e", declared))).level == "confirmed"
+
+
+def test_identical_repeats_confirm_no_accuracy(tmp_path: Path) -> None:
+    study = one(tmp_path, nt3(noise=0.0))
+    found = only(accuracy_over_scale(study))
+    assert found.level == "open"
+    assert found.text.endswith(
+        "; not confirmed, the repeats of a side are identical, so their scatter is unknown."
+    )
+    row = study.rows("points")[0]
+    assert row["final_validation_accuracy_low_run"] is None
+    assert study.measures["training_time"].without_interval(row, "run") == "identical repeats"
+
+
 # --- data loading ---
 
 
@@ -202,9 +226,9 @@ def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
 
 
 def test_fastest_and_most_frugal_points(tmp_path: Path) -> None:
-    found = only(energy_against_time(one(tmp_path / "a", nt3())))
+    found = only(energy_against_time(one(tmp_path / "a", nt3(watts=lambda p, r: 100.0 + r))))
     assert "16 ranks is fastest and needs the least energy" in found.text
-    hungry = nt3(watts=lambda p, r: 20.0 * p["ranks"])
+    hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
     found = only(energy_against_time(one(tmp_path / "b", hungry)))
     assert (
         found.text.startswith("Fastest is 16 ranks (")

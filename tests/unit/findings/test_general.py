@@ -147,8 +147,9 @@ def test_lower_is_better_is_followed() -> None:
 def scaling(*effs: Triple, **more: Any) -> ExperimentResults:
     rows = []
     for i, triple in enumerate(((1.0, None, None), *effs)):
+        bounds = (None, None) if i and triple[1] is None else (9.0, 11.0)
         rows.append(
-            {"ranks": 2**i, **value("later", (10.0 * 2**i, 9.0, 11.0)), **eff("later", triple)}
+            {"ranks": 2**i, **value("later", (10.0 * 2**i, *bounds)), **eff("later", triple)}
         )
     return study(rows, ["ranks"], **more)
 

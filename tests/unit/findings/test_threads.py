@@ -138,10 +138,35 @@ def test_chance_seldom_makes_a_best_setting() -> None:
 def test_a_finding_links_to_the_figure_of_its_phase() -> None:
     numbers = {f"{RATE}_mean_later": 1.0}
     finding = Finding("e", "efficiency", "confirmed", "x", {"numbers": numbers})
-    names = ["scaling-init", "scaling-later", "heatmap", "ranks-step"]
+    names: dict[str, Any] = {
+        "scaling-init": {}, "scaling-later": {}, "heatmap": {}, "ranks-step": {},
+    }  # fmt: skip
     assert figure_of(finding, names) == "scaling-later"
-    assert figure_of(finding, ["heatmap"]) is None
+    assert figure_of(finding, {"heatmap": {}}) is None
     assert figure_of(Finding("e", "best", "confirmed", "x", {}), names) == "heatmap"
     named = Finding("e", "stragglers", "confirmed", "x", {"figure": "ranks-step"})
     assert figure_of(named, names) == "ranks-step"
     assert figure_of(Finding("e", "coverage", "note", "x", {}), names) is None
+
+
+def test_a_finding_links_to_the_figure_of_its_points() -> None:
+    def about(rule: str, **evidence: Any) -> Finding:
+        return Finding("e", rule, "confirmed", "x", evidence)
+
+    series = [{"points": [{"ranks": r, "mode": mode} for r in (1, 2)]} for mode in "ab"]
+    figures: dict[str, Any] = {"scaling-1-run": series[0], "scaling-2-run": series[1]}
+    key = {"ranks": 2, "mode": "b", "source": "measured"}
+    assert figure_of(about("efficiency", key=key), figures) == "scaling-2-run"
+    # A series without a figure of its own is in that of all, or in none.
+    other = about("efficiency", key={**key, "mode": "c"})
+    assert figure_of(other, figures) is None
+    assert figure_of(other, figures | {"overview-run": {}}) == "overview-run"
+    planes: dict[str, Any] = {
+        f"heatmap{n}": {"where": {"mode": mode}} for n, mode in (("", "a"), ("-2", "b"))
+    }
+    assert figure_of(about("best", key=key), planes) == "heatmap-2"
+    bars: dict[str, Any] = {f"compare-{name}-run": {"parameter": name} for name in ("mode", "xla")}
+    assert figure_of(about("best value", key=key, parameter="xla"), bars) == "compare-xla-run"
+    assert figure_of(about("best value", key=key, parameter="model"), bars) is None
+    ranks = {"ranks-step": series[0]}
+    assert figure_of(about("stragglers", key=key, figure="ranks-step"), ranks) is None

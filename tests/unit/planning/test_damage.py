@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.compute.job_spec import read_order, write_order
+from scalesweep.core import record
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, sealed
 from scalesweep.core.locks import only_one
@@ -72,7 +73,7 @@ def test_every_flipped_bit_of_a_record_is_found_or_changes_nothing(
     good, content = read_record(path), path.read_bytes()
     found = 0
     for changed in flips(content):
-        monkeypatch.setattr(Path, "read_bytes", lambda path, changed=changed: changed)
+        monkeypatch.setattr(record, "record_bytes", lambda path, changed=changed: changed)
         try:
             assert read_record(path) == good
         except BadRecord as error:
@@ -124,8 +125,8 @@ def _edit(folder: Path) -> None:
 
 def _edit_with_digest(folder: Path) -> None:
     """By somebody who knows the digest, but not the run's id."""
-    record = json.loads((folder / RECORD).read_bytes()) | {"run_id": IDS[1]}
-    shutil.copy(write_record(folder.parent / "other" / IDS[1], record), folder / RECORD)
+    edited = json.loads((folder / RECORD).read_bytes()) | {"run_id": IDS[1]}
+    shutil.copy(write_record(folder.parent / "other" / IDS[1], edited), folder / RECORD)
 
 
 # What happens to the first run -> the runs that cannot be trusted then, and what is said of them.

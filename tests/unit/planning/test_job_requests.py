@@ -8,7 +8,7 @@ import pytest
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
 from scalesweep.planning.job_requests import Request, may_mend, request_for
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from tests.conftest import make_project
 
@@ -67,6 +67,23 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     assert request(campaign, wall_s=500).limit_s == 600
 
 
+def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:
+    (experiment,) = campaign.experiments
+    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    first, *_, last = experiment.runs
+    states[first.run_id] = RunState(DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
+    estimates = Estimates(campaign, states)
+    assert estimates.basis(experiment, last) == "scaled by work"
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
+    # After a timeout too: the finished run says less than the one that was not done in 300 s.
+    states[last.run_id] = RunState(FAILED, "s", "TIMEOUT", given_s=300.0)
+    point = [run for run in experiment.runs if run.point["ranks"] == last.point["ranks"]]
+    states[point[0].run_id] = RunState(DONE, "s", wall_s=9.0, source="measured")
+    estimates = Estimates(campaign, states)
+    assert estimates.seconds(experiment, last) == 300
+    assert request_for(campaign, experiment, last, estimates).limit_s == 600
+
+
 def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
     assert request(campaign, failure=failed("TIMEOUT", limit_s=120.0, minutes=3)).limit_s == 240
     # Slurm's own limit was longer than the program's.
@@ -78,7 +95,7 @@ def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:
 
 
 def test_more_memory_after_out_of_memory(campaign: Campaign) -> None:
-    assert request(campaign).shape.mem_mb == 1536 + 512
+    assert request(campaign).shape.mem_mb == 1536 + 128
     assert request(campaign, failure=failed("OUT_OF_MEMORY")).shape.mem_mb == 4096
     assert request(campaign, failure=failed("OUT_OF_MEMORY", mem_mb=6000)).shape.mem_mb == 8192
     assert request(campaign, failure=failed("TIMEOUT", mem_mb=4096)).shape.mem_mb == 4096

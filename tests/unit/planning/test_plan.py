@@ -39,7 +39,7 @@ def test_counts_add_up(campaign_of: Callable[..., Campaign]) -> None:
     row = next(line for line in text.splitlines() if line.startswith("e "))
     assert row.split()[:10] == ["e", "toy", "none", "3", "6", "4", "1", "1", "1", "1-2"]
     assert "excluded in e: 1: too big" in text
-    assert f"failed: {ids[1]}: TIMEOUT: not done after 60 s" in text
+    assert f"failed: TIMEOUT: not done after 60 s: ranks=1, size=8 ({ids[1]})" in text
     rows = list(csv.DictReader(io.StringIO(plan_csv(plan))))
     assert [row["status"] for row in rows].count("new") == 4
     assert rows[-1]["status"] == "excluded" and rows[-1]["reason"] == "too big"
@@ -148,7 +148,7 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
     assert "each job held its nodes 4.5 s beyond the program, median of 2 jobs" in lines
     assert lines[-1] == (
-        "0.812 node-hours spent of a budget of 2: 0.188 left if every job used its full time limit"
+        "0.812 node-hours spent of a budget of 2: 1.19 left; these jobs take up to 1"
     )
 
 
@@ -242,7 +242,7 @@ def test_the_limit_is_held_against_the_budget(
         "fewer points or a shorter time_limit_minutes"
     )
     plan = build_plan(campaign, states, shapes, [job(spent, 1.0)])
-    assert f": {over} missing if every job used its full time limit" in plan_text(plan)
+    assert f"these jobs take up to 1, {over} too many" in plan_text(plan)
 
 
 def test_a_site_without_slurm_has_no_budget_to_hold(campaign_of: Callable[..., Campaign]) -> None:

@@ -158,6 +158,26 @@ def test_states_of_unfinished_runs(tmp_path: Path) -> None:
     assert [states[r].cause for r in "abc"] == ["", "TIMEOUT", "UNKNOWN"]
 
 
+@pytest.mark.parametrize(
+    ("failure", "given_s"),
+    [
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 90}}, 90.0),
+        ({"cause": "TIMEOUT", "asked": None}, 61.5),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": None}, "ended": "soon"}, None),
+        ({"cause": "TIMEOUT", "asked": {"limit_s": 10**400}}, None),
+        ({"cause": "HANG", "asked": {"limit_s": 90}}, None),
+    ],
+)
+def test_what_a_run_had_that_reached_its_limit(
+    tmp_path: Path, failure: dict[str, Any], given_s: float | None
+) -> None:
+    times = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:01.500+00:00"}
+    (tmp_path / RUN).mkdir()
+    content = {"detail": "", **times, **failure}
+    (tmp_path / RUN / "failure.json").write_text(json.dumps(content))
+    assert scan(tmp_path, [RUN])[RUN].given_s == given_s
+
+
 def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     write(runs)
@@ -166,11 +186,11 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
     body = json.loads(content)
     del body["digest"]
     assert body.keys() == {"format", "runs"} and body["format"] == INDEX_FORMAT
-    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, None]}
+    assert body["runs"] == {RUN: [stamp, 1.0, "measured", None, None, "", ANY, "", None]}
     other = {**body, "runs": {RUN: [stamp, 9.0, *body["runs"][RUN][2:]]}}
     unsealed = json.dumps(body).encode()
     entries: list[Any] = [None, [], "x", {}, {RUN: None}, {RUN: stamp}, {RUN: [stamp]}]
-    entries += [{RUN: "1234567"}, {RUN: [1, 2, 3, 4, 5, 6, 7]}]
+    entries += [{RUN: "12345678"}, {RUN: [1, 2, 3, 4, 5, 6, 7, 8]}]
     damaged = [b"", b"{", b"[" * 100_000, unsealed, content[:-1], content.replace(b"1.0", b"9.0")]
     damaged += [sealed({**body, "runs": runs}).encode() for runs in entries]
     damaged += [sealed({**other, "format": INDEX_FORMAT - 1}).encode()]
@@ -193,7 +213,7 @@ def test_a_damaged_index_costs_nothing_but_time(tmp_path: Path) -> None:
         ({"import": 1.0}, None),
         ({"timed": 3.0}, 0.0),
         ({"import": 1.5, "init": 0.25, "warmup": 4.0, "timed": 3.0, "teardown": 0.5}, 2.25),
-        ({"timed": 3.0, "import": "long"}, None),
+        ({"timed": 3.0, "import": None}, None),
     ],
 )
 def test_the_part_of_a_run_that_does_not_grow_with_its_work(

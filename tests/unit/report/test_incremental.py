@@ -134,6 +134,10 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     monkeypatch.setattr(figures, "_few", lambda study: [figures.phase_figures])
     monkeypatch.setattr(export_tables, "make_tables", tables_spy)
     monkeypatch.setattr(figures._Work, "write", figures_spy)
+    # In this process, where the spies are.
+    monkeypatch.setattr(
+        figures, "limited_map", lambda do, work, items, *_: [do(work, i) for i in items]
+    )
     monkeypatch.setattr(page, "find", find_spy)
     last = made.runs / made.ids("b")[-1]
     last.rename(tmp_path / "kept-for-later")

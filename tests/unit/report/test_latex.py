@@ -59,7 +59,7 @@ def test_it_shows_what_the_report_shows(tmp_path: Path) -> None:
     assert "Total throughput [samples/s]" in rows[1]
     shown = [[latex_text(cell.text) for cell in row] for row in table.rows]
     assert rows[2:] == shown and len(shown) == 11
-    assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\] \\%", rows[3][-1])
+    assert re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\] \\%", rows[3][-2])  # efficiency
     assert rows[-2][1:] == [r"0/3 NODE\_FAIL", *["--"] * 6]
     assert r"\label{tab:io_weak_scaling-scaling}" in text and r"(campaign demo\_1)" in text
     assert r"\toprule" in text and r"\bottomrule" in text and "Source: simulated." in text

@@ -116,11 +116,11 @@ def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
     here = site(tmp_path)
     assert run_shape(here, point(1), 60).mem_mb == 96 * 1024
     assert run_shape(here, point(5, 5), 60).mem_mb == 96 * 1024 * 20 // 24
-    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5).mem_mb == 6 * 1024 + 512
+    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5).mem_mb == 6 * 1024 + 128
     assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5, mem_mb=7000).mem_mb == 7000
     unknown = replace(here, memory_gb_per_node=None)
     assert run_shape(unknown, point(4, 4), 60).mem_mb is None
-    with pytest.raises(UserError, match=r"4 ranks on a node take 100\.5 GiB, .* site big has 96"):
+    with pytest.raises(UserError, match=r"4 ranks on a node take 100\.125 GiB, .* site big has 96"):
         run_shape(here, point(4, 4), 60, memory_gb_per_rank=25)
 
 

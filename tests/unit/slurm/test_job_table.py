@@ -14,6 +14,8 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import job_table
 from scalesweep.slurm.failure import settle
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import job_comment, job_name, note_first_submission
 from scalesweep.slurm.job_table import (
     COLUMNS,
     collect,
@@ -21,6 +23,7 @@ from scalesweep.slurm.job_table import (
     overhead_s,
     read_jobs,
     shapes_used,
+    spent,
 )
 from scalesweep.slurm.sacct import Job
 from tests.fakes.plan import whole_plan
@@ -34,11 +37,16 @@ class Books:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.runs = Path("results/runs/site")
-        self.logs = folder / "results" / "logs" / "slurm"
         self.out = folder / "results" / "jobs.csv"
         self.jobs: dict[int, Job] = {}
         self.asked: list[list[int]] = []
         self.broken = ""
+        # What the accounting has under the name of these jobs: id -> comment.
+        self.named: dict[int, str] = {}
+
+    def jobs_named(self, name: str, since: str) -> dict[int, str]:
+        assert name == job_name(self.runs) and since.startswith("20")
+        return self.named
 
     def query(self, ids: Sequence[int]) -> dict[int, Job]:
         self.asked.append(list(ids))
@@ -46,14 +54,12 @@ class Books:
             raise UserError(self.broken)
         return {number: self.jobs[number] for number in ids if number in self.jobs}
 
-    def log(self, run_id: str, *names: str) -> None:
-        for name in names:
-            path = self.logs / "rule_run" / f"results_runs_site_{run_id}" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+    def noted(self, run_id: str, *job_ids: int) -> None:
+        for job_id in job_ids:
+            note_submitted(self.folder / self.runs / run_id, SubmittedJob(job_id, 1, "log"))
 
     def collect(self, *run_ids: str) -> list[str]:
-        return collect(run_ids or ("a", "b"), self.runs, self.logs, self.out).notes
+        return collect(run_ids or ("a", "b"), self.runs, self.out).notes
 
     def rows(self) -> dict[int, dict[str, Any]]:
         return {row["job_id"]: row for row in read_jobs(self.out)}
@@ -64,6 +70,7 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Books:
     books = Books(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job_table, "query", books.query)
+    monkeypatch.setattr(job_table, "named", books.jobs_named)
     return books
 
 
@@ -73,17 +80,37 @@ def record(folder: Path, job_id: Any, wall_s: float) -> None:
     (folder / "record.json").write_text(json.dumps(content))
 
 
-def test_job_ids_are_the_names_of_logs(books: Books) -> None:
-    books.log("a", "12.log", "13.log", "notes.txt", "12_3.log")
-    books.log("ab", "99.log")
-    (books.logs / "rule_run" / "file").touch()
-    assert job_ids(books.logs, "results/runs/site", ["a", "b"]) == {12: "a", 13: "a"}
-    assert job_ids(books.logs, "/abs/site", ["a"]) == {}
-    assert job_ids(books.folder / "none", "results/runs/site", ["a"]) == {}
+def test_jobs_that_nobody_noted_are_found_by_their_name(books: Books) -> None:
+    books.noted("a", 12)
+    books.jobs = {number: replace(JOB, job_id=number) for number in range(12, 18)}
+    books.named = {
+        12: job_comment("run", "results/runs/site", "a"),
+        13: job_comment("run", "/another/way/to/results/runs/site", "b"),
+        14: "rule_stage_wildcards_data_x_train8",
+        15: "",  # no comments are kept
+        16: job_comment("run", "results/runs/site", "of_another_campaign"),
+    }
+    # Results of an earlier version, whose jobs had other names: nothing is asked for.
+    assert job_ids(books.runs, ["a", "b"]) == {12: "a"}
+    assert books.collect() == [] and list(books.rows()) == [12]
+    note_first_submission(books.runs)
+    found = spent(("a", "b"), books.runs, books.out)
+    assert list(books.rows()) == [12]  # nothing is written
+    assert books.collect() == []
+    rows = books.rows()
+    told = {(row["job_id"], row["node_hours"]) for row in found.rows}
+    assert told == {(job_id, row["node_hours"]) for job_id, row in rows.items()}
+    owners = {job_id: row["run_id"] for job_id, row in rows.items()}
+    assert owners == {12: "a", 13: "b", 14: None, 15: None}
+    assert sum(row["node_hours"] for row in rows.values()) == pytest.approx(4 * 1200 / 3600)
+    assert books.asked[-1] == [13, 14, 15]  # 12 was over
+    # The other campaign of the folder has its own run's job, and what no run is charged with.
+    books.collect("of_another_campaign")
+    assert list(books.rows()) == [14, 15, 16]
 
 
 def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
-    books.log("a", "12.log", "13.log", "14.log")
+    books.noted("a", 12, 13, 14)
     books.jobs = {
         12: replace(TIMEOUT, energy_j=7200),
         13: replace(JOB, job_id=13, state="COMPLETED", exit_code=0),
@@ -107,8 +134,8 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
 
 
 def test_the_time_of_a_failed_program(books: Books) -> None:
-    books.log("a", "12.log")
-    books.log("b", "15.log")
+    books.noted("a", 12)
+    books.noted("b", 15)
     books.jobs = {12: JOB, 15: replace(TIMEOUT, job_id=15)}
     by_launcher(books.runs / "a")
     settle(books.runs / "b", "b", books.jobs[15], ASKED)
@@ -121,7 +148,7 @@ def test_the_time_of_a_failed_program(books: Books) -> None:
 
 
 def test_only_jobs_that_were_not_over_are_asked_for_again(books: Books) -> None:
-    books.log("a", "12.log", "13.log", "14.log", "16.log")
+    books.noted("a", 12, 13, 14, 16)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     books.jobs = {
         12: JOB,
@@ -144,10 +171,10 @@ def test_only_jobs_that_were_not_over_are_asked_for_again(books: Books) -> None:
 
 
 def test_rows_stay_when_the_accounting_does_not_answer(books: Books) -> None:
-    books.log("a", "12.log")
+    books.noted("a", 12)
     books.jobs = {12: JOB}
     books.collect()
-    books.log("b", "15.log")
+    books.noted("b", 15)
     books.broken = "sacct: not found on this machine"
     books.out.unlink()
     assert books.collect() == ["no accounting data for 1 job: sacct: not found on this machine"]
@@ -155,11 +182,11 @@ def test_rows_stay_when_the_accounting_does_not_answer(books: Books) -> None:
 
 
 def test_rows_of_another_campaign_come_back(books: Books) -> None:
-    books.log("a", "12.log")
-    books.log("b", "15.log")
+    books.noted("a", 12)
+    books.noted("b", 15)
     books.jobs = {12: JOB, 15: replace(JOB, job_id=15)}
     books.collect("a", "b")
-    for path in books.logs.rglob("*.log"):
+    for path in books.runs.rglob("job.json"):
         path.unlink()
     books.collect("b")
     assert list(books.rows()) == [15]
@@ -169,7 +196,7 @@ def test_rows_of_another_campaign_come_back(books: Books) -> None:
 
 
 def test_strange_records_and_tables_are_no_obstacle(books: Books) -> None:
-    books.log("a", "12.log")
+    books.noted("a", 12)
     books.jobs = {12: JOB}
     books.out.parent.mkdir(exist_ok=True)
     books.out.write_text("job_id,run_id\nx,y\n")
@@ -184,7 +211,7 @@ def test_strange_records_and_tables_are_no_obstacle(books: Books) -> None:
 
 
 def test_shapes_and_overhead(books: Books) -> None:
-    books.log("a", *(f"{number}.log" for number in range(20, 27)))
+    books.noted("a", *range(20, 27))
     for number, elapsed in enumerate((600, 610, 640), start=20):
         books.jobs[number] = replace(
             JOB, job_id=number, state="COMPLETED", elapsed_s=elapsed, energy_j=100
@@ -213,8 +240,7 @@ def test_shapes_and_overhead(books: Books) -> None:
 
 
 def account(folder: Path, path: str) -> subprocess.CompletedProcess[str]:
-    words = ["--plan", "plan.json", "--runs", "results/runs/site", "--logs", "results/logs/slurm"]
-    words += ["--out", "results/jobs.csv"]
+    words = ["--plan", "plan.json", "--runs", "results/runs/site", "--out", "results/jobs.csv"]
     return run_script("accounting.py", *words, cwd=folder, env={"PATH": path})
 
 
@@ -226,12 +252,11 @@ def test_command_line(tmp_path: Path) -> None:
     done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "accounting: no log of a job of this campaign in results/logs/slurm\n"
-        "0 jobs in results/jobs.csv\n"
+        "accounting: no job was submitted for this campaign\n0 jobs in results/jobs.csv\n"
     )
     out = tmp_path / "results" / "jobs.csv"
     assert out.read_text() == ",".join(COLUMNS) + "\n"
-    Books(tmp_path).log("a", "12.log")
+    Books(tmp_path).noted("a", 12)
     done = account(tmp_path, "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(
@@ -251,7 +276,21 @@ def test_command_line(tmp_path: Path) -> None:
 def test_ten_thousand_runs_are_looked_up_fast(books: Books) -> None:
     run_ids = [f"toy-{number:05d}" for number in range(10_000)]
     for run_id in run_ids[:500]:
-        books.log(run_id, f"{int(run_id[4:]) + 1}.log")
+        books.noted(run_id, int(run_id[4:]) + 1)
     start = time.process_time()
-    assert len(job_ids(books.logs, "results/runs/site", run_ids)) == 500
+    assert len(job_ids(books.runs, run_ids)) == 500
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("wall_s", [10**400, "long", None, True, [1]])
+def test_a_record_that_says_nonsense_of_its_time_is_no_hindrance(
+    tmp_path: Path, wall_s: Any
+) -> None:
+    record = {
+        "wall_s": wall_s,
+        "ended": "0001-01-01",
+        "resources": {"slurm": {"job_id": JOB.job_id}},
+    }
+    (tmp_path / "record.json").write_text(json.dumps(record))
+    job = replace(JOB, started="0001-01-01")
+    assert job_table._told(tmp_path, job) == (None, "")

@@ -1,6 +1,7 @@
 """Markers follow the records, and asking for resources has no effect."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,12 @@ import pytest
 
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.files import stamp_of
 from scalesweep.planning.run_state import DONE, NEW, RunState
 from scalesweep.planning.submission import Submission
-from scalesweep.slurm.commands import LiveJob, job_comment
+from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
@@ -98,18 +101,19 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
 
 
-def test_a_run_that_is_forced_loses_its_record_when_it_starts(campaign: Campaign) -> None:
+def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(
+    campaign: Campaign,
+) -> None:
     context = context_of(campaign, DONE, check="full")
-    jobs = rules_of(context)
     folder = folders(context)[0]
     record = folder / "record.json"
     record.touch()
-    jobs.run_order(context.runs_folder, folder.name)
-    assert record.exists()  # while Snakemake plans
-    jobs = rules_of(context)
-    jobs.preflight.claims.begun = True
-    jobs.run_order(context.runs_folder, folder.name)
-    assert not record.exists()
+    order = read_order(Path(rules_of(context).run_order(context.runs_folder, folder.name)))
+    assert record.exists() and order["replaces"] == stamp_of(str(record))
+    # One that is pending for this call, whatever another one has measured meanwhile.
+    pending = context_of(campaign)
+    order = read_order(Path(rules_of(pending).run_order(pending.runs_folder, folder.name)))
+    assert "replaces" not in order
 
 
 def test_another_executor_is_refused(campaign: Campaign) -> None:
@@ -120,7 +124,7 @@ def test_another_executor_is_refused(campaign: Campaign) -> None:
         preflight.begin({"run"}, "slurm")
 
 
-def test_live_jobs_are_known_by_their_file_or_by_their_comment(
+def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = context_of(campaign, slurm=True)
@@ -128,13 +132,54 @@ def test_live_jobs_are_known_by_their_file_or_by_their_comment(
     assert submission is not None
     noted, commented = context.runs
     note_submitted(Path(context.runs_folder, noted), SubmittedJob(4, 1, "4.log"))
+    ours = job_name(campaign.runs_folder)
+    elsewhere = job_name(campaign.runs_folder.parent / "other_site")
+    data = str(Path(campaign.site.data).resolve())
     queue = [
-        LiveJob(4, "RUNNING", "s1", "a comment of another form"),
-        LiveJob(5, "PENDING", "s2", job_comment("run", context.runs_folder, commented)),
-        LiveJob(6, "PENDING", "s3", "someone else's"),
+        LiveJob(4, "RUNNING", "scalesweep_of_an_earlier_version", "a comment of another form"),
+        LiveJob(6, "PENDING", elsewhere, job_comment("run", context.runs_folder, commented)),
+        LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
+        LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
     ]
-    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda folder: queue)
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
+    submission.find_live()
+    assert {run_id: job.job_id for run_id, job in submission.live.items()} == {noted: 4}
+    # Another clone submitted it, which spells the results folder otherwise.
+    mine = job_comment("run", "/mnt/clone/results", commented)
+    queue.insert(1, LiveJob(5, "PENDING", ours, mine))
     submission.find_live()
     assert {run_id: job.job_id for run_id, job in submission.live.items()} == {
         noted: 4, commented: 5,
     }  # fmt: skip
+    assert context.adopted_jobs == [4, 5]
+    # Two must not make the same files, whatever results folders they are for.
+    assert [job.job_id for job in submission.staging] == [7]
+
+
+def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:
+    context = context_of(campaign, slurm=True)
+    jobs = rules_of(context)
+    assert context.submission is not None
+    hooks = CampaignHooks(jobs, context.submission)
+    assert hooks.job_name == job_name(campaign.runs_folder)
+
+    def call(rule: str, **wildcards: str) -> int:
+        command = hooks.command(rule, wildcards)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.returncode
+
+    folder = folders(context)[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ORDER).write_text("{}")
+    assert call("run", runs=context.runs_folder, run_id=folder.name) == 1
+    assert "cannot read the job specification" in (folder / "launcher.log").read_text()
+    assert not (folder / MARKER).exists()
+
+    data = tmp_path / "a 'quoted' $folder"
+    for command, code in (("(echo made; false)", 1), ("echo made", 0)):
+        fake = SimpleNamespace(command=lambda *words, command=command: command)
+        jobs.__dict__["_staging"] = fake
+        assert call("stage", folder=str(data), files="train8") == code
+        assert (data / "logs" / "staged-train8.log").read_text() == "made\n"
+        assert (data / "staged-train8").exists() == (code == 0)

@@ -1,5 +1,8 @@
 """The executor of profiles/slurm: what it does before, at and after each job."""
 
+import asyncio
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +11,12 @@ import pytest
 import snakemake_executor_plugin_slurm as slurm
 from snakemake.jobs import Job
 from snakemake.scheduling.job_scheduler import JobScheduler
-from snakemake_executor_plugin_scalesweep import Executor, ExecutorSettings, common_settings
+from snakemake_executor_plugin_scalesweep import (
+    Executor,
+    ExecutorSettings,
+    Failed,
+    common_settings,
+)
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -16,25 +24,51 @@ from tests.conftest import ROOT
 
 
 class Hooks:
-    """Hooks that note what they are called with."""
+    """Hooks that note what they are called with, and say what they are to say."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.wanted = True
+        self.over: dict[int, bool] = {}
+        self.in_queue: int | None = None
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
         if wildcards["run_id"] == "full":
-            raise OSError("no space left")
+            raise OSError(28, "no space left", "order.json")
+
+    def is_away(self, said: str) -> bool:
+        return "Unable to contact" in said
+
+    def command(self, rule: str, wildcards: dict[str, str]) -> str:
+        return f"launch {rule} {wildcards['run_id']}"
+
+    def queued(self, rule: str, wildcards: dict[str, str]) -> int | None:
+        self.calls.append(("queued", wildcards["run_id"]))
+        return self.in_queue
 
     def submitted(
         self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str
     ) -> None:
         self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log))
 
-    def retry(self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int) -> bool:
-        self.calls.append(("retry", wildcards["run_id"], attempt, job_id))
-        return self.wanted
+    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
+        self.calls.append(("refused", wildcards["run_id"], why))
+        return f"{wildcards['run_id']}: not submitted: {why}"
+
+    def ended(self, job_ids: list[int]) -> dict[int, bool]:
+        if 13 in job_ids:
+            raise OSError("disk full")
+        return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
+
+    def called_off(self) -> None:
+        self.calls.append(("called_off",))
+
+    def failed(
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
+        return Failed(self.wanted, "TIMEOUT after 60 s")
 
 
 class Stub:
@@ -50,7 +84,11 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
     """Set for the executor; the Slurm executor's own part only notes that it was called."""
     hooks = Hooks()
     monkeypatch.setattr(Executor, "hooks", hooks)
-    for name in ("run_job", "report_job_submission", "report_job_error", "handle_job_error"):
+    monkeypatch.setattr(Executor, "leaving", threading.Event())
+    for name in (
+        *("run_job", "report_job_submission", "report_job_error", "handle_job_error"),
+        *("report_job_success", "cancel_jobs"),
+    ):
         monkeypatch.setattr(
             slurm.Executor, name,
             lambda self, job, *, _name=name, **more: hooks.calls.append((_name, more.get("msg"))),
@@ -58,10 +96,24 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
     return hooks
 
 
+class Log:
+    """A logger that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.info = self.warning = self.error = self.lines.append
+
+
 @pytest.fixture
-def executor(hooks: Hooks) -> Any:
+def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     executor: Any = object.__new__(Executor)
-    executor._worth_another = set()
+    executor._worth_another, executor._complaints = set(), {}
+    executor._live, executor._lost, executor._ending = {}, [], threading.Event()
+    executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
+    settings = SimpleNamespace(init_seconds_before_status_checks=5)
+    executor.workflow = SimpleNamespace(executor_settings=settings)
+    executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.get_job_wildcards", lambda job: "w")
     return executor
 
 
@@ -78,11 +130,21 @@ def test_snakemake_finds_it_by_its_name_with_the_settings_of_slurms() -> None:
 
 
 def test_what_it_overrides_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("run_job", "report_job_submission", "report_job_error", "handle_job_error"):
+    for name in (
+        *("run_job", "report_job_submission", "print_job_error", "handle_job_error", "sleep"),
+        *("check_active_jobs", "cancel_jobs", "shutdown", "format_job_exec"),
+        "_report_job_error_threadsafe",
+    ):
         assert name in vars(Executor) and callable(getattr(slurm.Executor, name))
+    # All jobs have the name of the session, and this is what they run.
+    assert {"run_uuid", "format_job_exec"} <= {*slurm.Executor.run_job.__code__.co_names}
     # Retries are counted by these, after handle_job_error.
     assert isinstance(Job.restart_times, property) and Job.attempt.fset is not None
     assert "handle_job_error" in JobScheduler._handle_error.__code__.co_names
+
+
+def test_a_job_runs_what_the_hooks_say(executor: Any, hooks: Hooks) -> None:
+    assert executor.format_job_exec(Stub()) == "launch run a"
 
 
 def test_orders_are_left_before_a_job_is_submitted(executor: Any, hooks: Hooks) -> None:
@@ -92,8 +154,142 @@ def test_orders_are_left_before_a_job_is_submitted(executor: Any, hooks: Hooks) 
     executor.run_job(Stub("full"))
     # One that could not be left: the job is not submitted, and never worth another try.
     assert hooks.calls == [
-        ("before", "run", "full", 1), ("report_job_error", "not submitted: no space left. "),
+        ("before", "run", "full", 1), ("refused", "full", "no space left: order.json"),
+        ("report_job_error", "full: not submitted: no space left: order.json"),
     ]  # fmt: skip
+
+
+REFUSAL = (
+    "SLURM sbatch failed. The error message was 'sbatch: a word of the site\n{said}'.\n"
+    '    sbatch call:\n        sbatch --parsable ... --wrap="a page"\n'
+)
+
+
+def submit(executor: Any, monkeypatch: pytest.MonkeyPatch, *said: str) -> list[float]:
+    """Submit a job, to which sbatch says this, then takes it; the pauses in between."""
+    answers, pauses = list(said), []
+
+    def run_job(self: Any, job: Any) -> None:
+        if answers:
+            message = REFUSAL.format(said=answers.pop(0))
+            self._report_job_error_threadsafe(SubmittedJobInfo(job), message)
+        else:
+            self.report_job_submission(info(job))
+
+    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
+    monkeypatch.setattr(executor._ending, "wait", pauses.append)
+    executor.run_job(Stub())
+    return pauses
+
+
+def test_a_refused_job_is_named_in_the_words_of_sbatch(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "sbatch: error: Batch job submission failed: Invalid node name specified"
+    assert submit(executor, monkeypatch, said) == []
+    why = "Batch job submission failed: Invalid node name specified"
+    assert hooks.calls[1:] == [
+        ("refused", "a", why), ("report_job_error", f"a: not submitted: {why}")
+    ]  # fmt: skip
+
+
+AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller"
+
+
+def test_submissions_wait_for_slurm(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert submit(executor, monkeypatch, AWAY, AWAY, AWAY) == [1, 2, 4]
+    assert [call[0] for call in hooks.calls] == [
+        "before", "queued", "queued", "queued", "submitted", "report_job_submission",
+    ]  # fmt: skip
+
+
+def test_a_job_that_slurm_has_taken_without_saying_so_is_not_submitted_twice(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hooks.in_queue = 9
+    assert submit(executor, monkeypatch, AWAY) == [1]
+    assert hooks.calls[2] == ("submitted", "a", 1, 9, str(tmp_path / "rule_run" / "w" / "9.log"))
+    assert list(executor._live) == [9]
+
+
+def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
+    submit(executor, monkeypatch, AWAY)
+    assert [call[0] for call in hooks.calls] == ["before", "refused", "report_job_error"]
+
+
+def look(executor: Any, *jobs: str) -> list[str | None]:
+    """Look at jobs; those that are still to be looked after."""
+
+    async def check() -> list[str | None]:
+        infos = [info(Stub(), job) for job in jobs]
+        return [left.external_jobid async for left in executor.check_active_jobs(infos)]
+
+    return asyncio.run(check())
+
+
+def test_the_hooks_say_which_jobs_are_over(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks.over, hooks.wanted = {7: True, 8: False}, False
+    assert look(executor, "7", "8", "9") == ["9"]
+    assert hooks.calls == [
+        ("report_job_success", None), ("failed", "a", 1, 8),
+        ("report_job_error", "TIMEOUT after 60 s"),
+    ]  # fmt: skip
+    assert executor.next_seconds_between_status_checks == 5
+    # While nothing ends the queue is left alone for longer: of a wait, a tenth is idle.
+    now = time.monotonic()
+    for quiet_s, pause_s in ((0, 5), (40, 5), (80, 8), (250, 25), (900, 30)):
+        monkeypatch.setattr(time, "monotonic", lambda quiet_s=quiet_s: now + quiet_s)
+        executor._quiet_since = now
+        assert look(executor, "9") == ["9"]
+        assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
+    # An error while looking is no end of the wait.
+    assert look(executor, "13") == ["13"] and executor.logger.lines == ["Slurm jobs: disk full"]
+
+
+def test_a_job_whose_id_another_one_has_got_is_lost(executor: Any, hooks: Hooks) -> None:
+    first, second = info(Stub("a")), info(Stub("b"))
+    executor.report_job_submission(first)
+    executor.report_job_submission(second)
+    hooks.calls.clear()
+
+    async def check() -> list[Any]:
+        return [left async for left in executor.check_active_jobs([first, second])]
+
+    (left,) = asyncio.run(check())
+    assert left is second and hooks.calls[0] == ("failed", "a", 1, 7, "lost")
+
+
+def test_a_failure_is_one_line(executor: Any, hooks: Hooks) -> None:
+    executor.print_job_error(info(Stub()), "a: exit code 3")
+    assert executor.logger.lines == ["a: exit code 3"]
+
+
+def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
+    executor.wait = True
+    executor._next_seconds_between_status_checks = 100
+    threading.Timer(0.1, lambda: setattr(executor, "wait", False)).start()
+    before = time.monotonic()
+    asyncio.run(executor.sleep())
+    assert time.monotonic() - before < 5
+
+
+def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
+    executor._live = {7: info(Stub())}
+    executor.cancel_jobs([])
+    assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
+    executor._ending.clear()
+    executor.leaving.set()
+    executor.cancel_jobs([])
+    assert hooks.calls[2:] == [("called_off",)] and executor.logger.lines[0].startswith(
+        "1 job(s) stay in"
+    )
+    executor.run_job(Stub())  # what waits for its turn is not submitted
+    assert "run_job" not in [call[0] for call in hooks.calls]
 
 
 def test_ids_are_noted_when_slurm_has_the_job(executor: Any, hooks: Hooks) -> None:
@@ -116,14 +312,14 @@ def test_the_cause_decides_once_whether_a_job_is_restarted(
     scheduler._free_resources = lambda job: None
     for attempt in (1, 2, 3, 4):
         scheduler.running, scheduler.failed = {job}, set()
-        executor.report_job_error(info(job, str(attempt)))
+        executor._report_failed(info(job, str(attempt)), attempt)
         scheduler._handle_error(job)
         if job in scheduler.failed:
             break
         assert job in restarted and job.attempt == attempt + 1
-    asked = [call for call in hooks.calls if call[0] == "retry"]
+    asked = [call for call in hooks.calls if call[0] == "failed"]
     # Three restarts at most, as the rule says.
-    assert asked == [("retry", "a", n, n) for n in ((1, 2, 3, 4) if wanted else (1,))]
+    assert asked == [("failed", "a", n, n) for n in ((1, 2, 3, 4) if wanted else (1,))]
 
 
 def test_without_a_job_or_a_word_of_the_cause_there_is_no_restart(
@@ -132,4 +328,4 @@ def test_without_a_job_or_a_word_of_the_cause_there_is_no_restart(
     job = Stub()
     executor.report_job_error(info(job, None))  # sbatch refused it
     executor.handle_job_error(job)
-    assert job.attempt == 4 and not [call for call in hooks.calls if call[0] == "retry"]
+    assert job.attempt == 4 and not [call for call in hooks.calls if call[0] == "failed"]

@@ -145,3 +145,10 @@ def test_of_the_ready_jobs_the_first_that_fit_are_started() -> None:
     ]
     picked = scheduler.select_jobs(jobs[::-1], jobs, {"_cores": 8}, {})  # type: ignore[arg-type]
     assert picked == jobs[:8]
+
+
+def test_the_scheduler_ends_when_what_has_started_is_over() -> None:
+    scheduler: Any = object.__new__(JobScheduler)
+    scheduler._lock, scheduler._open_jobs = threading.Lock(), threading.Semaphore(0)
+    facts.start_no_more(SimpleNamespace(scheduler=scheduler))
+    assert scheduler._user_kill == "graceful" and scheduler._open_jobs.acquire(blocking=False)

@@ -28,7 +28,8 @@ BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\n"
 def record_of(run_id: str, kind: str | None = None, files: list[str] | None = None) -> Any:
     record: dict[str, Any] = {
         "run_id": run_id, "benchmark": "toy", "version": 1, "point": {"ranks": 1}, "repeat": 0,
-        "site": "toy", "source": "measured", "started": "", "ended": "", "wall_s": 1.0,
+        "site": "toy", "source": "measured", "wall_s": 1.0,
+        "started": "2026-03-01T08:00:00Z", "ended": "2026-03-01T08:00:01Z",
         "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
         "environment": {}, "notes": {}, "git": None, "command": [],
     }  # fmt: skip

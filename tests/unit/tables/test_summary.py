@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
+from scalesweep.compute.program_output import Refused, check_finite
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
@@ -112,8 +114,6 @@ def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> No
         ({"metrics": {"x": {"value": 1, "unit": "s", "better": "less", "scope": "rank"}}},
          "better is"),
         ({"metrics": {"x": {"value": 1}}}, "lacks 'unit'"),
-        ({"metrics": {"total_time": {"value": 1, "unit": "ms", "better": "lower",
-                                     "scope": "total"}}}, "another meaning"),
     ],
 )  # fmt: skip
 def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
@@ -263,13 +263,128 @@ def test_pickled_samples_are_refused(tmp_path: Path) -> None:
         summary.build_summary([path])
 
 
-def test_one_metric_with_two_units_is_refused(tmp_path: Path) -> None:
+def test_a_metric_that_means_something_else_is_left_out_of_that_run(tmp_path: Path) -> None:
     paths = [
-        write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit)})
-        for name, unit in (("a", "MB/s"), ("b", "GB/s"))
+        write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit), "other": _metric(2.0)})
+        for name, unit in (("a", "GB/s"), ("b", "MB/s"), ("c", "MB/s"), ("d", "MB/s"))
     ]
-    with pytest.raises(UserError, match="b: metric 'speed' has another definition than in a"):
+    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
+    frame = summary.build_summary(paths)
+    for _ in range(2):  # as read, then with what was kept of the others
+        assert np.isnan(frame["speed_mean_run"]).tolist() == [True, False, False, False]
+        assert frame["other_mean_run"].tolist() == [2.0] * 4
+        (warning,) = frame["warnings"].dropna()
+        assert warning == (
+            "metric 'speed' is left out: it is in 'GB/s', higher is better, of all ranks, in most "
+            "runs in 'MB/s', higher is better, of all ranks"
+        )
+        assert frame.attrs["metrics"]["data_loading"]["speed"]["unit"] == "MB/s"
+        summary.write_summary(frame, out)
+        keep_summary(out, kept)
+        frame = summary.build_summary(paths, kept)
+    # Without the others it is right; of as many the first counts.
+    alone = summary.build_summary(paths[:2], kept)
+    assert np.isnan(alone["speed_mean_run"]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "left", "lost"),
+    [
+        ({"speed": _metric(1.0), "speed_eff": _metric(2.0)}, "speed", "speed_eff"),
+        ({"x": _metric(1.0), "total_time": _metric(2.0, "ms")}, "x", "total_time"),
+    ],
+)
+def test_a_metric_with_the_name_of_a_quantity_is_left_out(
+    tmp_path: Path, metrics: dict[str, Any], left: str, lost: str
+) -> None:
+    frame = summary.build_summary([write_run(tmp_path, "a", {}, metrics=metrics)])
+    assert frame[f"{left}_mean_run"].tolist() == [metrics[left]["value"]]
+    assert f"{lost}_mean_run" not in frame
+    assert f"metric '{lost}' is left out" in frame["warnings"][0]
+
+
+def test_more_metrics_than_tables_hold_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalesweep.tables.metric_meanings.MAX_METRICS", 3)
+    paths = [
+        write_run(tmp_path, name, {}, metrics={f"{name}{i}": _metric(1.0) for i in range(3)})
+        for name in ("a", "b")
+    ]
+    frame = summary.build_summary(paths)
+    assert list(frame.attrs["metrics"]["data_loading"]) == ["a0", "a1", "a2"]
+    assert frame["warnings"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("foreign", [True, False])
+def test_matches_of_patterns_are_neither_curves_nor_times(tmp_path: Path, foreign: bool) -> None:
+    metrics = {"loss": {"value": 0.5, "unit": "1", "better": "lower", "scope": "rank"}}
+    notes = {"extract": {"extract_digest": "ab", "metrics": {}}} if foreign else {}
+    arrays = {"loss": np.array([1.0, 0.5]), "local_times": np.array([1.0, 2.0, 3.0])}
+    path = write_run(tmp_path, "a", arrays, metrics=metrics, notes=notes)
+    unusable: dict[str, str] = {}
+    frame = summary.build_summary([path], unusable=unusable)
+    if foreign:
+        assert frame["loss_mean_run"].tolist() == [0.5] and not unusable
+        assert np.isnan(frame["total_time_mean_init"][0])
+    else:
+        assert unusable == {"a": "local_times is float64 of shape (3,), not times[epoch, rank]"}
+
+
+BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
+    "objects": ({"local_times": np.array([[None, {}]])}, "cannot be read"),
+    "text": ({"local_times": np.array([["1", "2"]])}, "not times[epoch, rank]"),
+    "three dimensions": ({"loss": np.ones((2, 2, 2))}, "not [epoch, rank]"),
+    "other ranks": ({"loss": np.ones((2, 3))}, "holds 3 ranks, the point has 2"),
+    "zero": ({"global_times": np.zeros((2, 2))}, "not a positive time"),
+    "too long": ({"global_times": np.full((2, 2), 1e200)}, "not a positive time"),
+    "too short": ({"global_times": np.full((2, 2), 5e-324)}, "not a positive time"),
+    "steps of no shape": (
+        {"step_times": np.array(3.0), "warmup_step_times": np.array("x")}, "",
+    ),
+    "structures": ({"loss": np.zeros((2, 2), [("a", "f8")])}, "not [epoch, rank]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_ARRAYS)
+def test_a_run_that_cannot_be_summarised_takes_no_other_with_it(tmp_path: Path, name: str) -> None:
+    arrays, why = BAD_ARRAYS[name]
+    paths = [write_run(tmp_path, i, times() if i == "a" else arrays) for i in ("a", "b")]
+    unusable: dict[str, str] = {}
+    frame = summary.build_summary(paths, unusable=unusable)
+    assert frame["run_id"].tolist() == ["a"] and list(unusable) == ["b"]
+    assert why in unusable["b"] and "\n" not in unusable["b"]
+    with pytest.raises(UserError, match=r"^b: "):
         summary.build_summary(paths)
+
+
+def test_samples_that_are_too_long_to_be_read_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_run(tmp_path, "a", times())
+    monkeypatch.setattr(summary, "MAX_ARCHIVE", 100)
+    broken: dict[str, str] = {}
+    unusable: dict[str, str] = {}
+    assert summary.build_summary([path], broken=broken, unusable=unusable).empty
+    assert not broken and "bytes, at most 100 are read" in unusable["a"]
+
+
+def test_archives_are_bounded_before_anything_is_inflated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "samples.npz").write_bytes(b"")
+    arrays = {f"a{i}": np.zeros(1000) for i in range(4)}
+    for limit, value, why in (
+        ("MAX_MEMBERS", 3, "it holds 4 arrays, at most 3 are read"),
+        ("MAX_ARCHIVE", 30_000, "it holds 32,512 bytes, at most 30,000 are read"),
+    ):
+        np.savez_compressed(tmp_path / "samples.npz", **arrays)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"scalesweep.core.npy.{limit}", value)
+            with pytest.raises(Refused, match=why):
+                check_finite(tmp_path / "samples.npz")
+            with pytest.raises(ValueError, match=why):
+                Arrays((tmp_path / "samples.npz").read_bytes())
 
 
 def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:

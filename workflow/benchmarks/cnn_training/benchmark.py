@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from cnn_training import cluster, metrics, updates
-from harness import input_errors, ranks
+from cnn_training.trainer import Taken
+from harness import input_errors, ranks, spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
 LACKING = re.compile("support|not implemented|no registered", re.IGNORECASE)
-Taken = tuple[np.ndarray, np.ndarray]  # seconds and losses of steps
 Problem = tuple[int, str]
 
 
@@ -59,6 +59,17 @@ class CNNTraining(Benchmark):
             "warmup_step_times": self.everyone(self.warmup[0]),
             "step_times": self.everyone(self.timed[0]),
             "loss": self.everyone(self.timed[1]),
+            **self.spans(),
+        }
+
+    def spans(self) -> dict[str, np.ndarray | None]:
+        """Return where the seconds of the timed steps went (`spans.COLUMNS`), ``[step, rank]``."""
+        if spans.method() == spans.NONE:
+            return {}
+        seconds = self.everyone(self.timed[2])
+        return {
+            name: None if seconds is None else seconds[:, number]
+            for number, name in enumerate(spans.COLUMNS)
         }
 
     def everyone(self, values: np.ndarray) -> np.ndarray | None:
@@ -104,6 +115,7 @@ class CNNTraining(Benchmark):
                 "step_times": trainer.step_times,
             },
             "devices": about_ranks,
+            "spans": {"method": spans.method(), "steps_per_epoch": params["batches"]},
             "batch": {
                 "global": params["ranks"] * self.images_per_step,
                 "per_device": params["batch_size"],
@@ -125,21 +137,23 @@ def take_steps(
     that is not finite.
     """
     if trainer.run is None or not steps:
-        nothing = np.empty((0, params["ranks"]) if trainer.drives_all else 0)
-        return (nothing, nothing), None
+        ranks_too = (params["ranks"],) if trainer.drives_all else ()
+        nothing = np.empty((0, *ranks_too))
+        return (nothing, nothing, np.empty((0, len(spans.COLUMNS), *ranks_too))), None
     try:
-        times, losses = trainer.run(steps)
+        taken = trainer.run(steps)
     except tf.errors.OpError as error:
         if params["input"] != "synthetic" and (problem := bad_data(error, folder)):
             raise ProgramError(*problem) from None
         if (problem := lack_of_support(params, error)) is None:
             raise
-        return (np.empty(0), np.empty(0)), problem
+        return (np.empty(0), np.empty(0), np.empty((0, len(spans.COLUMNS)))), problem
+    _, losses, _ = taken
     wrong = np.argwhere(~np.isfinite(losses))
     if not len(wrong):
-        return (times, losses), None
+        return taken, None
     first = wrong[0][0]
-    return (times, losses), (
+    return taken, (
         EXIT_BAD_DATA,
         f"training diverged: the loss is {losses[first].min()} in {kind} step {first + 1}"
         f" (learning_rate {params['learning_rate']}, precision {params['precision']})",

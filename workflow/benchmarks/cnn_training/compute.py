@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from cnn_training import models
+from harness import spans
 
 # Against gradients too small for float16; the default of tf_cnn_benchmarks.
 FLOAT16_LOSS_SCALE = 128.0
@@ -73,6 +74,26 @@ def apply(
     optimizer: tf.keras.optimizers.legacy.Optimizer,
     gradients: Sequence[tf.Tensor],
     variables: Sequence[tf.Variable],
-) -> None:
-    """Update variables by their gradients; within a strategy these are summed over its replicas."""
-    optimizer.apply_gradients(zip(gradients, variables, strict=True))
+) -> Any:
+    """Update variables by their gradients; within a strategy these are summed over its replicas.
+
+    Returns what is there once all are updated.
+    """
+    return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+
+def stamped_sums(optimizer: tf.keras.optimizers.legacy.Optimizer) -> Callable[[], tf.Tensor]:
+    """Have the optimiser take a stamp when gradients are summed over the replicas of its strategy.
+
+    Returns the function that gives the stamp of the update traced last.
+    """
+    taken: list[tf.Tensor] = []
+    add_up = optimizer.gradient_aggregator
+
+    def aggregate(pairs: Any) -> Any:
+        found = list(add_up(pairs))
+        taken[:] = [spans.stamp([gradient for gradient, _ in found])]
+        return found
+
+    optimizer.gradient_aggregator = aggregate
+    return lambda: taken[0]

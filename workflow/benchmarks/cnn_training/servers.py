@@ -12,7 +12,8 @@ import tensorflow as tf
 from cnn_training.cluster import Place
 from cnn_training.compute import Gradients, apply, make_gradients, make_model, make_optimizer
 from cnn_training.feed import Batches, feed
-from cnn_training.trainer import DRIVEN, OBSERVED, OWN, Trainer, repeat, take, traced
+from cnn_training.trainer import DRIVEN, OBSERVED, OWN, Step, Taken, Trainer, repeat, take, traced
+from harness import spans
 
 
 def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:
@@ -41,16 +42,22 @@ def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str
     optimizer = make_optimizer(params)
     count = sum(len(names) for names in devices)
 
-    def step() -> tf.Tensor:
-        losses, sums = zip(*(worker.gradients() for worker in workers), strict=True)
+    def step() -> Step:
+        found = [worker.gradients() for worker in workers]
+        losses, sums, stamps = zip(*found, strict=True)
         means = []
         for master, parts in zip(variables, zip(*sums, strict=True), strict=True):
             with tf.device(master.device):
                 means.append(tf.add_n(parts) / count)
-        apply(optimizer, means, variables)
-        for worker in workers:
-            worker.copy_from(variables)
-        return tf.stack(losses) if place.ranks > 1 else losses[0]
+        reduced = spans.stamp(means)
+        update = reduced, spans.stamp(apply(optimizer, means, variables))
+        seconds = [
+            spans.in_graph(*stamp, update, worker.copy_from(variables))
+            for worker, stamp in zip(workers, stamps, strict=True)
+        ]
+        if place.ranks == 1:
+            return losses[0], seconds[0]
+        return tf.stack(losses), tf.stack(seconds, axis=1)
 
     return Trainer(
         repeat(traced(step)),
@@ -79,28 +86,34 @@ class Worker:
     copies: list[tuple[tf.keras.Model, Gradients]]
     batches: Batches
 
-    def gradients(self) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Return the mean loss of the devices and the sums of their gradients."""
+    def gradients(self) -> tuple[tf.Tensor, list[tf.Tensor], tuple[tf.Tensor, ...]]:
+        """Return the mean loss of the devices, the sums of their gradients, and three stamps: of
+        the begin, of when the batches and of when the gradients are there."""
         losses, found = [], []
-        for device, (_, gradients), batch in zip(
-            self.devices, self.copies, self.batches(), strict=True
-        ):
+        with tf.device(self.devices[0]):
+            begun = spans.stamp()
+            with tf.control_dependencies([begun]):
+                fed, shares = spans.after(self.batches(), self.devices)
+        for device, (_, gradients), batch in zip(self.devices, self.copies, shares, strict=True):
             with tf.device(device):
                 loss, own = gradients(*batch)
             losses.append(loss)
             found.append(own)
         with tf.device(self.devices[0]):
             sums = [tf.add_n(parts) for parts in zip(*found, strict=True)]
-            return tf.add_n(losses) / len(losses), sums
+            return tf.add_n(losses) / len(losses), sums, (begun, fed, spans.stamp(sums))
 
-    def copy_from(self, masters: Sequence[tf.Variable]) -> None:
-        """Set the trainable variables of all copies to those of the masters."""
+    def copy_from(self, masters: Sequence[tf.Variable]) -> tf.Tensor:
+        """Set the trainable variables of all copies to those of the masters; return a stamp."""
         with tf.device(self.devices[0]):
             values = [tf.identity(master) for master in masters]
+        copied = []
         for device, (model, _) in zip(self.devices, self.copies, strict=True):
             with tf.device(device):
                 for variable, value in zip(model.trainable_variables, values, strict=True):
-                    variable.assign(value)
+                    copied.append(variable.assign(value, read_value=False))
+        with tf.device(self.devices[0]):
+            return spans.stamp(copied)
 
 
 def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
@@ -121,10 +134,13 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
         optimizer = make_optimizer(params)
     gradients = make_gradients(model, params)
 
-    def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    def step(images: tf.Tensor, labels: tf.Tensor) -> Step:
+        begun, (images,) = spans.begin(images)
         loss, found = gradients(images, labels)
-        apply(optimizer, found, model.trainable_variables)
-        return loss
+        ready = spans.stamp(loss, found)
+        # The variables lie on the servers: bringing a gradient there and applying it is one.
+        end = spans.stamp(apply(optimizer, found, model.trainable_variables))
+        return loss, spans.in_graph(begun, begun, ready, (end, end), end)
 
     devices = [device for names in place.worker_devices() for device in names]
     single = params | {"ranks": len(devices), "devices_per_rank": 1}
@@ -132,19 +148,19 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
     images, labels = batches[0]()[0]
     graph = traced(step, *(tf.TensorSpec(each.shape, each.dtype) for each in (images, labels)))
 
-    def work(number: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def work(number: int, steps: int) -> Taken:
         with tf.device(devices[number]):
-            return take(steps, lambda: graph()(*batches[number]()[0]))
+            return take(steps, graph(), lambda: batches[number]()[0])
 
-    def run(steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def run(steps: int) -> Taken:
         graph()
         with ThreadPoolExecutor(len(devices)) as pool:
             everything = list(pool.map(work, range(len(devices)), [steps] * len(devices)))
-        times, losses = (
-            np.stack(each, axis=1).reshape(steps, place.ranks, -1).mean(axis=2)
+        times, losses, seconds = (
+            np.stack(each, axis=-1).reshape(*each[0].shape, place.ranks, -1).mean(axis=-1)
             for each in zip(*everything, strict=True)
         )
-        return times, losses
+        return times, losses, seconds
 
     return Trainer(
         run,

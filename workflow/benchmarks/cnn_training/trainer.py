@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,17 +13,20 @@ from harness import watch
 OWN = "of each rank"
 DRIVEN = "of rank 0, which runs the steps of all ranks as one"
 OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
-Graph = Callable[[], Callable[..., tf.Tensor]]
-Run = Callable[[int], tuple[np.ndarray, np.ndarray]]
+Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (spans.in_graph)
+Graph = Callable[[], Callable[..., Step]]
+# Of steps: seconds, losses ``[step]`` or ``[step, rank]``; spans ``[step, 3]`` or with ranks.
+Taken = tuple[np.ndarray, np.ndarray, np.ndarray]
+Run = Callable[[int], Taken]
 
 
 @dataclass
 class Trainer:
     """A way to train, ready on this rank.
 
-    `run` takes a number of steps and returns seconds and losses, both ``[step]``, or ``[step,
-    rank]`` where rank 0 drives the devices of all (`drives_all`; on the others `run` is then None
-    and `copies` empty). `copies` holds the trainable variables of every copy that this process can
+    `run` takes a number of steps and returns seconds, losses and where the seconds went, for each
+    rank where rank 0 drives the devices of all (`drives_all`; on the others `run` is then None and
+    `copies` empty). `copies` holds the trainable variables of every copy that this process can
     read, and `model` one of the models.
     """
 
@@ -39,20 +42,28 @@ class Trainer:
     graph: Graph | None = None  # of a step, where all that `run` does is to repeat it
 
 
-def take(steps: int, step: Callable[[], tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    """Take steps, each of which ends when its loss is known; return seconds and losses."""
-    times, losses = np.empty(steps), [np.empty(0)] * steps
+def take(
+    steps: int, step: Callable[..., Step], read: Callable[[], Sequence[tf.Tensor]] = tuple
+) -> Taken:
+    """Take steps, each of which ends when its loss is known; ``read()`` gives what it works on."""
+    times, losses, spent = np.empty(steps), [np.empty(0)] * steps, [np.empty(0)] * steps
     clock = time.perf_counter
     for number in range(steps):
         began = clock()
-        losses[number] = step().numpy()
+        batch = read()
+        waited = clock() - began
+        loss, seconds = step(*batch)
+        losses[number] = loss.numpy()
         times[number] = clock() - began
+        spent[number] = seconds.numpy()
+        spent[number][0] += waited
         watch.advance()
     values = np.array(losses, np.float64)
-    return (times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)), values
+    times = times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)
+    return times, values, np.array(spent, np.float64)
 
 
-def traced(step: Callable[..., tf.Tensor], *signature: tf.TensorSpec) -> Graph:
+def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
     """Return a function that makes the graph of a step when first called, and returns it."""
     return functools.cache(lambda: tf.function(step).get_concrete_function(*signature))
 

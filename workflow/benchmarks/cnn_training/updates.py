@@ -9,10 +9,17 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from cnn_training.cluster import Place, has_servers
-from cnn_training.compute import apply, make_gradients, make_model, make_optimizer
+from cnn_training.compute import (
+    apply,
+    make_gradients,
+    make_model,
+    make_optimizer,
+    stamped_sums,
+)
 from cnn_training.feed import feed
 from cnn_training.servers import masters, parameter_servers
-from cnn_training.trainer import Trainer, repeat, traced
+from cnn_training.trainer import Step, Trainer, repeat, traced
+from harness import spans
 
 STRATEGIES = {
     "parameter_server": "CentralStorageStrategy",
@@ -67,15 +74,25 @@ def towers(
 
     batches = feed(params, data, place.rank, place.devices)
 
-    def step() -> tf.Tensor:
-        losses = []
-        for (device, model, gradients, optimizer), batch in zip(built, batches(), strict=True):
+    def step() -> Step:
+        begun = spans.stamp()
+        with tf.control_dependencies([begun]):
+            fed, shares = spans.after(batches(), place.devices)
+        losses, locals_, shared, updates = [], [], [], []
+        for (device, model, gradients, optimizer), batch in zip(built, shares, strict=True):
             with tf.device(device):
                 loss, found = gradients(*batch)
-                found = exchange(found) if exchange else found
-                apply(optimizer, found, model.trainable_variables)
                 losses.append(loss)
-        return tf.add_n(losses) / len(losses)
+                locals_.append(found)
+                found = exchange(found) if exchange else found
+                shared.append(found)
+                updates.append(apply(optimizer, found, model.trainable_variables))
+        ready = spans.stamp(locals_, losses)
+        reduced = spans.stamp(shared) if exchange else ready
+        end = spans.stamp(updates)
+        return tf.add_n(losses) / len(losses), spans.in_graph(
+            begun, fed, ready, (reduced, end), end
+        )
 
     models = [model for _, model, _, _ in built]
     graph = traced(step)
@@ -160,20 +177,30 @@ def replicas(
     gradients = make_gradients(model, params, 1 / strategy.num_replicas_in_sync)
     batches = feed(params, data, place.rank, place.devices)
 
-    def replica(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        loss, found = gradients(images, labels)
-        apply(optimizer, found, model.trainable_variables)
-        return loss
+    summed = stamped_sums(optimizer)
 
-    def step() -> tf.Tensor:
+    def replica(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        loss, found = gradients(images, labels)
+        ready = spans.stamp(loss, found)
+        updated = apply(optimizer, found, model.trainable_variables)
+        return loss, ready, summed(), spans.stamp(updated)
+
+    def step() -> Step:
+        begun = spans.stamp()
+        with tf.control_dependencies([begun]):
+            fed, own = spans.after(batches(), place.devices)
         shares = [
             strategy.experimental_distribute_values_from_function(
                 lambda context, part=part: part[context.replica_id_in_sync_group % len(part)]
             )
-            for part in zip(*batches(), strict=True)
+            for part in zip(*own, strict=True)
         ]
-        losses = strategy.experimental_local_results(strategy.run(replica, shares))
-        return tf.add_n(losses) / len(losses)
+        results = map(strategy.experimental_local_results, strategy.run(replica, shares))
+        losses, *stamps = results
+        ready, reduced, end = (tf.reduce_max(tf.stack(each)) for each in stamps)
+        return tf.add_n(losses) / len(losses), spans.in_graph(
+            begun, fed, ready, (reduced, end), end
+        )
 
     copies = [strategy.experimental_local_results(each) for each in model.trainable_variables]
     return Trainer(

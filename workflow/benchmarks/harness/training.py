@@ -16,13 +16,13 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import input_errors, ranks, watch
+from harness import input_errors, ranks, spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
 Batches = Iterable[tuple[tf.Tensor, tf.Tensor]]
-Step = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+Step = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 Measure = Callable[[tf.Tensor, tf.Tensor], Sequence[tf.Tensor]]
 Listener = Callable[[str, int, dict[str, float]], None]
 
@@ -124,39 +124,45 @@ def make_step(
     """Return a step of synchronous training: gradients are averaged over the ranks.
 
     `measure(y, prediction)` returns values ``[batch]`` of each sample, of which the mean of the
-    first is minimised. A step returns their sums over this rank's batch, as one vector. Gradients
-    are those of the loss times `loss_scale`, divided by it again: for float16.
+    first is minimised. A step returns their sums over this rank's batch, as one vector, and its
+    stamps (`spans.of_steps`). Gradients are those of the loss times `loss_scale`, divided by it
+    again: for float16.
     """
     variables = model.trainable_variables
     compressor = getattr(hvd.Compression, compression)
 
     # There is no Python to convert; AutoGraph would take 3 s to look through all of Horovod.
     @tf.function(reduce_retracing=True, autograph=False)
-    def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    def step(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        begun, (x,) = spans.begin(x)
         with tf.GradientTape() as tape:
             values = measure(y, model(x, training=True))
             loss = tf.reduce_mean(values[0]) * loss_scale
         gradients = tape.gradient(loss, variables)
         if loss_scale != 1.0:
             gradients = [gradient / loss_scale for gradient in gradients]
+        ready = reduced = spans.stamp(gradients)
         if hvd.size() > 1:
             gradients = [
                 hvd.allreduce(each, op=hvd.Average, compression=compressor, name=f"gradient_{n}")
                 for n, each in enumerate(gradients)
             ]
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        return tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+            reduced = spans.stamp(gradients)
+        updated = optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        sums = tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+        return sums, tf.stack([begun, ready, reduced, spans.stamp(sums, updated)])
 
     return step
 
 
 def make_evaluation(model: tf.keras.Model, measure: Measure) -> Step:
-    """Return a function as `make_step` does that changes nothing."""
+    """Return a function as `make_step` does that changes nothing, and takes no stamps."""
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def evaluate(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    def evaluate(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         values = measure(y, model(x, training=False))
-        return tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+        sums = tf.stack([tf.reduce_sum(tf.cast(value, tf.float32)) for value in values])
+        return sums, tf.zeros([4], tf.float64)
 
     return evaluate
 
@@ -170,10 +176,12 @@ def broadcast(model: tf.keras.Model, optimizer: tf.keras.optimizers.legacy.Optim
 
 @dataclass
 class Part:
-    """What one pass over batches gave on this rank: mean values, and seconds waiting for input."""
+    """What one pass over batches gave on this rank: mean values, seconds waiting for input, and
+    where the time of each step went (`spans.of_steps`)."""
 
     values: np.ndarray
     input_s: float
+    spans: np.ndarray
 
 
 def run_part(
@@ -185,7 +193,9 @@ def run_part(
     ends early, is gone or broken: at once, on this rank alone, as the others wait for it.
     """
     sums: np.ndarray | None = None
-    samples, waited = 0, 0.0
+    samples = 0
+    waited: list[float] = []
+    stamps: list[np.ndarray] = []
     clock = time.perf_counter
     iterator = None
     for number in range(steps):
@@ -199,13 +209,16 @@ def run_part(
         except tf.errors.OpError as error:
             code, said = input_errors.describe(error, ())
             raise ProgramError(code, f"rank {hvd.rank()}: input: {said}") from None
-        waited += clock() - began
+        waited.append(clock() - began)
         before(number)
-        found = step(x, y).numpy().astype(np.float64)
+        measured, stamped = step(x, y)
+        found = measured.numpy().astype(np.float64)
+        stamps.append(stamped.numpy())
         sums = found if sums is None else sums + found
         samples += int(x.shape[0])
         watch.advance()
-    return Part(np.empty(0) if sums is None else sums / samples, waited)
+    values = np.empty(0) if sums is None else sums / samples
+    return Part(values, sum(waited), spans.of_steps(waited, stamps))
 
 
 @dataclass
@@ -217,6 +230,7 @@ class History:
     validation: list[float] = field(default_factory=list)  # s, until every rank was done
     ends: list[float] = field(default_factory=list)  # s, since the first epoch began
     input_s: list[float] = field(default_factory=list)  # s of training spent waiting for batches
+    spans: list[np.ndarray] = field(default_factory=list)  # of its steps (spans.of_steps)
     rates: list[float] = field(default_factory=list)  # learning rate of the last step
     values: dict[str, list[float]] = field(default_factory=dict)
     averaged: list[dict[str, float]] = field(default_factory=list)  # over the ranks
@@ -229,12 +243,24 @@ class History:
             "global_times": self.total,
             "validation_times": self.validation,
             "epoch_ends": self.ends,
-            "span_input": self.input_s,
             "span_wait": list(np.subtract(self.total, self.local)),
             "learning_rate": self.rates,
             **self.values,
         }
-        return {name: ranks.gather(np.array(each)) for name, each in mine.items() if each}
+        found = {name: ranks.gather(np.array(each)) for name, each in mine.items() if each}
+        found["span_input"] = ranks.gather(np.array(self.input_s))
+        return found | self._spans()
+
+    def _spans(self) -> dict[str, np.ndarray]:
+        """Collect the sums over the steps of each epoch (`spans.by_epoch`), where there are any."""
+        if not self.spans or not self.spans[0].size:
+            return {}
+        reduced: dict[str, list[np.ndarray]] = {}
+        for own in self.spans:  # one epoch after the other: all steps of all ranks are too many
+            steps = ranks.gather(own)
+            for name, value in (spans.of_epoch(steps) if steps is not None else {}).items():
+                reduced.setdefault(name, []).append(value)
+        return {name: np.array(values) for name, values in reduced.items()}
 
 
 def train(
@@ -283,6 +309,7 @@ def train(
         history.local.append(local - began)
         history.total.append(total - began)
         history.input_s.append(part.input_s)
+        history.spans.append(part.spans)
         history.rates.append(rate())
         for name, value in found.items():
             history.values.setdefault(name, []).append(value)

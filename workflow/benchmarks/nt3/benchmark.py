@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import ranks, training
+from harness import ranks, spans, training
 from harness.frame import Arrays, Benchmark
 from harness.hardware import cpu_model
 from harness.native import Metric, Work, metric
@@ -89,6 +89,7 @@ class NT3(Benchmark):
             "memory": self.memory,
             "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
+            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
             "learning_rate": {"base": schedule.base, "peak": schedule.peak},
         }
 

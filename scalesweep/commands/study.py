@@ -1,0 +1,22 @@
+"""Make a new study: a folder with a campaign, a site and a benchmark that run at once."""
+
+import argparse
+import shlex
+from pathlib import Path
+
+from scalesweep.config.new_study import write_study
+from scalesweep.core.paths import REPO
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder to make, new or empty")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the study, and say how to run it."""
+    folder = args.folder.expanduser().absolute()
+    write_study(folder)
+    print(f"study: {folder} (its README.md says what is where)")
+    words = ["snakemake", "-s", f"{REPO}/Snakefile", "--directory", str(folder)]
+    print(f"run it: {shlex.join(words)}")

@@ -1,0 +1,4 @@
+"""Checks of the doctor that are carried out where runs are: on compute nodes, or on this machine.
+
+Standard library only.
+"""

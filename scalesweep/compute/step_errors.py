@@ -1,0 +1,105 @@
+"""What srun and slurmstepd print about a step that failed: which rank was first, and why.
+
+srun exits with the highest code of its tasks. With --kill-on-bad-exit that is 143, of those that
+it has terminated itself, whatever the first one exited with; and a step that Slurm killed for its
+memory looks the same. Both say more on stderr. Standard library only, for the launcher.
+"""
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+LAUNCH_FAILED = "LAUNCH_FAILED"
+# Of stderr.log: a thousand ranks print a thousand lines after the one that tells.
+_BYTES = 1 << 20
+_LABEL = re.compile(r" {0,7}\d{1,7}: ?")
+_SLURM = re.compile(r"(?:srun|slurmstepd(?:-[\w.-]+)?): ")
+# launch_common and slurm_step_launch: "srun: error: node[1-2]: tasks 0-1: Exited with exit code 3"
+_TASK_END = re.compile(
+    r"srun: error: (?P<node>\S+): tasks? [\d,\[\]-]+: "
+    r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))(?: \(core dumped\))?$"
+)
+_NOT_STARTED = re.compile(
+    r"slurmstepd.*: error: execve\(\): (?P<program>.*): (?P<why>[A-Z][\w ]+)$"
+)
+_MEMORY = re.compile(
+    r"exceeded memory limit|Exceeded (?:job|step) memory limit|oom[-_]kill event|Out Of Memory"
+)
+# The step did not come up, or lost a node: nothing that the program has done.
+_NOT_LAUNCHED = re.compile(
+    r"srun: error: (?:"
+    r"Task launch for .*failed on node"
+    r"|Node failure on "
+    r"|.*(?:Communication connection failure|Unable to contact slurm controller"
+    r"|Socket timed out on send/recv operation|Zero Bytes were transmitted))"
+)
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
+
+
+class StepErrors(NamedTuple):
+    """What Slurm says of the ranks; None or empty: nothing.
+
+    ``first`` is how the rank ended that failed first by itself, as exit code and signal, one of
+    which is None; ``memory`` and ``launch`` are the lines on a step that was killed for its memory,
+    and on one that did not come up; ``own`` are the program's own lines, without srun's label, or
+    that it could not be started.
+    """
+
+    first: tuple[int | None, int | None] | None
+    memory: str
+    launch: str
+    own: Sequence[str]
+
+
+def read_step_errors(stderr: Path, argv: Iterable[str]) -> StepErrors:
+    """What is in the log ``stderr`` of a program started with the command ``argv``."""
+    try:
+        with stderr.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return step_errors(lines, labelled=has_labels(argv))
+
+
+def has_labels(argv: Iterable[str]) -> bool:
+    """Whether a command has srun label each line with the rank that printed it."""
+    words = list(argv)
+    starts = [at for at, word in enumerate(words) if Path(word).name == "srun"]
+    return bool(starts) and bool({"-l", "--label"} & set(words[starts[0] :]))
+
+
+def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
+    """What is said in the lines of a program's stderr; ``labelled``: by srun --label."""
+    first: tuple[int | None, int | None] | None = None
+    memory = launch = ""
+    own: list[str] = []
+    for raw in lines:
+        line = raw.rstrip()
+        label = _LABEL.match(line) if labelled else None
+        if label:
+            line = line[label.end() :]
+        if not _SLURM.match(line):
+            if line.strip():
+                own.append(line)
+            continue
+        if missing := _NOT_STARTED.match(line):
+            own.append(f"cannot start {missing['program']}: {missing['why']}")
+        memory = memory or (line if _MEMORY.search(line) else "")
+        launch = launch or (line if _NOT_LAUNCHED.match(line) else "")
+        end = _TASK_END.match(line)
+        if end and first is None:
+            if end["code"]:
+                first = int(end["code"]), None
+            # Terminated: by srun, because another rank had ended before.
+            elif (number := _SIGNALS.get(end["signal"])) not in (None, signal.SIGTERM):
+                first = None, number
+    return StepErrors(first, without_source(memory), without_source(launch), own)
+
+
+def without_source(line: str) -> str:
+    """A line of Slurm's without the name of what has printed it."""
+    return re.sub(r"^(?:srun|slurmstepd(?:-[\w.-]+)?): (?:error: )?", "", line)

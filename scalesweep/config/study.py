@@ -1,0 +1,74 @@
+"""A study of one's own: the working folder, where it has campaigns, sites or benchmarks.
+
+``snakemake -s CLONE/Snakefile --directory STUDY`` works in STUDY, whose files are found before the
+shipped ones. A name means one file: where both have it, it is refused, unless the files are the
+same (``snakedeploy`` copies the shipped configuration).
+"""
+
+from pathlib import Path
+
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.paths import CAMPAIGNS, REPO
+
+# What makes a folder a study, and where its files are looked for.
+OWN_BENCHMARKS, OWN_SITES = Path("benchmarks"), Path("config", "sites")
+OWN_CAMPAIGNS = Path("config", "campaigns")
+DEFAULT_CAMPAIGN = Path("config", "config.yaml")
+
+
+def study_folder() -> Path | None:
+    """The study that Snakemake works in; None in this repository, or without files of a study."""
+    here = Path.cwd()
+    if here == REPO or not any((here / name).is_dir() for name in ("config", "benchmarks")):
+        return None
+    return here
+
+
+def find_file(own: Path, shipped: Path, name: str) -> Path | None:
+    """The file ``name`` of the study's folder ``own``, else of the folder ``shipped``; or None.
+
+    Raises UserError naming both if both have one, and they differ.
+    """
+    study = study_folder()
+    here, there = shipped / name if study is None else study / own / name, shipped / name
+    if not here.is_file():
+        return there if there.is_file() else None
+    if here != there and there.is_file() and not _is_copy(here, there):
+        raise UserError(
+            f"{shown(here)}: {there} has this name too; rename the one in your study, "
+            "so that the name means one file"
+        )
+    return here
+
+
+def file_names(own: Path, shipped: Path, pattern: str) -> list[Path]:
+    """Files that fit the pattern, of the study's folder ``own`` and of ``shipped``."""
+    study = study_folder()
+    folders = [shipped] if study is None else [study / own, shipped]
+    return [path for folder in folders for path in folder.glob(pattern)]
+
+
+def find_campaign(name: str) -> Path:
+    """The campaign ``config/campaigns/<name>.yaml``; raises UserError with the known names."""
+    path = find_file(OWN_CAMPAIGNS, CAMPAIGNS, f"{name}.yaml")
+    if path is None:
+        known = sorted({file.stem for file in file_names(OWN_CAMPAIGNS, CAMPAIGNS, "*.yaml")})
+        raise UserError(f"--config campaign={name}: no such campaign; {choices(name, known)}")
+    return path
+
+
+def default_campaign() -> Path:
+    """The campaign to run if none is named: the study's ``config/config.yaml``, or the demo."""
+    own = (study_folder() or REPO) / DEFAULT_CAMPAIGN
+    return own if own.is_file() else REPO / DEFAULT_CAMPAIGN
+
+
+def shown(path: Path) -> Path:
+    """The path as a person would type it: relative to the working folder where it is below it."""
+    path = path.absolute()
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _is_copy(one: Path, other: Path) -> bool:
+    """Whether two files are the same; a benchmark is more than its file."""
+    return one.name != "benchmark.yaml" and one.read_bytes() == other.read_bytes()

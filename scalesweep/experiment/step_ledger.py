@@ -1,0 +1,67 @@
+"""The ledgers of an experiment, read from its table `efficiency`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.tables.efficiency import (
+    AT_REFERENCE,
+    ELAPSED,
+    IDEAL,
+    LEDGER,
+    LOCAL_BATCH,
+    SLOWER,
+    efficiency_column,
+)
+
+# The parts of a step in the order of the ledger; those of computation come in two ways.
+PARTS = (
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
+    "transfer", "barrier", "unattributed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a step in ms, and what it takes more than in the ideal step; None: missing."""
+
+    value: float
+    low: float | None
+    high: float | None
+    loss: float | None
+    loss_low: float | None
+    loss_high: float | None
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where the time of a point's step goes; ``row`` holds its parameters and source."""
+
+    row: Row
+    form: str
+    parts: Mapping[str, Term]
+    elapsed: Term
+    ideal: Term | None
+
+
+def ledgers(study: ExperimentResults) -> list[Ledger]:
+    """One for each point and source, in the order of the table: series by series, by scale."""
+    names = {name: efficiency_column(name, study.axes) for name in Term.__annotations__}
+    form, kind, term = (efficiency_column(name, study.axes) for name in ("form", "kind", "term"))
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in study.rows("efficiency"):
+        if row[kind] == LEDGER:
+            groups.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
+    found = []
+    for rows in groups.values():
+        terms = {
+            str(row[term]): Term(
+                **{name: float(row[column]) if finite(row[column]) else None
+                   for name, column in names.items()}  # type: ignore[arg-type]
+            )
+            for row in rows
+        }  # fmt: skip
+        parts = {name: terms[name] for name in PARTS if name in terms}
+        found.append(Ledger(rows[0], str(rows[0][form]), parts, terms[ELAPSED], terms.get(IDEAL)))
+    return found

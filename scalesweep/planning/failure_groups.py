@@ -1,0 +1,101 @@
+"""Failures for people: what failed in the same way is one line, with the points it failed at."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from scalesweep.core.formatting import counted
+
+SHOWN = 20  # lines
+
+
+class Failure(NamedTuple):
+    """A run that failed: ``point`` has the parameters that vary in its ``experiment``."""
+
+    run_id: str
+    cause: str
+    detail: str
+    experiment: str
+    point: Mapping[str, Any]
+
+
+def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
+    """``NON_ZERO_EXIT: exit code 3: mode=exit3, ranks 1, 2, 4 (9 runs)``, the most runs first.
+
+    A line names points that are all combinations of its values, and a single run by its id. The
+    experiment is named where there are several among the failures.
+    """
+    unique = list({failure.run_id: failure for failure in failures}.values())
+    several = len({failure.experiment for failure in unique}) > 1
+    groups: dict[tuple[tuple[str, str], str], list[Failure]] = {}
+    for one in unique:
+        kind = kind_of(one.run_id, one.cause, one.detail)
+        groups.setdefault((kind, one.experiment), []).append(one)
+    found = [
+        (len(runs), _line(runs, names, several))
+        for group in groups.values()
+        for names, runs in _boxes(group, list(group[0].point))
+    ]
+    found.sort(key=lambda entry: -entry[0])
+    lines = [line for _, line in found[:limit]]
+    if more := sum(count for count, _ in found[limit:]):
+        lines.append(f"{counted(more, 'run')} more, see plan.csv")
+    return lines
+
+
+def _line(runs: Sequence[Failure], names: Sequence[str], several: bool) -> str:
+    first = runs[0]
+    detail = first.detail
+    if len(runs) > 1:
+        detail = _without_job(detail).replace(first.run_id, "*")
+    where = [first.experiment] if several else []
+    where += [_values(name, [run.point[name] for run in runs]) for name in names]
+    head = f"{first.cause}: {detail}" if detail else first.cause
+    who = first.run_id if len(runs) == 1 else counted(len(runs), "run")
+    return f"{head}: {', '.join(where)} ({who})" if where else f"{head} ({who})"
+
+
+def _values(name: str, values: Sequence[Any]) -> str:
+    unique = _unique(values)
+    if len(unique) == 1:
+        return f"{name}={_text(unique[0])}"
+    return f"{name} {', '.join(map(_text, unique))}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _unique(values: Iterable[Any]) -> list[Any]:
+    """Values in the order in which they appear, numbers by size."""
+    unique = list({str(value): value for value in values}.values())
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in unique)
+    return sorted(unique) if numbers else unique
+
+
+def _boxes(
+    runs: Sequence[Failure], names: Sequence[str]
+) -> list[tuple[Sequence[str], list[Failure]]]:
+    """Runs in parts, each of which has every combination of its parameters' values."""
+    values = {name: _unique(run.point[name] for run in runs) for name in names}
+    points = {tuple(str(run.point[name]) for name in names) for run in runs}
+    if len(points) == math.prod(len(found) for found in values.values()):
+        return [(names, list(runs))]
+    split = next(name for name in names if len(values[name]) > 1)
+    parts = [
+        [run for run in runs if str(run.point[split]) == str(value)] for value in values[split]
+    ]
+    return [box for part in parts for box in _boxes(part, names)]
+
+
+def _without_job(detail: str) -> str:
+    return re.sub(r"\b([Jj]ob) \d+", r"\1", detail)
+
+
+def kind_of(run_id: str, cause: str, detail: str) -> tuple[str, str]:
+    """What failures of one kind have in common: all but jobs, measured numbers and own paths."""
+    plain = _without_job(detail).replace(run_id, "")
+    return cause, re.sub(r"\d+\.\d+|\battempt-\d+", "#", plain)

@@ -1,0 +1,77 @@
+"""By what a Slurm job is known to be ours, whoever submitted it and from wherever.
+
+All jobs of a site's runs in a results folder have one name, which holds a digest of the folder's
+real path: two clones that share a results folder see each other's jobs, two results folders never
+do, and jobs of a killed Snakemake are still in queue and accounting by that name. Which run a job
+is of its comment says, which Snakemake's Slurm plugin makes of the rule and its wildcards.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from scalesweep.core.files import digest_of, write_atomic
+
+PREFIX = "scalesweep_"
+# In the folder of a site's runs: when the first job for one of them was about to be submitted.
+SINCE = ".slurm_since"
+# The clocks of this machine and of the accounting need not agree better.
+_CLOCKS = timedelta(hours=1)
+_FORMAT = "%Y-%m-%dT%H:%M:%S"
+
+
+def job_name(runs_folder: Path) -> str:
+    """The name of the Slurm jobs of the runs in ``runs_folder``, which is of one site."""
+    return f"{PREFIX}{digest_of(str(runs_folder.resolve()), 6)}"
+
+
+def job_comment(rule: str, *wildcards: str) -> str:
+    """The comment that the plugin gives to the job of a rule."""
+    return f"rule_{rule}_wildcards_{joined(*wildcards)}"
+
+
+def run_of(comment: str, run_ids: Collection[str]) -> str | None:
+    """Which of these runs (a set or the like) a job's comment names; None if it is another's.
+
+    Before the id the comment has the folder of the runs, as the call that submitted it spelled it.
+    """
+    if not comment.startswith("rule_run_"):
+        return None
+    place = 0
+    while place := comment.find("_", place) + 1:
+        if (run_id := comment[place:]) in run_ids:
+            return run_id
+    return None
+
+
+def is_run(comment: str) -> bool:
+    """Whether a job is of some run, and not of staging."""
+    return comment.startswith("rule_run_")
+
+
+def stages_into(comment: str, data: Path) -> bool:
+    """Whether a job makes a data set in the folder ``data``, for whatever results folder."""
+    return comment.startswith(f"{job_comment('stage', str(data.resolve()))}_")
+
+
+def joined(*wildcards: str) -> str:
+    """Wildcards as the plugin writes them in comments and in the names of log folders."""
+    return "_".join(wildcards).replace("/", "_")
+
+
+def note_first_submission(runs_folder: Path) -> None:
+    """Leave the time from which the accounting may have jobs of these runs. Raises OSError."""
+    path = runs_folder / SINCE
+    if not path.exists():
+        runs_folder.mkdir(parents=True, exist_ok=True)
+        since = datetime.now(UTC) - _CLOCKS
+        write_atomic(path, since.strftime(f"{_FORMAT}\n"), durable=False)
+
+
+def first_submission(runs_folder: Path) -> str | None:
+    """That time, UTC as sacct takes it; None if none of today's versions submitted any."""
+    try:
+        text = (runs_folder / SINCE).read_text(errors="replace").strip()
+        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC).strftime(_FORMAT)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,146 @@
+"""Which of our jobs are over: the queue says what lives, the accounting how the rest ended.
+
+Neither is enough alone. The accounting lags behind by seconds, shows the end of a try that Slurm
+has requeued, keeps the jobs of a crashed slurmctld RUNNING for ever, and may be off or purged; the
+queue forgets a job minutes after its end (MinJobAge).
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted, duration
+from scalesweep.slurm import commands, sacct
+
+_log = logging.getLogger(__name__)
+
+# How long the accounting may take to have all of a job that has ended, and a node to be rid of it.
+BOOKS_S = 10.0
+COMPLETING_S = 120.0
+# A job that neither queue nor accounting knows for so long is gone.
+GONE_S = 60.0
+# How often a line says why jobs are pending, or that Slurm does not answer.
+PENDING_SAID_S, AWAY_SAID_S = 60.0, 300.0
+# What Slurm's words for the usual reasons mean (squeue's REASON).
+_REASONS = {
+    "Resources": "waits for free nodes",
+    "Priority": "other jobs come first",
+    "Dependency": "waits for another job of these results",
+    "BeginTime": "not before its begin time",
+    "JobHeldUser": "held by its user: scontrol release",
+    "JobHeldAdmin": "held by an administrator",
+    "ReqNodeNotAvail": "a node it needs is down, drained or reserved",
+    "PartitionTimeLimit": "its limit exceeds the partition's: it will never start",
+    "PartitionNodeLimit": "it needs more nodes than the partition gives: it will never start",
+    "DependencyNeverSatisfied": "it will never start: scancel it",
+}
+
+
+@dataclass
+class JobWatch:
+    """Looks after the jobs of one Snakemake; ``ended`` is asked every few seconds."""
+
+    queue: Callable[[], Mapping[int, tuple[str, str]]] = commands.queue_states
+    books: Callable[[Sequence[int]], Mapping[int, sacct.Job]] = sacct.query
+    clock: Callable[[], float] = time.monotonic
+    # When each job was first seen to live no more.
+    _over_since: dict[int, float] = field(default_factory=dict)
+    _away_since: float | None = None
+    _away_said: float = 0.0
+    _pending: str = ""
+    _pending_said: float | None = None
+
+    def ended(self, job_ids: Sequence[int]) -> dict[int, sacct.Job]:
+        """Those of the jobs that are over for good, with all that is known of them.
+
+        While Slurm does not answer none is: the jobs go on without it, and a line says so.
+        """
+        now = self.clock()
+        try:
+            queue = self.queue()
+        except UserError as error:
+            self._say_away(str(error), now)
+            return {}
+        self._say_back(now)
+        self._say_pending([queue[i] for i in job_ids if i in queue], now)
+        over = [i for i in job_ids if self._may_be_over(queue.get(i, ("", ""))[0])]
+        for job_id in job_ids:
+            if job_id not in over:  # requeued
+                self._over_since.pop(job_id, None)
+        accounted = True
+        try:
+            known = self.books(over) if over else {}
+        except UserError as error:
+            known, accounted = {}, commands.is_away(error)
+        found = {}
+        for job_id in over:
+            waited = now - self._over_since.setdefault(job_id, now)
+            state = queue.get(job_id, ("", ""))[0]
+            if job := _verdict(job_id, state, known.get(job_id), waited, accounted):
+                found[job_id] = job
+        return found
+
+    @staticmethod
+    def _may_be_over(state: str) -> bool:
+        return state in ("", "COMPLETING", *sacct.FINAL)
+
+    def _say_away(self, error: str, now: float) -> None:
+        if self._away_since is None:
+            self._away_since = now
+            self._away_said = now - AWAY_SAID_S
+        if now - self._away_said >= AWAY_SAID_S:
+            self._away_said = now
+            since = duration(now - self._away_since)
+            _log.warning("Slurm does not answer (for %s: %s); jobs go on without it", since, error)
+
+    def _say_back(self, now: float) -> None:
+        if self._away_since is not None:
+            _log.info("Slurm answers again after %s", duration(now - self._away_since))
+            self._away_since = None
+
+    def _say_pending(self, jobs: Sequence[tuple[str, str]], now: float) -> None:
+        """A line on why jobs wait, when that has changed."""
+        said = why_pending(reason for state, reason in jobs if state == "PENDING")
+        kinds = said.translate({ord(digit): None for digit in "0123456789,"})
+        before = self._pending_said
+        quiet = before is not None and now - before < PENDING_SAID_S
+        if said and kinds != self._pending and not quiet:
+            self._pending, self._pending_said = kinds, now
+            _log.info("%s", said)
+
+
+def why_pending(reasons: Iterable[str]) -> str:
+    """``3 jobs are pending: 2 Resources (waits for free nodes), 1 ...``; empty for none."""
+    # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3
+    found = Counter(reason.partition(",")[0] for reason in reasons if reason != "None")
+    if not found:
+        return ""
+    parts = [
+        f"{count} {reason}" + (f" ({_REASONS[reason]})" if reason in _REASONS else "")
+        for reason, count in found.most_common()
+    ]
+    number = found.total()
+    are = "is" if number == 1 else "are"
+    return f"{counted(number, 'job')} {are} pending: {', '.join(parts)}"
+
+
+def _verdict(
+    job_id: int, state: str, job: sacct.Job | None, waited_s: float, accounted: bool
+) -> sacct.Job | None:
+    """How a job ended that the queue has in ``state``, or not at all; None: to be looked at again.
+
+    ``job`` is what the accounting has of it, ``accounted`` whether there is one.
+    """
+    completing = state == "COMPLETING"
+    if job is not None and sacct.finished(job):
+        if job.state == "COMPLETED" or waited_s >= (COMPLETING_S if completing else BOOKS_S):
+            return job
+        return job if sacct.settled(job) and not completing else None
+    if completing:
+        return None
+    if state and (waited_s >= BOOKS_S or not accounted):
+        return sacct.unaccounted(job_id, state)
+    return sacct.unaccounted(job_id, sacct.GONE) if waited_s >= GONE_S else None

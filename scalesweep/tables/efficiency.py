@@ -1,0 +1,265 @@
+"""The table `efficiency`: where the time of a step goes at every point, against its reference.
+
+The reference is the smallest finished scale of the point's series. A point's ideal step is that of
+the reference, times its samples per rank and step over the reference's.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.stats import (
+    Interval,
+    difference_interval,
+    linear_interval,
+    mean_interval,
+    ratio_interval,
+)
+from scalesweep.analysis.step_account import TERMS, StepAccount
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import canonical_json
+from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.points import ExperimentData, Point
+
+LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
+IDEAL, ELAPSED = "ideal", "elapsed"
+# Of a computation term, in the ledger: as at the reference, and what is slower than that.
+AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
+LABELS = {
+    **TERMS,
+    IDEAL: "Ideal step",
+    ELAPSED: "Measured step",
+    AT_REFERENCE: "Computation as at the reference",
+    LOCAL_BATCH: "Slower by the smaller local batch",
+    SLOWER: "Slower than at the reference",
+    "load_balance": "Load balance",
+    "serialisation": "Serialisation",
+    "parallel_efficiency": "Parallel efficiency",
+    "computation_scaling": "Computation scaling",
+    "global_efficiency": "Global efficiency",
+}
+_MS = 1e3
+_NAMES = ("form", "kind", "term", "value", "low", "high", "unit", "loss", "loss_low", "loss_high")
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A point with the accounts of its repeats, all of one form."""
+
+    point: Point
+    accounts: Sequence[StepAccount]
+
+    def values(self, of: Callable[[StepAccount], float | None]) -> Floats | None:
+        """A number of each repeat; None if one has none."""
+        found = [of(account) for account in self.accounts]
+        return None if None in found else np.array(found, np.float64)
+
+    def term(self, name: str) -> Floats | None:
+        """A term of the ledger, in s per step."""
+        return self.values(lambda account: getattr(account, name))
+
+    @property
+    def local_samples(self) -> float | None:
+        """Samples of a rank in a step."""
+        account = self.accounts[0]
+        samples = self.point.samples
+        return None if samples is None else samples / account.per_epoch / account.ranks
+
+
+def efficiency_table(
+    data: ExperimentData, series: Sequence[Sequence[Point]]
+) -> pd.DataFrame | None:
+    """A row per point and term; ``series`` holds the points of each series by scale.
+
+    Columns: varying parameters, ``source``, ``repeats``, ``form`` (of the accounts), ``kind``,
+    ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
+    terms also ``loss``, what they take more than in the ideal step, with bounds. Kinds: ``ledger``
+    in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and ``additive``, the
+    efficiency factors. None if no run of the experiment has an account.
+    """
+    measured = [[_measured(data, point) for point in points] for points in series]
+    found = [one for group in measured for one in group if one]
+    if not found:
+        return None
+    rows: list[dict[str, Any]] = []
+    for group in measured:
+        known = [one for one in group if one is not None]
+        for one in known:
+            head = {**one.point.values, "source": one.point.source, "repeats": len(one.accounts)}
+            base = known[0] if known[0].accounts[0].form == one.accounts[0].form else None
+            for row in _rows(one, base, _same_batch(data, one, base, found)):
+                values = {"form": one.accounts[0].form, **row}
+                rows.append(
+                    head | {efficiency_column(name, data.axes): v for name, v in values.items()}
+                )
+    columns = [*data.axes, "source", "repeats"]
+    columns += [efficiency_column(name, data.axes) for name in _NAMES]
+    frame = pd.DataFrame({name: typed_values([row.get(name) for row in rows]) for name in columns})
+    for name in ("value", "low", "high", "loss", "loss_low", "loss_high"):
+        title = efficiency_column(name, data.axes)
+        frame[title] = frame[title].astype(np.float64)
+    frame.attrs["units"] = {}
+    return frame
+
+
+def efficiency_column(name: str, axes: Sequence[str]) -> str:
+    """Column of the table: its name, unless a varying parameter has it."""
+    return f"efficiency_{name}" if name in axes else name
+
+
+def _measured(data: ExperimentData, point: Point) -> _Measured | None:
+    """The accounts of a point's runs; those of the finer form where they differ."""
+    texts = data.texts(ACCOUNT)
+    accounts = [
+        StepAccount.from_json(json.loads(texts[row]))
+        for row in point.rows.tolist()
+        if texts[row] is not None
+    ]
+    forms = {account.form for account in accounts}
+    chosen = [account for account in accounts if account.form == max(forms)]
+    return _Measured(point, chosen) if chosen else None
+
+
+def _ratio(one: _Measured, base: _Measured) -> float | None:
+    """Work of a rank in a step over that at the reference; None where a run does not tell."""
+    here, there = one.local_samples, base.local_samples
+    return here / there if here and there else None
+
+
+def _same_batch(
+    data: ExperimentData, one: _Measured, base: _Measured | None, every: Sequence[_Measured]
+) -> _Measured | None:
+    """A point at the reference's scale whose ranks take as many samples in a step as these.
+
+    Its other parameters are the same but for those that set the amount of work.
+    """
+    if base is None or one is base or one.local_samples is None:
+        return None
+    free = {data.scale, *data.experiment["scale_parameters"], *data.experiment["work"]}
+
+    def key(measured: _Measured) -> str:
+        values = measured.point.values
+        return canonical_json([values[name] for name in data.axes if name not in free])
+
+    for other in every:
+        same = other.accounts[0].ranks == base.accounts[0].ranks and key(other) == key(one)
+        alike = other.local_samples is not None and math.isclose(
+            other.local_samples, one.local_samples
+        )
+        if same and alike and other is not base and other.point.source == one.point.source:
+            return other
+    return None
+
+
+def _rows(one: _Measured, base: _Measured | None, batch: _Measured | None) -> list[dict[str, Any]]:
+    ratio = None if base is None else _ratio(one, base)
+    rows = _ledger(one, base, ratio, batch)
+    for kind in (MULTIPLICATIVE, ADDITIVE):
+        rows += _factors(one, kind)
+    if base is not None and ratio is not None:
+        rows += _scaling(one, base, ratio)
+    return rows
+
+
+def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
+    bounds = (linear_interval if kind == LEDGER else mean_interval)(values)
+    return {
+        "kind": kind, "term": term, "unit": unit,
+        "value": float(values.mean()), "low": bounds.low, "high": bounds.high,
+    }  # fmt: skip
+
+
+def _ledger(
+    one: _Measured, base: _Measured | None, ratio: float | None, batch: _Measured | None
+) -> list[dict[str, Any]]:
+    """The ledger's terms in ms per step, what they lose against the ideal, and both steps."""
+    rows = []
+    for name in TERMS:
+        values = one.term(name)
+        if values is None:
+            continue
+        there = None if base is None or one is base else base.term(name)
+        if name in ("compute", "busy") and there is not None and ratio is not None:
+            rows += _computation(name, one, values * _MS, there * (ratio * _MS), batch)
+            continue
+        row = _row(LEDGER, name, values * _MS, "ms")
+        if there is not None and ratio is not None:
+            row |= _loss(values * _MS, there * (ratio * _MS))
+        rows.append(row)
+    elapsed = one.values(lambda account: account.elapsed)
+    assert elapsed is not None
+    row = _row(LEDGER, ELAPSED, elapsed * _MS, "ms")
+    if base is not None and ratio is not None:
+        whole = base.values(lambda account: account.elapsed)
+        assert whole is not None
+        rows.append(_row(LEDGER, IDEAL, whole * (ratio * _MS), "ms"))
+        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS))
+    return [*rows, row]
+
+
+def _computation(
+    name: str, one: _Measured, here: Floats, ideal: Floats, batch: _Measured | None
+) -> list[dict[str, Any]]:
+    """Computation as at the reference, and why the rest of it is slower."""
+    rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
+    alone = None if batch is None else batch.term(name)
+    if alone is not None:
+        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal))
+        ideal = alone * _MS
+    return [*rows, _slower(SLOWER, here, ideal)]
+
+
+def _slower(term: str, here: Floats, there: Floats) -> dict[str, Any]:
+    """What is more here than there, which is all loss."""
+    loss = _loss(here, there)
+    value = {"value": loss["loss"], "low": loss["loss_low"], "high": loss["loss_high"]}
+    return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
+
+
+def _loss(here: Floats, there: Floats) -> dict[str, float]:
+    bounds: Interval = difference_interval(here, there)
+    return {
+        "loss": float(here.mean() - there.mean()), "loss_low": bounds.low,
+        "loss_high": bounds.high,
+    }  # fmt: skip
+
+
+def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
+    """The factors of each repeat, and their mean."""
+    of_runs: list[Mapping[str, float]] = [
+        account.factors() if kind == MULTIPLICATIVE else account.additive()
+        for account in one.accounts
+    ]
+    return [
+        _row(kind, term, np.array([factors[term] for factors in of_runs]), "1")
+        for term in of_runs[0]
+    ]
+
+
+def _scaling(one: _Measured, base: _Measured, ratio: float) -> list[dict[str, Any]]:
+    """Computation scaling and global efficiency, against the reference."""
+    busy = base.values(lambda account: account.mean_busy)
+    rows = []
+    for term, of in (
+        ("computation_scaling", lambda account: account.mean_busy),
+        ("global_efficiency", lambda account: account.elapsed),
+    ):
+        here = one.values(of)
+        assert busy is not None
+        assert here is not None
+        value = ratio * float(busy.mean() / here.mean())
+        bounds = ratio_interval(busy, here, ratio)
+        low, high = bounds.low, bounds.high
+        if one is base and term == "computation_scaling":
+            value, low, high = 1.0, math.nan, math.nan  # by definition
+        rows.append(
+            {"kind": MULTIPLICATIVE, "term": term, "unit": "1", "value": value, "low": low,
+             "high": high}
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,94 @@
+"""Where the time of a step goes: faults planted in the program come out where they are."""
+
+import numpy as np
+import pytest
+
+from harness import spans
+from scalesweep.analysis.step_account import StepAccount, account_of
+from tests.benchmarks.programs import start_helper
+
+STEPS = 10
+NOTES = {"spans": {"steps_per_epoch": STEPS}}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """Account and planted seconds by rank, by the name of the case."""
+    folder = tmp_path_factory.mktemp("planted")
+    start_helper("planted.py", folder, ranks=2)
+    found = {}
+    for path in folder.glob("*.npz"):
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        account = account_of(arrays, NOTES, 2)
+        assert isinstance(account, StepAccount)
+        found[path.stem] = account, arrays
+    return found
+
+
+def extra(cases, case, *terms):
+    """What some terms of a case take more than without a fault."""
+    account, plain = cases[case][0], cases["none"][0]
+    return sum(getattr(account, term) - getattr(plain, term) for term in terms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "term"),
+    [
+        ("straggler", "persistent"),
+        ("reader", "input"),
+        ("reader_of_one", "persistent"),
+        ("network", "transfer"),
+        ("jitter", "alternating"),
+    ],
+)
+def test_planted_faults_are_found_where_they_are(cases, case, term):
+    planted = cases[case][1]["planted"].max()
+    if case == "jitter":  # each rank sleeps in every second step, so one of them in every step
+        planted = cases[case][1]["planted"].sum()
+        common = extra(cases, case, "compute")
+        assert common + extra(cases, case, term, "persistent") == pytest.approx(planted, rel=0.05)
+        assert extra(cases, case, term) == pytest.approx(planted / 2, rel=0.1)
+        return
+    assert planted >= 0.05
+    assert extra(cases, case, term) == pytest.approx(planted, rel=0.05)
+    others = {"input", "compute", "persistent", "alternating", "transfer", "barrier"} - {term}
+    for other in others:
+        assert abs(extra(cases, case, other)) < 0.25 * planted, other
+
+
+@pytest.mark.slow
+def test_the_slow_rank_is_named_and_why(cases):
+    account, _ = cases["straggler"]
+    assert account.slowest == 1
+    assert account.slowest_input < 0.1 * account.persistent
+    account, _ = cases["reader_of_one"]
+    assert account.slowest == 1
+    assert account.slowest_input > 0.9 * account.persistent
+
+
+@pytest.mark.slow
+def test_terms_add_up_to_the_step(cases):
+    for account, arrays in cases.values():
+        epochs = arrays["global_times"][1:].max(axis=1)
+        assert account.elapsed == pytest.approx(epochs.sum() / len(epochs) / STEPS)
+        terms = [account.input, account.compute, account.persistent, account.alternating]
+        terms += [account.transfer, account.barrier, account.unattributed]
+        assert sum(terms) == pytest.approx(account.elapsed)
+
+
+def test_sums_of_an_epoch_by_hand():
+    """Two steps, two ranks: input, computation, communication."""
+    steps = np.array(
+        [
+            [[0.1, 0.2], [1.0, 2.0], [1.5, 0.4]],
+            [[0.1, 0.1], [3.0, 1.0], [0.3, 2.3]],
+        ]
+    )
+    found = spans.of_epoch(steps)
+    np.testing.assert_allclose(found["span_input"], [0.2, 0.3])
+    np.testing.assert_allclose(found["span_compute"], [4.0, 3.0])
+    np.testing.assert_allclose(found["span_communication"], [1.8, 2.7])
+    assert found["span_busiest"] == pytest.approx(2.2 + 3.1)
+    assert found["span_transfer"] == pytest.approx(0.4 + 0.3)

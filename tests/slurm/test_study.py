@@ -1,0 +1,60 @@
+"""A study of one's own on Slurm: the doctor first, then a run, from the study's folder alone."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tests.slurm.cluster import Cluster
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SITE, SlurmProject
+
+pytestmark = needs_slurm
+
+CAMPAIGN = """\
+campaign: two_nodes
+site: mine
+experiments:
+  points:
+    benchmark: monte_carlo
+    fixed: {ranks: 2, ranks_per_node: 1, points: 1000}
+"""
+# No TensorFlow there, and none is needed.
+PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
+
+
+def call(study: SlurmProject, *words: str) -> str:
+    """Call Snakemake as docs/study.md says; returns what it says."""
+    code, said = study.slurm("-s", f"{ROOT}/Snakefile", *words)
+    assert code == 0, said
+    return said
+
+
+def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "resources" / "study", tmp_path / "study")
+    study = SlurmProject(tmp_path / "study", cluster, profile=f"{ROOT}/profiles/slurm")
+    study.write("config/config.yaml", CAMPAIGN)
+    site = SITE.replace("toy_cluster", "mine").replace("srun, ", "srun, --label, ")
+    study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
+
+    said = call(study, "doctor")
+    lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", said, re.MULTILINE)
+    states = {name: (state, found) for state, name, found in lines}
+    assert len(states) == len(lines) == 13
+    assert "config/sites/mine.yaml); runs are jobs of Slurm" in said
+    assert states["sbatch"][1].startswith("Slurm accepts the largest request: --nodes=2 --ntasks=2")
+    assert states["compute nodes"][1].startswith("node1, node2: ")
+    assert states["results folder"] == ("ok", f"{study.path}/results is seen from 2 nodes")
+    assert states["launcher"] == ("ok", "2 ranks on node1, node2 started")
+    # Both nodes are this machine, with one clock: what is measured is the error of the method.
+    assert states["clocks"][0] == "ok"
+    assert float(re.search(r"is (\S+) ms ahead", states["clocks"][1])[1]) < 5  # type: ignore[index]
+    assert states["Horovod"][0] == "skipped" and states["srun and PMIx"][0] == "ok"
+    assert not study.cluster.run("squeue", "-h", "--name=scalesweep-doctor").strip()
+
+    call(study, "--until", "run")
+    (record,) = (json.loads(p.read_text()) for p in study.path.glob("results/runs/*/*/record.json"))
+    assert record["study"] is None  # in no repository
+    assert record["resources"]["slurm"]["nodes"] == 2
+    assert str(study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py") in record["command"]

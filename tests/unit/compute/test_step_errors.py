@@ -1,0 +1,132 @@
+"""What srun and slurmstepd print is read right; the text is from the test cluster (Slurm 22.05)."""
+
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from scalesweep.compute.launcher import launch
+from scalesweep.compute.step_errors import has_labels, step_errors
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from tests.conftest import ROOT
+from tests.unit.compute.test_launcher import failure, spec
+
+ONE = """\
+mine own words
+srun: error: node1: task 0: Exited with exit code 3
+"""
+FOUR = """\
+2: mine own words
+srun: error: node3: task 2: Exited with exit code 3
+srun: launch/slurm: _step_signal: Terminating StepId=1.1
+0: slurmstepd-node1: error: *** STEP 1.1 ON node1 CANCELLED AT 2026-11-22T07:50:34 ***
+srun: error: node1: task 0: Terminated
+srun: error: node4: task 3: Terminated
+srun: error: node2: task 1: Terminated
+srun: Force Terminated StepId=1.1
+"""
+CRASH = """\
+srun: error: node3: task 2: Segmentation fault (core dumped)
+srun: launch/slurm: _step_signal: Terminating StepId=1.3
+srun: error: node4: task 3: Terminated
+slurmstepd-node1: error: *** STEP 1.3 ON node1 CANCELLED AT 2026-11-22T07:50:36 ***
+"""
+MEMORY = """\
+slurmstepd-node2: error: StepId=2.0 exceeded memory limit (408899584 > 104857600), being killed
+slurmstepd-node1: error: Exceeded job memory limit
+srun: Job step aborted: Waiting up to 4 seconds for job step to finish.
+slurmstepd-node1: error: *** STEP 2.0 ON node1 CANCELLED AT 2026-11-22T07:50:44 ***
+srun: error: node[1-2]: tasks 0-1: Terminated
+"""
+CGROUP = """\
+slurmstepd: error: Detected 1 oom-kill event(s) in StepId=5.0. Some of your processes may have \
+been killed by the cgroup out-of-memory handler.
+srun: error: nid00012: task 4: Out Of Memory
+srun: launch/slurm: _step_signal: Terminating StepId=5.0
+"""
+LOST = """\
+srun: error: Task launch for StepId=7.0 failed on node node3: Communication connection failure
+srun: error: Application launch failed: Communication connection failure
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+srun: error: Timed out waiting for job step to complete
+"""
+MISSING = """\
+slurmstepd-node1: error: execve(): /no/such/prog: No such file or directory
+srun: error: node4: task 3: Exited with exit code 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "wanted"),
+    [
+        (ONE, 3, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+        (FOUR, 143, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+        (CRASH, 143, ("KILLED", "signal SIGSEGV", None, signal.SIGSEGV)),
+        (
+            MEMORY, 143,
+            ("OUT_OF_MEMORY", "StepId=2.0 exceeded memory limit (408899584 > 104857600), being "
+             "killed", 143, None),
+        ),
+        (CGROUP, 137, ("OUT_OF_MEMORY", "Detected 1 oom-kill event(s) in StepId=5.0", 137, None)),
+        (
+            LOST, 1,
+            ("LAUNCH_FAILED", "Task launch for StepId=7.0 failed on node node3: Communication "
+             "connection failure", 1, None),
+        ),
+        # Slurm was slow to answer, and the step came up.
+        (
+            f"srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n{ONE}", 3,
+            ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None),
+        ),
+        (
+            MISSING, 2,
+            ("NON_ZERO_EXIT", "cannot start /no/such/prog: No such file or directory", 2, None),
+        ),
+        ("mine own words\n", 3, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
+    ],
+    ids=("one", "four", "crash", "memory", "cgroup", "lost", "slow", "missing", "no srun"),
+)  # fmt: skip
+def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
+    tmp_path: Path, text: str, code: int, wanted: tuple[str, str, int | None, int | None]
+) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(text)} >&2\nexit {code}\n")
+    srun.chmod(0o755)
+    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "--label", "program"]), ROOT) == 1
+    found = failure(tmp_path)
+    cause, detail, exit_code, number = wanted
+    assert (found["cause"], found["exit_code"], found["signal"]) == (cause, exit_code, number)
+    assert detail in found["detail"]
+
+
+def test_labels_are_taken_off_only_where_srun_puts_them() -> None:
+    table = ["0: 1.5", "mine"]
+    assert step_errors(table).own == table
+    assert step_errors(table, labelled=True).own == ["1.5", "mine"]
+    assert has_labels(["/usr/bin/srun", "-n4", "--label"]) and has_labels(["srun", "-l"])
+    assert not has_labels(["ls", "-l"]) and not has_labels(["srun", "-n4"])
+
+
+def test_of_several_that_fail_the_first_counts() -> None:
+    lines = [
+        "srun: error: node[1-2]: tasks 0,4-7: Exited with exit code 9",
+        "srun: error: node3: task 2: Exited with exit code 3",
+    ]
+    assert step_errors(lines).first == (9, None)
+    assert step_errors(["srun: error: node1: task 0: Terminated"]).first is None
+
+
+def test_a_requeued_job_ends_at_once_when_its_run_was_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = spec(tmp_path, asked={"nodes": 1, "minutes": 5, "limit_s": 60, "mem_mb": None})
+    for job_id in (7, 5, 9):  # ids may be given again
+        note_submitted(Path(order["folder"]), SubmittedJob(job_id, 1, "log"))
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    assert launch(order, ROOT) == 1
+    assert "job 9 has taken this run over" in capsys.readouterr().err
+    assert not list(Path(order["folder"]).glob("attempt-*"))
+    note_submitted(Path(order["folder"]), SubmittedJob(6, 1, "log"))
+    monkeypatch.setenv("SLURM_JOB_ID", "6")
+    assert launch(order, ROOT) == 0

@@ -1,0 +1,143 @@
+"""What comes of a job that has failed, in one line, and of one that was not submitted."""
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.record import read_failure
+from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.submission import Submission
+from scalesweep.slurm import sacct
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
+from scalesweep.slurm.sacct import Job
+from tests.fakes.slurm_jobs import JOB, TIMEOUT
+
+ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
+
+
+@pytest.fixture
+def submission(
+    toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Submission:
+    monkeypatch.chdir(tmp_path)
+    site = toy / "sites" / "toy.yaml"
+    content = site.read_text().replace("oversubscribe: true\n", "")
+    slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
+    site.write_text(f"{content}memory_gb_per_node: 4\nslurm: {slurm}\n")
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1")
+    runs = campaign.unique_runs()
+    states = {run_id: RunState(NEW) for run_id in runs}
+    found = Submission(campaign, states, runs)
+    for run_id in runs:
+        folder = campaign.runs_folder / run_id
+        folder.mkdir(parents=True)
+        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+        write_order(folder / ORDER, order)
+        found.in_hand.add(run_id)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("job", "attempt", "line"),
+    [
+        (TIMEOUT, 1, "TIMEOUT after 60 s, trying again with 120 s (job 2 of 3)"),
+        (TIMEOUT, 3, "TIMEOUT after 60 s"),
+        (
+            replace(JOB, state="OUT_OF_MEMORY"), 1,
+            "OUT_OF_MEMORY with 612 MiB per node, trying again with 1,224 MiB (job 2 of 3)",
+        ),
+        (
+            replace(JOB, state="NODE_FAIL"), 2,
+            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node[1-2] "
+            "(job 3 of 3)",
+        ),
+        # Slurm knows no node of a job that lost its own before it began.
+        (
+            replace(JOB, state="NODE_FAIL", node_list=""), 1,
+            "NODE_FAIL: job 12 lost a node of its allocation, trying again (job 2 of 3)",
+        ),
+        (replace(JOB, state="CANCELLED", state_detail="by 0"), 1,
+         "CANCELLED: job 12 was cancelled by user 0"),
+        (sacct.unaccounted(12, sacct.GONE), 1,
+         "LAUNCH_FAILED: Slurm job 12 is gone from queue and accounting, trying again "
+         "(job 2 of 3)"),
+    ],
+)  # fmt: skip
+def test_a_failed_job_is_told_in_one_line(
+    submission: Submission, job: Job, attempt: int, line: str
+) -> None:
+    (run_id,) = submission.runs
+    again = "trying again" in line
+    assert submission.judge(run_id, attempt, 12, job) == (again, f"{run_id}: {line}")
+    # Of a run that is tried again it is not yet said that it failed.
+    assert (run_id in submission.in_hand, run_id in submission.given_up) == (again, not again)
+    assert "None assigned" not in (submission.request(run_id, attempt + 1).shape.exclude)
+
+
+def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    submission.budget_left = 0.01
+    assert submission.judge(run_id, 1, 12, TIMEOUT) == (False, f"{run_id}: TIMEOUT after 60 s")
+
+
+def test_a_run_that_was_not_submitted_is_named(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    submission.refuse(run_id, "Invalid node name specified")
+    assert submission.given_up == {run_id: ("NOT_SUBMITTED", "Invalid node name specified")}
+    assert (read_failure(folder) or {})["cause"] == "NOT_SUBMITTED"
+    # The next request starts from how the last job ended.
+    (folder / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "asked": ASKED}))
+    submission.refuse(run_id, "Invalid node name specified")
+    assert (read_failure(folder) or {})["cause"] == "TIMEOUT"
+
+
+def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("scalesweep.slurm.failure.write_atomic", full)
+    again, line = submission.judge(run_id, 1, 12, JOB)
+    assert not again and "DISK_FULL: no space left on device in " in line
+    assert submission.given_up[run_id][0] == "DISK_FULL"
+    submission.refuse(run_id, "Invalid account")  # leaves no traceback either
+
+
+def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
+    submission: Submission, tmp_path: Path
+) -> None:
+    (run_id,) = submission.runs
+    log = tmp_path / "results/logs/slurm/rule_run"
+    log = log / f"{submission.campaign.runs_folder}_{run_id}".replace("/", "_") / "12.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
+    _, line = submission.judge(run_id, 1, 12, JOB)
+    assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
+
+
+def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    submission.stop([])
+    for job_id in (11, 12):
+        note_submitted(folder, SubmittedJob(job_id, 1, "log"))
+    queued = replace(JOB, state="CANCELLED", started=None)
+    again, line = submission.judge(run_id, 1, 12, queued)
+    assert not again and line == f"{run_id}: job 12 taken out of the queue (stop_after)"
+    assert [job.job_id for job in submitted_jobs(folder)] == [11]
+    submission.refuse(run_id, "stop_after")
+    assert not submission.given_up and read_failure(folder) is None
+    # What runs goes on, and is not tried again.
+    assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]

@@ -1,0 +1,246 @@
+"""Where the time of a step goes: accounts of runs by hand, the table, and what is said of it."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
+from scalesweep.core.paths import REPO
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.step_ledger import ledgers
+from scalesweep.figures.ledger import ledger_figures
+from scalesweep.findings.efficiency import largest_loss
+from scalesweep.tables.build import make_tables
+from tests.fakes.plan import whole_plan
+
+# Two ranks, two steps: docs/efficiency.md works with the same numbers.
+STEP_TIMES = np.array([[0.110, 0.110], [0.120, 0.120]])
+INPUT = np.array([[0.004, 0.010], [0.004, 0.006]])
+COMPUTE = np.array([[0.080, 0.090], [0.100, 0.088]])
+COMMUNICATION = np.array([[0.024, 0.008], [0.010, 0.022]])
+
+
+def stepwise(**changes: Any) -> dict[str, Any]:
+    return {
+        "step_times": STEP_TIMES, "span_input": INPUT, "span_compute": COMPUTE,
+        "span_communication": COMMUNICATION, **changes,
+    }  # fmt: skip
+
+
+def test_the_worked_example() -> None:
+    account = account_of(stepwise(), {}, 2)
+    assert account is not None
+    found = {name: round(getattr(account, name) * 1e3, 6) for name in (
+        "elapsed", "input", "compute", "persistent", "alternating", "transfer", "unattributed"
+    )}  # fmt: skip
+    # C = 188, 194 ms; S = 100 + 104 ms; lower medians 4 (of 4 and 8) and 89 (of 90 and 89).
+    assert found == {
+        "elapsed": 115, "input": 4, "compute": 89, "persistent": 4, "alternating": 5,
+        "transfer": 9, "unattributed": 4,
+    }  # fmt: skip
+    page = (REPO / "docs" / "efficiency.md").read_text()
+    for name, value in found.items():
+        assert f"| {name} | {value:g} |" in page
+    assert account.slowest == 1
+    assert account.slowest_input == pytest.approx(0.004)
+    assert account.barrier is None
+    factors = account.factors()
+    assert factors["load_balance"] == pytest.approx(191 / 194)
+    assert factors["serialisation"] == pytest.approx(194 / 204)
+    assert factors["transfer"] == pytest.approx(204 / 230)
+    assert factors["parallel_efficiency"] == pytest.approx(191 / 230)
+    assert math.prod([factors[n] for n in ("load_balance", "serialisation", "transfer")]) == (
+        pytest.approx(factors["parallel_efficiency"])
+    )
+    losses = {name: 1 - value for name, value in account.additive().items()}
+    whole = losses.pop("parallel_efficiency")
+    assert sum(losses.values()) == pytest.approx(whole)
+    assert StepAccount.from_json(json.loads(json.dumps(account.to_json()))) == account
+
+
+def test_sums_over_the_steps_of_epochs_say_the_same() -> None:
+    """The first epoch warms up; the second has the steps of the example, and a barrier."""
+    busy = INPUT + COMPUTE
+    later = {
+        "local_times": STEP_TIMES.sum(axis=0), "global_times": STEP_TIMES.sum(axis=0) + 0.002,
+        "span_input": INPUT.sum(axis=0), "span_compute": COMPUTE.sum(axis=0),
+        "span_communication": COMMUNICATION.sum(axis=0),
+        "span_busiest": busy.max(axis=1).sum(),
+        "span_transfer": COMMUNICATION.min(axis=1).sum(),
+    }  # fmt: skip
+    samples = {name: np.stack([np.asarray(v) * 3, np.asarray(v)]) for name, v in later.items()}
+    found = account_of(samples, {"spans": {"steps_per_epoch": 2}}, 2)
+    alone = account_of(stepwise(), {}, 2)
+    assert found is not None
+    assert alone is not None
+    assert found.barrier == pytest.approx(0.001)
+    assert found.elapsed == pytest.approx(alone.elapsed + 0.001)
+    for name in ("input", "compute", "persistent", "alternating", "transfer", "unattributed"):
+        assert getattr(found, name) == pytest.approx(getattr(alone, name))
+    # Without the number of steps nothing is told of one.
+    assert account_of(samples, {}, 2) is None
+
+
+def test_epochs_alone_give_the_coarse_form() -> None:
+    local = np.array([[9.0, 9.0, 9.0], [2.0, 2.2, 2.1], [2.0, 2.6, 2.9]])
+    samples = {"local_times": local, "global_times": np.full((3, 3), 10.0)}
+    account = account_of(samples, {}, 3)
+    assert account is not None
+    assert (account.form, account.steps) == (EPOCHS, 2)
+    assert account.busy == pytest.approx(2.4)  # means 2, 2.4, 2.5
+    assert account.input is None
+    assert account.compute is None
+    assert account.transfer is None
+    assert account.persistent == pytest.approx(0.1)
+    assert account.alternating == pytest.approx((2.2 + 2.9) / 2 - 2.5)
+    assert account.barrier == pytest.approx(10 - 2.55)
+    assert account.unattributed == pytest.approx(0)
+    # All of an epoch is input where the program says so.
+    reading = account_of({**samples, "span_input": local}, {}, 3)
+    assert reading is not None
+    assert (reading.input, reading.busy) == (pytest.approx(2.4), None)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        {},
+        stepwise(span_communication=COMMUNICATION[:1]),
+        stepwise(span_compute=COMPUTE * math.nan),
+        stepwise(span_compute=-COMPUTE),
+        stepwise(span_input=INPUT[:, :1]),
+        {"step_times": STEP_TIMES},
+        {"local_times": STEP_TIMES, "span_compute": COMPUTE, "global_times": STEP_TIMES},
+        {"local_times": STEP_TIMES * 0, "global_times": STEP_TIMES},
+        {"local_times": STEP_TIMES, "global_times": STEP_TIMES[:1]},
+    ],
+)
+def test_what_is_missing_or_odd_gives_none(samples: Mapping[str, Any]) -> None:
+    assert account_of(samples, {}, 2) is None
+
+
+# --- the table ---
+
+
+def account(ranks: int, **ms: float) -> StepAccount:
+    """An account of terms in ms; what is not named is 0."""
+    terms = ("input", "compute", "persistent", "alternating", "transfer", "barrier")
+    named = {name: ms.get(name, 0.0) / 1e3 for name in terms}
+    high = named["input"] + named["compute"] + named["persistent"]
+    elapsed = sum(named.values()) + ms.get("unattributed", 0.0) / 1e3
+    return StepAccount(
+        form=STEPS, steps=10, per_epoch=10, ranks=ranks, elapsed=elapsed, busy=None, **named,
+        mean_busy=high - named["persistent"] / 2, max_busy=high,
+        busiest=high + named["alternating"], slowest=0, slowest_input=0.0,
+    )  # fmt: skip
+
+
+def study_of(
+    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]], scaling: str = "weak"
+) -> ExperimentResults:
+    """An experiment of points, each with the accounts of its runs and its samples in all."""
+    axes = list(points[0][0])
+    runs, rows = [], []
+    for number, (point, accounts, samples) in enumerate(points):
+        for repeat, one in enumerate(accounts):
+            run_id = f"b-{number}-{repeat}"
+            runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
+            rows.append(
+                {"run_id": run_id, "source": "measured", "started": "2026-01-01T00:00:00+00:00",
+                 "repeat": repeat, "samples": samples, "warnings": None,
+                 "_account": json.dumps(one.to_json()), "_metrics": "{}"}
+            )  # fmt: skip
+    work = ["batch"] if scaling == "strong" else []
+    plan = whole_plan(
+        {"experiments": [{"name": "e", "axes": axes, "runs": runs, "scaling": scaling,
+                          "work": work, "fixed": {}}]}
+    )  # fmt: skip
+    tables = make_tables(pd.DataFrame(rows), plan)["e"]
+    return ExperimentResults(plan["experiments"][0], tables)
+
+
+def noisy(ranks: int, repeats: int = 5, seed: int = 1, **ms: float) -> list[StepAccount]:
+    """Repeats of an account, each term of which scatters by 2 % of itself."""
+    draw = np.random.default_rng((seed, ranks))
+    return [
+        account(ranks, **{name: v * (1 + 0.02 * draw.standard_normal()) for name, v in ms.items()})
+        for _ in range(repeats)
+    ]
+
+
+def terms_of(study: ExperimentResults, ranks: int, kind: str = "ledger") -> dict[str, float]:
+    return {
+        row["term"]: row["value"]
+        for row in study.rows("efficiency")
+        if row["kind"] == kind and row["ranks"] == ranks
+    }
+
+
+def test_the_ledger_adds_up_and_computation_is_split_at_the_reference() -> None:
+    base = noisy(1, compute=100, input=2, unattributed=1)
+    large = noisy(4, compute=110, input=5, persistent=8, alternating=4, transfer=20, barrier=1)
+    study = study_of([({"ranks": 1}, base, 320), ({"ranks": 4}, large, 4 * 320)])
+    ledger = terms_of(study, 4)
+    elapsed, ideal = ledger.pop("elapsed"), ledger.pop("ideal")
+    assert sum(ledger.values()) == pytest.approx(elapsed)
+    assert ideal == pytest.approx(103, rel=0.02)
+    assert ledger["at_reference"] + ledger["slower"] == pytest.approx(110, rel=0.02)
+    assert ledger["slower"] == pytest.approx(10, abs=4)
+    factors = terms_of(study, 4, "multiplicative")
+    assert factors["global_efficiency"] == pytest.approx(
+        factors["parallel_efficiency"] * factors["computation_scaling"], rel=1e-3
+    )
+    assert ledgers(study)[-1].parts["transfer"].loss == pytest.approx(20, rel=0.05)
+    (drawing,) = ledger_figures(study)
+    assert "transfer" not in drawing.alt
+    assert drawing.figure.axes[0].get_xlabel() == "Time of a step [ms]"
+
+
+def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -> None:
+    """4 ranks with a quarter of the samples each; one rank with as few is measured too."""
+    points = [
+        ({"ranks": 1, "batch": 320}, noisy(1, compute=100), 320),
+        ({"ranks": 4, "batch": 80}, noisy(4, compute=45, transfer=5), 320),
+        ({"ranks": 1, "batch": 80}, noisy(1, compute=40), 80),
+    ]
+    ledger = terms_of(study_of(points, scaling="strong"), 4)
+    assert ledger["ideal"] == pytest.approx(25, rel=0.03)
+    assert ledger["at_reference"] == pytest.approx(25, rel=0.03)
+    assert ledger["local_batch"] == pytest.approx(15, abs=3)
+    assert ledger["slower"] == pytest.approx(5, abs=3)
+
+
+def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
+    base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
+    study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
+    (finding,) = largest_loss(study)
+    assert finding.level == "confirmed"
+    assert "the largest part is transfer, the exchange of gradients itself, 24.9 [" in finding.text
+    assert "would reach" in finding.text
+    assert finding.evidence["figure"] == "ledger"
+
+
+def test_it_abstains_where_more_is_unattributed() -> None:
+    base, large = noisy(1, compute=100), noisy(4, compute=100, transfer=10, unattributed=30)
+    study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
+    (finding,) = largest_loss(study)
+    assert finding.level == "note"
+    assert "unattributed, more than any part explains" in finding.text
+
+
+def test_false_alarms_of_unplanted_runs_are_rare() -> None:
+    """Two scales that differ by chance only: 200 campaigns of 3 repeats."""
+    said = 0
+    for seed in range(200):
+        points = [
+            ({"ranks": n}, noisy(n, 3, seed, compute=100, input=5, unattributed=2), 10 * n)
+            for n in (1, 4)
+        ]
+        found = largest_loss(study_of(points))
+        said += any(finding.level == "confirmed" for finding in found)
+    assert said <= 10

@@ -1,0 +1,157 @@
+"""The examples of the docs, as they are written there: from nothing to a report.
+
+All of them are experiments of one campaign, so that Snakemake is called once. What the docs leave
+to the reader (OSU's benchmark, which is not installed) is a script that prints the same.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from scalesweep.config.campaign import load_campaign
+from tests.conftest import ROOT, Project, make_project
+from tests.fakes.records import times, write_run
+
+pytestmark = pytest.mark.slow
+
+FOREIGN, NATIVE = ROOT / "docs" / "external_programs.md", ROOT / "docs" / "benchmarks.md"
+TORCH_PYTHON = "/usr/bin/python3"
+OSU = """#!/bin/sh
+[ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
+echo "# OSU MPI Allreduce Latency Test v7.3"
+for size in 4 1024 1048576; do echo "$size      $size.5"; done
+"""
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    """The code blocks of a language on a page, without their indentation."""
+    found = re.findall(rf"^( *)```{kind}\n(.*?)^ *```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) for indent, text in found]
+
+
+def examples(page: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Text of each benchmark.yaml, and content of each campaign, by name."""
+    texts = {yaml.safe_load(text).get("name"): text for text in blocks(page, "yaml")}
+    contents = [yaml.safe_load(text) for text in blocks(page, "yaml")]
+    return (
+        {name: text for name, text in texts.items() if name},
+        {content["campaign"]: content for content in contents if "campaign" in content},
+    )
+
+
+def has_torch() -> bool:
+    words = [TORCH_PYTHON, "-c", "import torch.distributed as d; assert d.is_gloo_available()"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def readme_experiment(project: Path) -> dict[str, Any]:
+    """The campaign of the README, whose runs of TensorFlow take minutes: results are made up."""
+    (text,) = blocks(ROOT / "README.md", "yaml")
+    (project / "readme.yaml").write_text(text)
+    campaign = load_campaign(project / "readme.yaml")
+    (project / "results" / "runs").mkdir(parents=True)
+    for run_id, (experiment, run) in campaign.unique_runs().items():
+        ranks, samples = run.point["ranks"], experiment.benchmark.total_work(run.point)
+        write_run(
+            project / "results" / "runs" / "local",
+            run_id,
+            times(np.full((3, ranks), 1.0), np.full((3, ranks), 1.0 + run.repeat / 100)),
+            point=dict(run.point),
+            repeat=run.repeat,
+            site="local",
+            work={"samples_per_epoch": samples, "bytes_per_epoch": None},
+            resources={"hosts": ["a"] * ranks, "slurm_nodes": [None] * ranks},
+        )
+    return dict(yaml.safe_load(text)["experiments"]["io"])
+
+
+@pytest.fixture(scope="module")
+def torch() -> bool:
+    return has_torch()
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory, torch: bool) -> Project:
+    """A project in which the examples have been followed, and all of it has run."""
+    project = make_project(tmp_path_factory.mktemp("docs") / "project")
+    campaign: dict[str, Any] = {"campaign": "docs", "site": "local", "programs": {}}
+    campaign["experiments"] = {}
+    for page in (FOREIGN, NATIVE):
+        benchmarks, campaigns = examples(page)
+        for name, text in benchmarks.items():
+            folder = project.path / "workflow" / "benchmarks" / name
+            folder.mkdir()
+            (folder / "benchmark.yaml").write_text(text)
+        for content in campaigns.values():
+            assert content["site"] == "local"
+            campaign["programs"] |= content.get("programs", {})
+            for name, experiment in content["experiments"].items():
+                if experiment["benchmark"] != "my_ddp" or torch:
+                    campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
+    own, ddp = blocks(FOREIGN, "python")
+    for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
+        (project.path / "home" / path).parent.mkdir(parents=True)
+        (project.path / "home" / path).write_text(text)
+    (native,) = blocks(NATIVE, "python")
+    (project.path / "workflow" / "benchmarks" / "my_benchmark" / "main.py").write_text(native)
+    # OSU's allreduce has no campaign of its own: two ranks, as its defaults say.
+    osu = project.write("osu_allreduce", OSU)
+    osu.chmod(0o755)
+    campaign["programs"]["osu_allreduce"] = str(osu)
+    campaign["experiments"]["osu"] = {"benchmark": "osu_allreduce", "fixed": {"ranks_per_node": 2}}
+    campaign["experiments"]["readme"] = readme_experiment(project.path)
+    project.write("c.yaml", yaml.safe_dump(campaign, sort_keys=False))
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+def runs(project: Project, experiment: str) -> pd.DataFrame:
+    table = project.path / "results" / "tables" / experiment / "runs.parquet"
+    frame = pd.read_parquet(table)
+    assert set(frame["status"]) == {"done"} and frame["warnings"].isna().all()
+    return frame
+
+
+def test_the_step_by_step_example(reported: Project) -> None:
+    frame = runs(reported, "my_training_batches")
+    assert len(frame) == 4
+    for name in ("images_per_second", "total_images_per_second", "loss"):
+        assert (frame[f"{name}_mean_run"] > 0).all()
+    assert frame["loss_mean_run"].round(3).unique().tolist() == [0.667]
+    assert "my_training_batches" in (reported.path / "results" / "report.html").read_text()
+
+
+def test_the_campaign_of_the_readme(reported: Project) -> None:
+    frame = runs(reported, "readme")
+    assert len(frame) == 15
+    scaling = reported.path / "results" / "tables" / "readme" / "scaling.parquet"
+    assert pd.read_parquet(scaling)["total_eff_later"].notna().all()
+
+
+def test_osus_table(reported: Project) -> None:
+    frame = runs(reported, "osu")
+    assert frame["latency_1048576_mean_run"].tolist() == [1048576.5]
+
+
+def test_a_native_program(reported: Project) -> None:
+    frame = runs(reported, "my_benchmark_batches")
+    assert len(frame) == 2 and (frame["images_per_second_mean_run"] > 0).all()
+    assert (frame["total_throughput_mean_later"] > 0).all()
+
+
+def test_distributed_data_parallel(reported: Project, torch: bool) -> None:
+    if not torch:
+        pytest.skip(f"{TORCH_PYTHON} has no torch with Gloo (Debian: python3-torch)")
+    frame = runs(reported, "my_ddp_ddp")
+    assert sorted(frame["ranks"]) == [1, 2]
+    assert (frame["images_per_second_mean_run"] > 0).all()
+    assert (frame["loss_mean_run"] > 0).all()
+    scaling = reported.path / "results" / "tables" / "my_ddp_ddp" / "scaling.parquet"
+    assert pd.read_parquet(scaling)["images_per_second_eff_run"].notna().all()

@@ -1,0 +1,164 @@
+"""A study of one's own: made, run, and used with scalesweep as a Snakemake module."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalesweep.config.yaml_loader import check_schema
+from tests.conftest import ROOT
+from tests.fakes.snakemake_calls import call_snakemake
+
+pytestmark = pytest.mark.slow
+
+# What `snakedeploy deploy-workflow CLONE . --branch main` (0.17) leaves in workflow/Snakefile, but
+# that it forgets the folder of a CLONE that is a local path.
+DEPLOYED = f"""\
+from snakemake.utils import min_version
+
+
+min_version("6.10.0")
+
+
+configfile: "config/config.yaml"
+
+
+# declare {ROOT} as a module
+module scalesweep:
+    snakefile:
+        "{ROOT}/Snakefile"
+    config:
+        config
+
+
+# use all rules from {ROOT}
+use rule * from scalesweep
+"""
+OWN = """
+
+onsuccess:
+    print("the study's own handler")
+
+
+rule words:
+    input:
+        "results/report.html",
+    output:
+        "words.txt",
+    shell:
+        "wc -w {input} > {output}"
+"""
+
+
+def snakemake(cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    home = cwd / "home"
+    home.mkdir(exist_ok=True)
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
+    return call_snakemake(words, cwd, env, seconds=300)
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ("git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", *words)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new study, committed, whose campaign has run as its README says."""
+    folder = tmp_path_factory.mktemp("of") / "my study"
+    words = (sys.executable, "-m", "scalesweep", "study", str(folder))
+    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert f"snakemake -s {ROOT}/Snakefile --directory '{folder}'" in made.stdout
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "A new study")):
+        git(folder, *command)
+    done = snakemake(folder.parent, "-s", f"{ROOT}/Snakefile", "--directory", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_new_study_runs_to_its_report_at_once(study: Path) -> None:
+    records = [json.loads(path.read_text()) for path in study.glob("results/runs/*/*/record.json")]
+    assert len(records) == 6
+    for order in study.glob("results/runs/*/*/order.json"):
+        check_schema(json.loads(order.read_text()), "order", order)
+    for record in records:
+        check_schema(record, "record", study)
+        assert record["study"] == {"commit": git(study, "rev-parse", "HEAD"), "dirty": False}
+        assert record["git"] is None or record["git"]["commit"] != record["study"]["commit"]
+        assert record["command"][-2] == str(study / "benchmarks" / "monte_carlo" / "monte_carlo.py")
+        assert record["metrics"]["points_per_second"]["value"] > 0
+    assert "git commit of the study" in (study / "results" / "report.html").read_text()
+    assert git(study, "status", "--porcelain") == ""  # results are not committed
+
+
+def test_as_a_module_it_has_the_same_runs_and_rules_of_its_own(study: Path, tmp_path: Path) -> None:
+    deployed = shutil.copytree(study, tmp_path / "deployed")
+    # What snakedeploy copies too: sites have the names of those that are shipped, and are the same.
+    shutil.copytree(ROOT / "config" / "sites", deployed / "config" / "sites", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "profiles", deployed / "profiles")
+    (deployed / "workflow").mkdir()
+    (deployed / "workflow" / "Snakefile").write_text(DEPLOYED + OWN)
+    lost = next(deployed.glob("results/runs/my_machine/monte_carlo-r1-*"))
+    shutil.rmtree(lost)
+    done = snakemake(deployed, "words", "all")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^run +1$", done.stderr, re.M) and (lost / "record.json").is_file()
+    assert "runs: 1 of 1 done" in done.stderr  # from a handler, which Snakemake ignores in modules
+    assert "the study's own handler" in done.stdout
+    assert int((deployed / "words.txt").read_text().split()[0]) > 100
+
+
+def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
+    site = study / "config" / "sites" / "local.yaml"
+    site.write_text("site: local\nnodes: 1\n")
+    try:
+        done = snakemake(study, "-s", f"{ROOT}/Snakefile", "plan", "--config", "site=local")
+    finally:
+        site.unlink()
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert (
+        f"error: config/sites/local.yaml: {ROOT}/config/sites/local.yaml has this name too; rename"
+        in done.stderr
+    )
+    shipped = ("--config", "campaign=nt3_small", "site=local")
+    plan = snakemake(study, "-s", f"{ROOT}/Snakefile", "plan", *shipped, "results=other")
+    assert "campaign nt3_small on site local" in plan.stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (".", "the folder is not empty; name a new one"),
+        ("README.md", "is not a folder; name a new one"),
+    ],
+)
+def test_nothing_is_overwritten(study: Path, place: str, told: str) -> None:
+    before = sorted(study.rglob("*"))
+    words = (sys.executable, "-m", "scalesweep", "study", str(study / place))
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    where = study if place == "." else study / place
+    assert (done.returncode, done.stderr) == (1, f"error: {where}: {told}\n")
+    assert sorted(study.rglob("*")) == before
+
+
+def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Path) -> None:
+    site = study / "config" / "sites" / "bare.yaml"
+    site.write_text(
+        "site: bare\nnodes: 1\npython: no-such-python\nlaunch: {single: [], multi: [no-such-run]}\n"
+    )
+    words = ("--config", "site=bare", "results=of_doctor")
+    done = snakemake(study, "-s", f"{ROOT}/Snakefile", "doctor", *words)
+    site.unlink()
+    assert done.returncode == 1
+    assert "error: the doctor found 2 check(s) failed on site bare" in done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("failed")]
+    assert [line.split(":")[0] for line in failed] == ["failed   Python", "failed   launcher"]
+    assert "to do: correct python, prologue or env in config/sites/bare.yaml" in failed[0]
+    for noise in ("Traceback", "Error in rule", "WorkflowError"):
+        assert noise not in done.stdout + done.stderr

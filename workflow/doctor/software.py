@@ -1,0 +1,46 @@
+"""Say what software this Python has: ``python software.py``, one line of JSON on standard output.
+
+Standard library only, and whatever version of Python a site has. A package that is not there or
+breaks when it is imported is told by its error.
+"""
+
+import importlib
+import json
+import sys
+
+
+def version_of(name, told):
+    """Import a package; its version, or None with the error in `told`."""
+    try:
+        return str(getattr(importlib.import_module(name), "__version__", "of unknown version"))
+    except Exception as error:
+        told[name] = " ".join(f"{type(error).__name__}: {error}".split())
+        return None
+
+
+def main():
+    """Print the versions and what Horovod was built with."""
+    wrong = {}
+    facts = {
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "wrong": wrong,
+        "numpy": version_of("numpy", wrong),
+        "tensorflow": version_of("tensorflow", wrong),
+        "horovod": version_of("horovod", wrong),
+    }
+    if facts["tensorflow"] and facts["horovod"]:
+        try:
+            hvd = importlib.import_module("horovod.tensorflow")
+            facts["built"] = {
+                "mpi": bool(hvd.mpi_built()),
+                "gloo": bool(hvd.gloo_built()),
+                "nccl": bool(hvd.nccl_built()),
+            }
+        except Exception as error:
+            wrong["horovod.tensorflow"] = " ".join(f"{type(error).__name__}: {error}".split())
+    print("@doctor " + json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main()
