@@ -32,6 +32,7 @@ MAD_TO_STD = 1.4826
 MEAN_AD_TO_STD = 1.253314
 OUTLIER_SCORE = 3.5
 OUTLIER_FROM = 5
+ONE_REPEAT = "one repeat"  # why there is no interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def without_interval(*repeats: ArrayLike) -> str:
     """
     arrays = [_finite(values).reshape(-1) for values in repeats]
     if any(array.size < 2 for array in arrays):
-        return "one repeat"
+        return ONE_REPEAT
     if any(identical(array) for array in arrays):
         return "identical repeats"
     if len(arrays) > 1 and any((array <= 0).any() for array in arrays):

@@ -27,7 +27,7 @@ OF_TABLES = frozenset(
         *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
         *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
-        *("threads_per_core", "stated", "part"),
+        *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
     )
 )
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from scalesweep.analysis.stats import sign_test
+from scalesweep.analysis.stats import ONE_REPEAT, sign_test
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -49,16 +49,14 @@ def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Comparisons without a clear best by what keeps it from being clear."""
     found: dict[str, list[Row]] = {}
     for row in rows:
-        if not finite(row["low"], row["high"]):
-            reason = "the best value is of a single run, and has no interval"
-        elif not finite(row["next_low"], row["next_high"]):
-            reason = "the next value is of a single run, and has no interval"
+        if row["no_interval"]:
+            reason = f"the best value has no interval ({row['no_interval']})"
+        elif row["next_no_interval"]:
+            reason = f"the next value has no interval ({row['next_no_interval']})"
         elif _overlap(row):
             reason = "the interval of the best overlaps that of the next"
         else:
-            reason = (
-                "another value has a single run, or an interval that reaches into that of the best"
-            )
+            reason = "another value has no interval, or one that reaches into that of the best"
         found.setdefault(reason, []).append(row)
     return found
 
@@ -88,9 +86,8 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
-        # Without an interval of both sides nothing is known of the difference, not that it is none.
-        single = [row for row in rows if row["no_interval"] == "one repeat"]
-        if single:
+        # Of single runs nothing is known of the difference, not that there is none.
+        if single := [row for row in rows if row["no_interval"] == ONE_REPEAT]:
             found.append(_single_runs(study, names, single, over, label))
         unsure: dict[str, list[Row]] = {}
         for row in rows:

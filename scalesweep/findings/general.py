@@ -117,8 +117,8 @@ def _best_of(
         for row in unknown:
             lacking.setdefault(main.without_interval(row, phase), []).append(row)
         against = [
-            f"{counted(len(some), 'point')} with {why}"
-            f" ({listed([described(row) for row in some], 3)})"
+            f"{counted(len(some), 'point')} with {why} "
+            f"({listed([described(row) for row in some], 3)})"
             for why, some in lacking.items()
         ]
         text = (

@@ -69,8 +69,9 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
     interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points
-    that differ in one parameter: the best value and the next, and whether the interval of the best
-    is ``clear`` of all others'. Both per parameter, source, metric and phase.
+    that differ in one parameter: the best value and the next, why they have ``no_interval``, and
+    whether the interval of the best is ``clear`` of all others'. Both per parameter, source, metric
+    and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
@@ -142,7 +143,7 @@ def _best(
     if len(ranked) < 2:
         return
     ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])
-    (value, point, mean, span), (other, _, other_mean, other_span) = ranked[:2]
+    (value, point, mean, span), (other, second, other_mean, other_span) = ranked[:2]
     # A comparison with NaN is false: what has no interval is clear of nothing.
     clear = all(
         span.low > rival.high if higher else span.high < rival.low for _, _, _, rival in ranked[1:]
@@ -153,7 +154,9 @@ def _best(
         "mean": mean,
         "low": span.low,
         "high": span.high,
+        "no_interval": without_interval(data.repeats(point, measure)) or None,
         "next": text_of(other),
+        "next_no_interval": without_interval(data.repeats(second, measure)) or None,
         "next_mean": other_mean,
         "next_low": other_span.low,
         "next_high": other_span.high,

@@ -36,14 +36,7 @@ from scalesweep.core.formatting import shorten
 from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import (
-    RECORD,
-    SAMPLES,
-    BadRecord,
-    dates_of,
-    holds_matches,
-    record_bytes,
-)
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, holds_matches, record_bytes
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp

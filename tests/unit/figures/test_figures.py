@@ -329,7 +329,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     root = make_results(tmp_path, [Fake("e", {"ranks": [1, 2], "mode": ["a", "b"]}, "weak")])
     study = studies_of(root)["e"]
     monkeypatch.setattr(figures_module, "_many", lambda _study: [scaling.scaling_figures])
-    everything = {sketch.name for sketch in figures_module.listed(study)}
+    everything = {"ledger"} | {sketch.name for sketch in figures_module.listed(study)}
     with monkeypatch.context() as patched:
         limits = Limits(seconds=60, memory_bytes=200 * 2**20)
         patched.setattr(figures_module, "LIMITS", limits)
@@ -344,7 +344,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     }
     assert missing_words(entries).startswith("2 figures not drawn: e/overview-init (it takes more")
     drawn = {path.stem for path in out.glob("*/*.svg")}
-    assert drawn == everything - set(missing) and len(drawn) == 4
+    assert drawn == everything - set(missing) and len(drawn) == 5
     page = visible(render_page(root))
     assert "e: overview-init: this figure is missing." in page
     assert "Not drawn: its process was killed by SIGKILL. The tables have its numbers." in page

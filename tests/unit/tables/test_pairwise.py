@@ -205,10 +205,10 @@ def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
 @pytest.mark.parametrize(
     ("rates", "reason"),
     [
-        ([[200.0], around(100), around(90)], "the best value is of a single run"),
-        ([around(200), [100.0], around(90)], "the next value is of a single run"),
+        ([[200.0], around(100), around(90)], "the best value has no interval (one repeat)"),
+        ([around(200), [100.0], around(90)], "the next value has no interval (one repeat)"),
         ([around(101), around(100), around(99)], "overlaps that of the next"),
-        ([around(200), around(100), [90.0]], "another value has a single run, or an interval"),
+        ([around(200), around(100), [90.0]], "another value has no interval, or one that reaches"),
     ],
 )
 def test_why_the_best_is_not_identified(
