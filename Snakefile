@@ -5,6 +5,7 @@ import logging
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -54,6 +55,7 @@ if not facts.asks_only(*facts.ASIDE):
     facts.at_success(workflow, SWEEP.left_stale)
 facts.list_in_order()
 facts.heed_handlers(workflow)
+STOPPED = []
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (
         CampaignHooks,
@@ -63,19 +65,12 @@ if SWEEP.submission:
     from snakemake_executor_plugin_scalesweep import Executor
 
     Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
+    STOPPED.append(Executor.hooks)
     facts.start_one_timer()
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
-
-
-def start_no_more():
-    facts.start_no_more(workflow)
-    if SWEEP.submission:
-        Executor.hooks.stop()
-
-
-PROGRESS = Progress(SWEEP, start_no_more)
+PROGRESS = Progress(SWEEP, partial(facts.start_no_more, workflow, *STOPPED))
 
 
 rule all:

@@ -150,9 +150,12 @@ def targets(workflow: Any) -> set[str]:
     return set(workflow.dag_settings.targets)
 
 
-def start_no_more(workflow: Any) -> None:
-    """Have the scheduler end once the jobs that have started are over."""
+def start_no_more(workflow: Any, *others: Any) -> None:
+    """Have the scheduler, and what else has a ``stop``, end once the jobs that have started are
+    over."""
     workflow.scheduler.exit_gracefully()
+    for other in others:
+        other.stop()
 
 
 def verbosity(workflow: Any) -> str:

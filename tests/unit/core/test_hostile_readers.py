@@ -368,7 +368,7 @@ def test_a_log_that_would_take_for_ever_is_refused(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scalesweep.importers.detect_logs.reading_limit", lambda size: 1e-3)
-    runs, (refusal,) = read(fake_logs.one(1000.0) * 50)
+    runs, (refusal,) = read(fake_logs.one(1000.0) * 2000)
     assert runs == [] and "takes too long to read" in refusal.message
 
 
