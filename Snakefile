@@ -35,6 +35,7 @@ from scalesweep.core.log import VERBOSITY
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.progress import Progress
+from scalesweep.smk.terminal_lines import one_line_a_job
 
 # For what the library logs, here and in the scripts that rules start.
 os.environ[VERBOSITY] = facts.verbosity(workflow)
@@ -71,6 +72,7 @@ if SWEEP.submission:
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
 PROGRESS = Progress(SWEEP, partial(facts.start_no_more, workflow, *STOPPED))
+one_line_a_job(workflow, PROGRESS.so_far)
 
 
 rule all:

@@ -338,7 +338,7 @@ def _native_error(work: Path) -> tuple[int | None, str]:
 def _said(lines: list[str], benchmark: str) -> str:
     """The program's own error line (``error: ...`` or ``<benchmark>: ...``), if it printed one."""
     for line in reversed(lines):
-        # horovodrun puts the rank in front: [1]<stderr>:
+        # horovodrun puts the rank in front, on stdout too: [1]<stdout>:
         text = re.sub(r"^\[\d+\]<std(?:err|out)>:\s*", "", line)
         start, _, rest = text.partition(": ")
         if rest and start in ("error", benchmark):

@@ -1,8 +1,9 @@
-"""What srun and slurmstepd print about a step that failed: which rank was first, and why.
+"""What srun and other launchers print about a program that failed: which rank was first, and why.
 
 srun exits with the highest code of its tasks. With --kill-on-bad-exit that is 143, of those that
 it has terminated itself, whatever the first one exited with; and a step that Slurm killed for its
-memory looks the same. Both say more on stderr. Standard library only, for the launcher.
+memory looks the same. Both say more on stderr. mpirun and horovodrun print many lines after the
+last one of the program's. Standard library only, for the launcher.
 """
 
 import re
@@ -35,6 +36,12 @@ _NOT_LAUNCHED = re.compile(
     r"|.*(?:Communication connection failure|Unable to contact slurm controller"
     r"|Socket timed out on send/recv operation|Zero Bytes were transmitted))"
 )
+# Open MPI frames what it says itself: "mpirun detected that one or more processes exited with ..."
+_FRAME = re.compile(r"^-{70,80}\n((?:(?!-{70,80}$).*\n){1,20}?)-{70,80}$", re.MULTILINE)
+_MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
+_NO_EXECUTABLE = re.compile(r"^Executable: (.+)$", re.MULTILINE)
+# horovodrun labels the lines of ranks, and ends in a traceback of its own.
+_HOROVODRUN = re.compile(r"^\[\d+\]<std(?:err|out)>: ?")
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
 
 
@@ -59,10 +66,24 @@ def read_step_errors(stderr: Path, argv: Iterable[str]) -> StepErrors:
         with stderr.open("rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - _BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
+            text = file.read().decode(errors="replace")
     except OSError:
-        lines = []
-    return step_errors(lines, labelled=has_labels(argv))
+        text = ""
+    lines = without_frames(text.replace("\r\n", "\n")).splitlines()
+    ranks = [line for line in lines if _HOROVODRUN.match(line)]
+    return step_errors(ranks or lines, labelled=has_labels(argv))
+
+
+def without_frames(text: str) -> str:
+    """The lines of a program's stderr without those that mpirun prints of its end."""
+
+    def said(frame: re.Match[str]) -> str:
+        if not _MPIRUN.search(frame[1]):
+            return frame[0]
+        missing = _NO_EXECUTABLE.search(frame[1])
+        return f"cannot start {missing[1].strip()}" if missing else ""
+
+    return _FRAME.sub(said, text) if _MPIRUN.search(text) else text
 
 
 def has_labels(argv: Iterable[str]) -> bool:
@@ -82,6 +103,7 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
         label = _LABEL.match(line) if labelled else None
         if label:
             line = line[label.end() :]
+        line = _HOROVODRUN.sub("", line)
         if not _SLURM.match(line):
             if line.strip():
                 own.append(line)

@@ -19,8 +19,8 @@ POLL_S, QUICK_POLL_S = 2.0, 0.5
 
 
 class Progress(threading.Thread):
-    """Watches the runs' folders (so it works for local and for cluster jobs) and prints a
-    line whenever a run has finished. Ends with the process, or by ``finish``."""
+    """Watches the runs' folders, so it works for local and for cluster jobs; of these it prints a
+    line whenever some have finished. Ends with the process, or by ``finish``."""
 
     def __init__(self, context: SnakemakeContext, stop: Callable[[], None]) -> None:
         """Watch the awaited runs of a campaign from now on.
@@ -50,7 +50,7 @@ class Progress(threading.Thread):
         poll_s = POLL_S if self._most is None else QUICK_POLL_S
         while not self._over.wait(max(poll_s, 50 * cost)):
             before = time.thread_time()
-            if self._look():
+            if self._look() and self._context.submission:
                 print(self._line(), file=sys.stderr, flush=True)
             cost = time.thread_time() - before
 
@@ -117,15 +117,21 @@ class Progress(threading.Thread):
 
     def _line(self) -> str:
         elapsed = time.time() - self._since
-        finished = self._finished + len(self._failed)
-        left = self._total - finished
         text = f"runs: {self._finished} of {self._total} done"
         if self._failed:
             text += f", {len(self._failed)} failed"
-        text += f", elapsed {duration(elapsed)}"
-        if left and finished:
-            text += f", about {duration(elapsed / finished * left)} left"
-        return text
+        return f"{text}, elapsed {duration(elapsed)}{self._left(elapsed)}"
+
+    def _left(self, elapsed: float) -> str:
+        finished = self._finished + len(self._failed)
+        left = self._total - finished
+        return f", about {duration(elapsed / finished * left)} left" if left and finished else ""
+
+    def so_far(self) -> str:
+        """How many of the runs have failed and the time that is left, for the line of a run that
+        starts here; empty at first."""
+        failed = f", {len(self._failed)} failed" if self._failed else ""
+        return failed + self._left(time.time() - self._since)
 
     def finish(self) -> bool:
         """Stop watching; print the final count and what failed. True if any run has ended."""

@@ -37,6 +37,7 @@ def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stderr
     assert len(project.records()) == 4
+    project.write("first.txt", done.stderr)
     return project
 
 
@@ -54,6 +55,22 @@ def test_a_finished_campaign_has_nothing_to_do(finished: Project) -> None:
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout + again.stderr
     assert finished.records() == before
+
+
+def test_a_call_prints_a_line_for_each_run_and_ends_with_the_report(finished: Project) -> None:
+    said = (finished.path / "first.txt").read_text()
+    jobs = said.partition("Job stats:")[2].partition("\n\n")[2].splitlines()
+    starts = [line for line in jobs if line.startswith("Running ")]
+    assert [re.findall(r"\((\d) of 4\)", line) for line in starts] == [["1"], ["2"], ["3"], ["4"]]
+    assert jobs[:4] == starts
+    assert sorted(jobs[4:9]) == [
+        "Collecting Slurm accounting of jobs", "Collecting run states in results/runs/toy",
+        "Drawing figures", "Making tables", "Summarising finished runs",
+    ]  # fmt: skip
+    assert jobs[9] == "Writing results/report.html"
+    assert re.fullmatch(r"runs: 4 of 4 done, elapsed [\d.]+ \w+", jobs[10])
+    assert jobs[11] == "report: results/report.html"
+    assert len(jobs) == 14  # where Snakemake's log is, and the elapsed time
 
 
 def test_lost_figures_and_tables_are_made_again(finished: Project) -> None:
@@ -173,7 +190,10 @@ def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
     finished.write("c.yaml", CAMPAIGN + "  x: {benchmark: toy, axes: {behaviour: [exit3]}}\n")
     done = finished.snakemake("--configfile", "c.yaml", "--config", f"results={moved}")
     assert done.returncode != 0
-    assert f"report of what succeeded: {moved}/report.html" in done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert f"report: {moved}/report.html" in said
+    # Why it failed, and not with which command.
+    assert "toy-r1" in said and "CalledProcessError" not in said and "Error in rule" not in said
     assert "NON_ZERO_EXIT" in (moved / "report.html").read_text()
     assert not (finished.path / "results" / "runs").exists()
 

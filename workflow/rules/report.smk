@@ -75,7 +75,8 @@ onstart:
 if SWEEP.options.get("pending") != "ignore":
 
     onsuccess:
-        PROGRESS.finish()
+        if PROGRESS.finish() and Path(RESULTS, "report.html").exists():
+            print(f"report: {RESULTS}/report.html", file=sys.stderr)
         if "doctor" in facts.targets(workflow):
             from scalesweep.doctor.examine import outcome_file
 
@@ -104,7 +105,7 @@ if SWEEP.options.get("pending") != "ignore":
                 f" {REPORT_NOW}"
                 " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
                 " | {{ grep '^error: ' >&2 || true; }}"
-                " && echo report of what succeeded: {RESULTS:q}/report.html"
+                " && echo report: {RESULTS:q}/report.html"
                 " || echo no report, see {RESULTS:q}/logs/report-now.log"
             )
         if damaged := SWEEP.set_aside():

@@ -28,4 +28,6 @@ rule run:
     message:
         "Running {wildcards.run_id}{params.turn}"
     shell:
-        "{params.script} --order {params.order:q} --marker {output.marker:q} > >(tee {log:q}) 2>&1"
+        # What went well is in the log alone.
+        ": > {log:q} && {params.script} --order {params.order:q} --marker {output.marker:q}"
+        " >> {log:q} 2> >(tee -a {log:q} >&2)"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.compute.launcher import launch
-from scalesweep.compute.step_errors import has_labels, step_errors
+from scalesweep.compute.step_errors import has_labels, read_step_errors, step_errors
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from tests.conftest import ROOT
 from tests.unit.compute.test_launcher import failure, spec
@@ -130,3 +130,50 @@ def test_a_requeued_job_ends_at_once_when_its_run_was_taken_over(
     note_submitted(Path(order["folder"]), SubmittedJob(6, 1, "log"))
     monkeypatch.setenv("SLURM_JOB_ID", "6")
     assert launch(order, ROOT) == 0
+
+
+RULE = "-" * 74 + "\n"
+# Open MPI 4.1 and horovodrun 0.28 --gloo, two ranks that end with sys.exit("it is broken").
+MPIRUN = f"""\
+{RULE}Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{RULE}it is broken
+{RULE}mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[9751,1],1]
+  Exit code:    1
+{RULE}"""
+NO_PROGRAM = f"""\
+{RULE}mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: /no/such program
+Node: vm
+
+while attempting to start process rank 0.
+{RULE}"""
+HOROVODRUN = """\
+[1]<stderr>:it is broken
+Traceback (most recent call last):
+RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was:
+Process name: 1
+Exit code: 1
+
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (MPIRUN, "it is broken"),
+        (NO_PROGRAM, "cannot start /no/such program"),
+        (HOROVODRUN, "it is broken"),
+        (f"{RULE}a table\n{RULE}", RULE.rstrip()),
+        (RULE * 30_000, RULE.rstrip()),
+    ],
+)
+def test_the_last_line_of_a_program_is_its_own(tmp_path: Path, text: str, last: str) -> None:
+    log = tmp_path / "stderr.log"
+    log.write_text(text)
+    assert read_step_errors(log, ["mpirun", "-n", "2", "program"]).own[-1] == last

@@ -1,0 +1,55 @@
+"""A line on the terminal for each job, where Snakemake prints ten; its log file has them all."""
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+from snakemake.logging import get_event, logger
+from snakemake_interface_logger_plugins.common import LogEvent
+
+_STREAM = "DefaultStreamHandler"  # the name that Snakemake gives to its handler of the terminal
+_DROPPED = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.PROGRESS)
+# What it prints besides of a local job that failed: the command.
+_RUN_FAILED = re.compile(r"RuleException:\nCalledProcessError in file \".*/rules/run\.smk\"")
+_SELECTING = "Select jobs to execute..."
+
+
+class _OneLine(logging.Filter):
+    def __init__(self, handler: logging.Handler, so_far: Callable[[], str]) -> None:
+        super().__init__()
+        self._handler = handler
+        self._so_far = so_far
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        event = get_event(record)
+        if event == LogEvent.JOB_INFO:
+            # ``all`` has no message: its input is a file of each run.
+            if message := getattr(record, "rule_msg", None):
+                if getattr(record, "rule_name", "") == "run":
+                    message += self._so_far()
+                plain = logging.LogRecord(
+                    record.name, record.levelno, record.pathname, record.lineno, message, None, None
+                )
+                self._handler.handle(plain)
+            return False
+        if event == LogEvent.JOB_ERROR and getattr(record, "rule_name", "") == "run":
+            return False  # the launcher, or the executor, has said why
+        if event == LogEvent.ERROR and _RUN_FAILED.match(str(record.msg)):
+            return False
+        return event not in _DROPPED and record.msg != _SELECTING
+
+
+def one_line_a_job(workflow: Any, so_far: Callable[[], str]) -> None:
+    """Have Snakemake print the message of a job when it starts, and no more of it until it fails.
+
+    That of a run is followed by what ``so_far`` returns.
+    A dry run, --verbose, a log plugin, and a workflow that uses this one as a module keep what
+    Snakemake prints.
+    """
+    settings = workflow.output_settings
+    if settings.dryrun or settings.verbose or not workflow.modifier.is_main_snakefile():
+        return
+    for handler in logger.handlers:
+        if handler.name == _STREAM:
+            handler.addFilter(_OneLine(handler, so_far))
