@@ -60,8 +60,9 @@ if run["params"]["text"] == "fail":
 told = {"argv": sys.argv[2:], "env": [os.environ[f"HOSTILE_{n}"] for n in ("ENV", "SITE", "SET")]}
 told["data"] = sorted(path.name for path in Path(run["data"], "train").iterdir())
 metric = {"value": 1.5, "unit": "<b>$x$", "better": "lower", "scope": "total"}
+printable = run["params"]["text"].rstrip(chr(0x202e))
 native = {
-    "phases": {"timed": 1.0, run["params"]["text"].rstrip(chr(0x202e)): 1.0}, "metrics": {"speed": metric}, "work": {},
+    "phases": {"timed": 1.0, printable: 1.0}, "metrics": {"speed": metric}, "work": {},
     "resources": {"hosts": [run["params"]["text"]], "slurm_nodes": [None]},
     "environment": {"ranks": [{"host": run["params"]["text"]}],
                     "versions": {"python": run["params"]["text"]}, "variables": {}},
