@@ -99,6 +99,7 @@ rule all:
 include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
+include: "workflow/rules/look.smk"
 include: "workflow/rules/adopt.smk"
 include: "workflow/rules/reread.smk"
 include: "workflow/rules/summarise.smk"

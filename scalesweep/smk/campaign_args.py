@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.planning.repeats import plan_repeats
 
 
 def add_campaign(parser: argparse.ArgumentParser) -> None:
@@ -15,5 +16,6 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
-    """The campaign that the arguments name. Raises UserError."""
-    return load_campaign(args.campaign, args.site, args.results, profile=args.profile)
+    """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
+    campaign = load_campaign(args.campaign, args.site, args.results, profile=args.profile)
+    return plan_repeats(campaign).campaign
