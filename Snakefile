@@ -82,6 +82,10 @@ rule all:
         SWEEP.pending_markers(),
         SWEEP.adopted(),
         SWEEP.reread(),
+        # Without being asked for here, a further look would be skipped where there is a plan.
+        lambda wildcards: SWEEP.looked(
+            lambda number: checkpoints.look.get(number=number).output
+        ),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"

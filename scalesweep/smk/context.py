@@ -219,17 +219,22 @@ class SnakemakeContext:
         """What the plan and all behind it wait for.
 
         The markers of the awaited runs, or, with none awaited, the stamp of the state on disk,
-        which is newer than the plan if the plan is of another state. Before that the looks, whose
-        output ``made`` returns, or raises what makes Snakemake wait for it: they ask for runs.
+        which is newer than the plan if the plan is of another state. Before that the looks
+        (``looked``), which ask for more runs.
         """
-        waited = bool(self.awaited or self.rereads)
-        looked: list[str] = []
-        while self.looks and self.looks.needs(len(looked)):
-            looked += made(len(looked))
-            self.looks.after(len(looked) - 1)
-        if waited or self.awaited:
+        looked = self.looked(made)
+        if self.awaited or self.rereads:
             return [*self.pending_markers(), *self.adopted(), *self.reread(), *looked]
         return [self._stamp, *looked]
+
+    def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
+        """What the looks of this call leave: ``made`` returns it for each, or raises what makes
+        Snakemake wait for it."""
+        found: list[str] = []
+        while self.looks and self.looks.needs(len(found)):
+            found += made(len(found))
+            self.looks.after(len(found) - 1)
+        return found
 
     @cached_property
     def _stamp(self) -> str:
