@@ -103,6 +103,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("cnn_training", 1): "126721cc82de056b",
     ("cosmoflow_training", 1): "ef0e8ca07546f079",
     ("nt3", 1): "73018de6b9e0c683",
+    ("step_layers", 1): "02d4e768a3b0a6e3",
 }
 
 
