@@ -31,6 +31,8 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

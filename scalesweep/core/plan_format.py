@@ -98,6 +98,7 @@ class PlanExperiment(TypedDict):
     excluded: list[ExcludedPoint]
     points: int
     estimate: PlanEstimate
+    ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
 
@@ -165,6 +166,7 @@ class Plan(TypedDict):
     order: PlanOrder
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
+    peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]
 

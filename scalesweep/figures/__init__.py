@@ -33,6 +33,7 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
@@ -121,6 +122,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     makers: list[_Maker] = [single_figures] if alone else []
     makers += [
         ledger_figures,
+        roofline_figures,
         site_figures,
         rank_figures,
         accuracy_figures,

@@ -28,6 +28,7 @@ from scalesweep.findings.general import (
 )
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
@@ -47,6 +48,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         efficiency_threshold,
         cache_effect,
         largest_loss,
+        step_against_roof,
         score,
         target_time,
         accuracy_over_scale,

@@ -4,7 +4,8 @@
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
 ``_account``: where the time of a step went (``StepAccount``); ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_facts``: where
-and with what it ran. Missing (None) where a record has none.
+and with what it ran; ``_layers``: what each layer of a model computes, moves and takes.
+Missing (None) where a record has none.
 """
 
 import json
@@ -21,6 +22,7 @@ from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.tables.layers import LAYERS, layers_text
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 
@@ -28,7 +30,7 @@ ACCOUNT = "_account"
 STATED = "_stated"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, FACTS)
+CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, FACTS, LAYERS)
 
 
 def curves_of(
@@ -53,6 +55,7 @@ def curves_of(
         STATED: _stated(record.get("metrics") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         FACTS: facts_text(record, machines),
+        LAYERS: layers_text(record, samples),
     }
 
 
