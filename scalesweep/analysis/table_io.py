@@ -33,6 +33,7 @@ TABLES = (
     "efficiency",
     "roofline",
     "ceilings",
+    "canary",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -71,6 +71,7 @@ class Site:
     launch: Mapping[str, tuple[str, ...]] | None
     power: PowerSampling | None
     slurm: SlurmSite | None
+    canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
     peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
@@ -173,6 +174,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         launch=content.get("launch"),
         power=_power(content),
         slurm=_slurm(content, path),
+        canary=content.get("canary", False),
         peaks=content.get("peaks", {}),
     )
     if site.launch is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, Roof
@@ -37,6 +38,7 @@ MOST_MOVES = 6  # layers that are followed over the batches
 _AREA = 1500.0  # points squared of a layer that takes all the time
 _LEAST_AREA = 12.0
 _MOVED_AREA = 110.0  # at most, so that dots of one layer do not hide each other
+_HALO = withStroke(linewidth=2, foreground="white")  # names stay readable on dots and lines
 _INCHES = (8.4, 3.9)  # what the axes take of a figure, about
 _CLASSES = {
     COMPUTE: (BLUE, "Compute bound"),
@@ -78,7 +80,7 @@ def _title(study: ExperimentResults, point: PointRoofline) -> str:
     parts = [text_of(point.row.get(name)) for name in names]
     if "model" not in names and (model := study.entry["fixed"].get("model")):
         parts.insert(0, str(model))
-    return f"{study.name}: {', '.join(parts) or 'the model'}"
+    return ": ".join(dict.fromkeys([study.name, ", ".join(parts) or "the model"]))
 
 
 def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Drawing:
@@ -168,8 +170,8 @@ def _moves(study: ExperimentResults, group: Sequence[PointRoofline], name: str) 
             )  # fmt: skip
             if end or not place:
                 ax.annotate(
-                    str(point.local_batch), (x, y), xytext=(0, 8), textcoords="offset points",
-                    fontsize=7.5, ha="center", color=colour,
+                    str(point.local_batch), (x, y), xytext=(8, -3), textcoords="offset points",
+                    fontsize=7.5, ha="left", color=colour, path_effects=[_HALO],
                 )  # fmt: skip
         several = f" ({path[0][0].count})" if path[0][0].count > 1 else ""
         handles.append(Line2D([], [], color=colour, marker="o", label=f"{layer}{several}"))
@@ -280,6 +282,6 @@ def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: floa
             )
             if free and begin > 0 and begin + width < 1 and 0.02 < y + dy < 0.98:
                 ax.text(x + dx, y + dy, text, transform=ax.transAxes, ha=align, va="center",
-                        fontsize=7.5, color=INK, zorder=4)  # fmt: skip
+                        fontsize=7.5, color=INK, zorder=4, path_effects=[_HALO])  # fmt: skip
                 taken.append(here)
                 break

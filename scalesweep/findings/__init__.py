@@ -14,6 +14,7 @@ from scalesweep.findings.accuracy import (
     target_time,
 )
 from scalesweep.findings.base import Finding
+from scalesweep.findings.canary import canary
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
 from scalesweep.findings.efficiency import largest_loss
@@ -59,6 +60,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         waiting,
         slow_ranks,
         drift,
+        canary,
         oversubscribed,
         outlier_runs,
         warnings,

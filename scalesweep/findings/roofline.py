@@ -70,9 +70,12 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
     small = [one for one in point.layers if one.bound == LAUNCH]
     if small and sum(one.ms for one in small) > 0.2 * step.ms:
         text += f"; {percent(sum(one.ms for one in small) / step.ms)} of it is launch bound"
+    sure = high is not None and high < 1
     if low is None:
         text += "; not confirmed: without repeats of step and ceilings it has no interval"
-    return [_made(study, point, OPEN if low is None else CONFIRMED, text)]
+    elif not sure:
+        text += "; not confirmed to be less than all of it by its interval"
+    return [_made(study, point, CONFIRMED if sure else OPEN, text)]
 
 
 def _gap(one: Entry) -> float:

@@ -32,6 +32,7 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
@@ -64,7 +65,8 @@ def make_tables(
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``roofline`` and
-    ``ceilings`` where they timed layers; the control point has ``runs`` and ``points`` only.
+    ``ceilings`` where they timed layers, ``canary`` where they had one; the control point has
+    ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -110,6 +112,8 @@ def make_tables(
             tables |= {} if ranks is None else {"ranks": ranks}
             if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
                 tables["efficiency"] = steps
+            if (canary := canary_table(data)) is not None:
+                tables["canary"] = canary
             if (layers := roofline_table(data, points, ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
         result[experiment["name"]] = tables

@@ -39,9 +39,7 @@ def test_peaks_of_a_site(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text("site: m\nnodes: 1\n")
     assert load_site("m", folder=tmp_path).peaks == {}
-    file.write_text(
-        "site: m\nnodes: 1\npeaks: {flops: {float32: 2.0e+12}, bytes_per_s: 1.5e+11}\n"
-    )
+    file.write_text("site: m\nnodes: 1\npeaks: {flops: {float32: 2.0e+12}, bytes_per_s: 1.5e+11}\n")
     assert load_site("m", folder=tmp_path).peaks == {
         "flops": {"float32": 2e12}, "bytes_per_s": 1.5e11,
     }  # fmt: skip

@@ -250,6 +250,13 @@ def test_what_the_step_reaches() -> None:
     assert "compute bound: 100 ms, where 60.0 ms would do" in finding.text
 
 
+def test_an_interval_that_holds_all_of_it_confirms_nothing() -> None:
+    steps = [times(0.1 * factor, slower=0.8) for factor in (0.7, 1.0, 1.3)]
+    (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
+    assert finding.level == "open"
+    assert "not confirmed to be less than all of it by its interval" in finding.text
+
+
 def test_one_repeat_confirms_nothing() -> None:
     study = ceilings(Campaign().layers({32: [times()]})).study()
     (finding,) = step_against_roof(study)
