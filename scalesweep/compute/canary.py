@@ -1,7 +1,8 @@
 """The canary: what the machine of a run does just before and just after it.
 
 A small program (``workflow/canary/canary.py``), started as that of the run is, computes and copies
-for a second on every rank. A canary that fails is no failure of the run. Standard library only.
+for a second on every core of a run. A canary that fails is no failure of the run. Standard library
+only.
 """
 
 import json
@@ -39,15 +40,15 @@ class Canary:
         began = time.monotonic()
         why = run_apart(self._spec, argv, self._work, f"canary-{when}.log", LIMIT_S)
         seconds = time.monotonic() - began
-        self._found[when] = {"seconds": seconds, **_read(folder, order["ranks"], why)}
+        self._found[when] = {"seconds": seconds, **_read(folder, order["results"], why)}
 
     def result(self) -> dict[str, Any]:
         """What the record says of it: ``{"canary": ...}``, nothing where there was none."""
         return {"canary": self._found} if self._found else {}
 
 
-def _read(folder: Path, ranks: int, why: str) -> dict[str, Any]:
-    """Rates of each host, summed over its ranks; or why there are none."""
+def _read(folder: Path, results: int, why: str) -> dict[str, Any]:
+    """Rates of each host, summed over its processes; or why there are none."""
     hosts: dict[str, dict[str, float]] = {}
     found = 0
     for path in sorted(folder.glob("*.json")):
@@ -61,7 +62,7 @@ def _read(folder: Path, ranks: int, why: str) -> dict[str, Any]:
             hosts[host] = {kind: sums.get(kind, 0.0) + rate for kind, rate in rates.items()}
             found += 1
     shutil.rmtree(folder, ignore_errors=True)
-    if why or found != ranks:
-        return {"missing": why or f"{found} of {ranks} ranks left a result"}
+    if why or found != results:
+        return {"missing": why or f"{found} of {results} processes left a result"}
     names = sorted(hosts)
     return {"hosts": names, **{kind: [hosts[name][kind] for name in names] for kind in KINDS}}

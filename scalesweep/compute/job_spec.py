@@ -43,7 +43,7 @@ class CanaryOrder(TypedDict):
     """What is run before and after the program, to see what the machine does."""
 
     argv: list[str]  # with {out}, a folder that only the launcher knows
-    ranks: int
+    results: int  # files that its processes leave
 
 
 class Patterns(TypedDict):

@@ -55,12 +55,12 @@ def canary_order(
 ) -> CanaryOrder:
     """The canary of a run, started with the words of its ``launcher``.
 
-    A rank computes with as many threads as it has cores to itself.
+    A rank has as many processes as it has cores to itself.
     """
     site = campaign.site
-    threads = max(1, site.cores_per_node // site.ranks_on_node(point))
-    words = [site.python, str(CANARY), "--out", "{out}", "--threads", str(threads)]
-    return {"argv": [*launcher, *words], "ranks": int(point["ranks"])}
+    workers = max(1, site.cores_per_node // site.ranks_on_node(point))
+    words = [site.python, str(CANARY), "--out", "{out}", "--workers", str(workers)]
+    return {"argv": [*launcher, *words], "results": int(point["ranks"]) * workers}
 
 
 def run_spec(

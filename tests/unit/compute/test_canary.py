@@ -21,14 +21,14 @@ from scalesweep.planning.stock import take_stock
 TOY = REPO / "tests" / "toy" / "main.py"
 
 
-def spec(folder: Path, argv: list[str], behaviour: str = "good", ranks: int = 2) -> Any:
+def spec(folder: Path, argv: list[str], behaviour: str = "good", results: int = 4) -> Any:
     params = {"ranks": 2, "ranks_per_node": 2, "size": 3, "behaviour": behaviour}
     return {
         "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
         "repeat": 0, "site": "toy", "folder": str(folder / "toy-r2-0123456789ab"), "data": None,
         "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
         "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
-        "profile": "none", "canary": {"argv": argv, "ranks": ranks},
+        "profile": "none", "canary": {"argv": argv, "results": results},
     }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 
 def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
-    words = [sys.executable, str(CANARY), "--out", "{out}", "--seconds", "0.01"]
+    words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
     both = ["bash", "-c", '"$@" & "$@" & wait', "-", *words]
     assert launch(spec(tmp_path, both), REPO) == 0
     found = record(tmp_path)
@@ -63,7 +63,7 @@ def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
         (["false"], "exit code 1"),
         (["no-such-program-here"], "cannot start no-such-program-here: No such file or directory"),
         (["sleep", "60"], "took longer than 0.2 s"),
-        (["bash", "-c", "mkdir {out}; echo '{\"host\": 1}' > {out}/a.json"], "0 of 2 ranks"),
+        (["bash", "-c", "mkdir {out}; echo '{\"host\": 1}' > {out}/a.json"], "0 of 4 processes"),
     ],
 )
 def test_a_canary_that_fails_is_no_failure_of_the_run(
@@ -108,7 +108,9 @@ def test_a_campaign_asks_for_it_and_no_run_id_changes(tmp_path: Path) -> None:
     check_schema(written, "order", tmp_path / "order.json")
     words = order["canary"]["argv"]
     assert words[-6:-2] == [campaign.site.python, str(CANARY), "--out", "{out}"]
-    assert (words[-2], order["canary"]["ranks"]) == ("--threads", 1)
+    assert words[-2] == "--workers"
+    cores = campaign.site.cores_per_node
+    assert (words[-1], order["canary"]["results"]) == (str(cores), cores)
     assert words[:-6] == order["argv"][: len(words) - 6]  # started as the program is
     states = take_stock(campaign, campaign.unique_runs())
     text = plan_text(build_plan(campaign, states))
