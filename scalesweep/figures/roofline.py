@@ -118,7 +118,8 @@ def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Draw
         _ceiling_words(point),
         f"Without FLOP, and so without a place here: {percent(spent)} of the layers' time."
         if without else "",
-        "Dots above the slope have arrays that stay in caches." if _above(point, shown) else "",
+        "Dots above the roof: arrays that stay in caches, or ceilings measured too low."
+        if _above(point, shown) else "",
     )  # fmt: skip
     alt = (
         f"{head}: {counted(len(shown), 'kind')} of layers. The largest is {shown[0].layer}: "

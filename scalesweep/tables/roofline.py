@@ -44,13 +44,13 @@ def roofline_table(
 ) -> pd.DataFrame | None:
     """A row per point and kind of layer, and one for its whole step (``layer`` is ``step``).
 
-    Columns: varying parameters, ``source``, ``repeats``, ``layer`` (name of the first of its kind),
-    ``kind``, ``count`` (how many are the same), and of all of them together ``flop`` and ``bytes``
-    (forward and backward), ``ms`` with bounds, ``forward_ms``, ``of_layers`` (share of the layers'
-    sum), ``flops`` (FLOP/s), ``intensity`` (FLOP/byte). With ceilings: ``roof`` (those of which
-    kind), ``bound``, ``least_ms`` and ``of_roof`` = least_ms / ms; of the step with bounds, which
-    hold the uncertainty of the ceilings too. ``coverage`` is of the step: the layers' sum over it.
-    None if no run has timed layers.
+    Columns: varying parameters, ``source``, ``repeats``, ``planned``, ``layer`` (name of the first
+    of its kind), ``kind``, ``count`` (how many are the same), and of all of them together ``flop``
+    and ``bytes`` (forward and backward), ``ms`` with bounds, ``forward_ms``, ``of_layers`` (share
+    of the layers' sum), ``flops`` (FLOP/s), ``intensity`` (FLOP/byte). With ceilings: ``roof``
+    (those of which kind), ``bound``, ``least_ms`` and ``of_roof`` = least_ms / ms; of the step with
+    bounds, which hold the uncertainty of the ceilings too. ``coverage`` is of the step: the layers'
+    sum over it. None if no run has timed layers.
     """
     texts = data.texts(LAYERS)
     rows: list[dict[str, Any]] = []
@@ -60,11 +60,12 @@ def roofline_table(
         if not alike:
             continue
         head = {**point.values, "source": point.source, "repeats": len(alike)}
+        head["planned"] = point.planned
         for row in _rows(alike, *_roof(data, point, ceilings)):
             rows.append(head | {roofline_column(name, data.axes): v for name, v in row.items()})
     if not rows:
         return None
-    columns = [*data.axes, "source", "repeats"]
+    columns = [*data.axes, "source", "repeats", "planned"]
     columns += [roofline_column(name, data.axes) for name in _NAMES]
     frame = pd.DataFrame({name: typed_values([row.get(name) for row in rows]) for name in columns})
     for name in _NUMBERS:

@@ -18,6 +18,7 @@ from scalesweep.experiment.rooflines import rooflines
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.report.export_tables import write_all
+from scalesweep.report.layer_table import layer_table
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
 from scalesweep.tables.layers import LAYERS, LayerTimes, layers_text
@@ -181,6 +182,17 @@ def test_the_worked_example_of_the_documentation() -> None:
     assert f"/ 130 = {100 * 124.05 / 130:.1f} %" in page
     assert step["ms"] == pytest.approx(130)
     assert f"{sum(row['least_ms'] for row in layers):.4f}" == "75.0015"
+
+
+def test_the_report_shows_the_step_and_the_layers_that_take_longest() -> None:
+    table = layer_table(measured().study(), 100)
+    assert table is not None
+    rows = [[cell.text for cell in row] for row in table.rows]
+    assert [row[1] for row in rows] == ["step", "conv (2 layers)", "norm (3 layers)", "tiny"]
+    assert rows[1][4:] == ["60.0", "50.0", "compute", "60.0", "60.0 %", "–"]
+    assert rows[0][0] == "3/3"
+    assert rows[0][-1] == "95.4 %" or rows[0][-1] == "95.5 %"
+    assert layer_table(Campaign().ceiling("memory", [1.0]).study(), 100) is None
 
 
 def test_ceilings_are_the_best_of_a_node_by_type() -> None:
