@@ -28,6 +28,7 @@ LEAST_SIZES = 3  # in a range: fewer would be fitted whatever they are
 # Another range, or another algorithm, must predict better by more than this many standard errors.
 CLEAR = 2.0
 _LEVEL = 0.975
+_FAR = 1e6
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,9 @@ def _left_out(rows: Floats, times: Floats, place: Places, count: int) -> Floats:
     """Squared relative error of each time, by a fit without the times of its size."""
     gram, right = _sums(rows, times, place, count)
     found = _solve(gram.sum(axis=0) - gram, right.sum(axis=0) - right)
-    return np.asarray((times - (rows * found[place]).sum(axis=1)) ** 2, np.float64)
+    # Of times that no formula is near to, an error beyond all measure is as good as a large one.
+    wrong = np.clip(times - (rows * found[place]).sum(axis=1), -_FAR, _FAR)
+    return np.asarray(wrong**2, np.float64)
 
 
 def _coefficients(rows: Floats, times: Floats, cluster: Places) -> tuple[Estimate, Estimate]:

@@ -1,5 +1,7 @@
 """The fit of a network: planted latency and bandwidth, algorithms, ranges, and what it refuses."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,23 +32,22 @@ def of(found, algorithm):
     return next(fit for fit in found.fits if fit.algorithm == algorithm)
 
 
-@pytest.mark.parametrize("counts", [[2], [4], [2, 4, 8, 16]])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_planted_latency_and_bandwidth_are_recovered(algorithm, counts):
+def test_planted_latency_and_bandwidth_are_recovered():
     draw = np.random.default_rng(22)
     covered = []
-    for _ in range(25):
-        ranges = fit_network(*simulated(draw, counts, algorithm))
-        first, last = of(ranges[0], algorithm), of(ranges[-1], algorithm)
-        assert first.latency.value == pytest.approx(LATENCY, rel=0.1)
-        assert last.bandwidth.value == pytest.approx(BANDWIDTH, rel=0.1)
-        covered += [
-            first.latency.low <= LATENCY <= first.latency.high,
-            last.bandwidth.low <= BANDWIDTH <= last.bandwidth.high,
-        ]
-        if len(counts) > 1:
-            assert algorithm in ranges[0].supported
-    assert np.mean(covered) >= 0.86  # 95 % of 50, less what chance takes
+    for algorithm, counts in itertools.product(ALGORITHMS, ([2], [4], [2, 4, 8, 16])):
+        for _ in range(12):
+            ranges = fit_network(*simulated(draw, counts, algorithm))
+            first, last = of(ranges[0], algorithm), of(ranges[-1], algorithm)
+            assert first.latency.value == pytest.approx(LATENCY, rel=0.1)
+            assert last.bandwidth.value == pytest.approx(BANDWIDTH, rel=0.1)
+            covered += [
+                first.latency.low <= LATENCY <= first.latency.high,
+                last.bandwidth.low <= BANDWIDTH <= last.bandwidth.high,
+            ]
+            if len(counts) > 1:
+                assert algorithm in ranges[0].supported
+    assert np.mean(covered) >= 0.9  # 95 % of 216, less what chance takes
 
 
 def test_one_rank_count_cannot_tell_the_algorithms_apart():
