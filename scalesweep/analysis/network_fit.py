@@ -50,11 +50,6 @@ class AlgorithmFit:
     error: float  # root mean square of relative errors at sizes left out of the fit
     indistinguishable: bool  # the data do not speak against it, in favour of the best one
 
-    def seconds(self, ranks: int, size: float) -> float:
-        """The time of an allreduce of ``size`` bytes."""
-        first, second = _terms(self.algorithm, np.array([ranks]), np.array([float(size)]))[0]
-        return float(first * self.latency.value + second / self.bandwidth.value)
-
 
 @dataclass(frozen=True)
 class RangeFit:
@@ -98,6 +93,15 @@ def _terms(algorithm: str, ranks: Floats, sizes: Floats) -> Floats:
     if algorithm == HALVING:
         return np.stack([2 * steps, share], axis=1)
     return np.stack([2 * steps, 2 * steps * sizes], axis=1)
+
+
+def predicted_seconds(
+    algorithm: str, ranks: int, sizes: Floats, latency: float, bandwidth: float | None
+) -> Floats:
+    """The times of allreduces of ``sizes`` bytes; ``bandwidth`` None where size takes no time."""
+    terms = _terms(algorithm, np.full(len(sizes), float(ranks)), sizes)
+    slope = 1 / bandwidth if bandwidth else 0.0
+    return np.asarray(terms @ np.array([latency, slope]), np.float64)
 
 
 class _Data:
@@ -172,7 +176,7 @@ def _solve(gram: Floats, right: Floats) -> Floats:
     """Coefficients at least 0 of normal equations ``[..., 2, 2]`` and ``[..., 2]``."""
     one, both, two = gram[..., 0, 0], gram[..., 0, 1], gram[..., 1, 1]
     first, second = right[..., 0], right[..., 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         determinant = one * two - both * both
         a = (first * two - second * both) / determinant
         b = (second * one - first * both) / determinant
@@ -180,7 +184,8 @@ def _solve(gram: Floats, right: Floats) -> Floats:
     # Scales differ by many orders: a tiny determinant is one that rounding has made.
     good = determinant > 1e-12 * one * two
     # Of the two on the edge the one that explains more.
-    more = first * a_alone >= second * b_alone
+    with np.errstate(over="ignore"):
+        more = first * a_alone >= second * b_alone
     edge = np.stack([np.where(more, a_alone, 0.0), np.where(more, 0.0, b_alone)], axis=-1)
     inside = good & (a >= 0) & (b >= 0)
     return np.where(inside[..., None], np.stack([a, b], axis=-1), edge)
@@ -199,7 +204,8 @@ def _left_out(rows: Floats, times: Floats, place: Places, count: int) -> Floats:
     gram, right = _sums(rows, times, place, count)
     found = _solve(gram.sum(axis=0) - gram, right.sum(axis=0) - right)
     # Of times that no formula is near to, an error beyond all measure is as good as a large one.
-    wrong = np.clip(times - (rows * found[place]).sum(axis=1), -_FAR, _FAR)
+    with np.errstate(over="ignore"):
+        wrong = np.clip(times - (rows * found[place]).sum(axis=1), -_FAR, _FAR)
     return np.asarray(wrong**2, np.float64)
 
 

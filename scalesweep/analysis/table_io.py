@@ -31,6 +31,8 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -36,6 +36,7 @@ from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
+from scalesweep.figures.sweeps import network_figures, sweep_figures
 
 FORMATS = ("svg", "pdf", "png")
 _WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
@@ -120,6 +121,8 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     alone = len(study.grid) == 1 and study.scale not in study.leaders
     makers: list[_Maker] = [single_figures] if alone else []
     makers += [
+        sweep_figures,
+        network_figures,
         ledger_figures,
         site_figures,
         rank_figures,

@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from scalesweep.analysis.network_fit import ALGORITHMS, HALVING, RING, TREE, fit_network
+from scalesweep.analysis.network_fit import (
+    ALGORITHMS,
+    HALVING,
+    RING,
+    TREE,
+    fit_network,
+    predicted_seconds,
+)
 
 LATENCY, BANDWIDTH, NOISE = 5e-6, 1e10, 0.05
 SIZES = 4.0 * 4.0 ** np.arange(14)  # 4 B to 256 MiB
@@ -86,10 +93,12 @@ def test_ranges_are_split_where_the_library_changes_and_not_by_chance():
 def test_predicted_times_are_those_of_the_formula():
     draw = np.random.default_rng(4)
     (found,) = fit_network(*simulated(draw, [2, 4, 8], HALVING, noise=1e-6))
+    best = found.best
     for ranks, size in ((4, 4.0), (32, 1e6)):
-        assert found.best.seconds(ranks, size) == pytest.approx(
-            formula(HALVING, ranks, size), rel=1e-4
+        (seconds,) = predicted_seconds(
+            HALVING, ranks, np.array([size]), best.latency.value, best.bandwidth.value
         )
+        assert seconds == pytest.approx(formula(HALVING, ranks, size), rel=1e-4)
 
 
 def test_coefficients_are_never_negative():

@@ -18,7 +18,7 @@ from harness.sweep import SECONDS, Case, Sweep, ceiling_metrics, rates
 class Collective(Probe):
     """Time by message size."""
 
-    rate_name, rate_unit = "bus_bandwidth", "B/s"
+    rate_name, rate_unit = "bus_bandwidth", "bytes/s"
 
     def threads(self) -> tuple[int, int]:
         """Return this rank's threads; operations that wait for Horovod take none."""
@@ -26,7 +26,7 @@ class Collective(Probe):
 
     def make_sweep(self) -> Sweep:
         """Return the sweep over message sizes."""
-        return Sweep("message size", "B", "B")
+        return Sweep("message size", "bytes", "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each message size."""
@@ -48,7 +48,7 @@ class Collective(Probe):
         bus = rates(self.sweep, seconds, factor)
         latency = float(np.median(seconds[0].max(axis=1)))
         return ceiling_metrics(self.rate_name, self.rate_unit, bus) | {
-            "algorithm_bandwidth": metric(bus.max() / factor, "B/s", "higher"),
+            "algorithm_bandwidth": metric(bus.max() / factor, "bytes/s", "higher"),
             "latency": metric(latency, "s"),
         }
 

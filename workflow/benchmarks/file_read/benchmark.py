@@ -19,7 +19,7 @@ from harness.sweep import Case, Sweep
 class FileRead(Probe):
     """Bytes per second by number of readers."""
 
-    rate_name, rate_unit = "read_bandwidth", "B/s"
+    rate_name, rate_unit = "read_bandwidth", "bytes/s"
 
     def start(self) -> None:
         """Start the ranks; reading needs no GPU, and so leaves its memory be."""
@@ -47,7 +47,7 @@ class FileRead(Probe):
 
     def make_sweep(self) -> Sweep:
         """Return the sweep over numbers of readers."""
-        return Sweep("readers", "threads", "B")
+        return Sweep("readers", "threads", "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each number of readers."""

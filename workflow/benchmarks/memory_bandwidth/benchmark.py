@@ -19,7 +19,7 @@ from memory_bandwidth import caches, kernels
 class MemoryBandwidth(Probe):
     """Bytes per second by kernel and library."""
 
-    rate_name, rate_unit = "bandwidth", "B/s"
+    rate_name, rate_unit = "bandwidth", "bytes/s"
 
     def threads(self) -> tuple[int, int]:
         """Return the threads: those asked for, or one for each core of this rank."""
@@ -40,7 +40,7 @@ class MemoryBandwidth(Probe):
 
     def make_sweep(self) -> Sweep:
         """Return the sweep over kernels."""
-        return Sweep("kernel", None, "B")
+        return Sweep("kernel", None, "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each kernel of each library; arrays are made by its first kernel."""
@@ -67,7 +67,7 @@ class MemoryBandwidth(Probe):
         rate = rates(self.sweep, arrays[SECONDS])
         kinds = np.array([str(value).split()[1] for value in self.sweep.values])
         return super().metrics(arrays) | {
-            f"{kernel}_bandwidth": metric(rate[kinds == kernel].max(), "B/s", "higher")
+            f"{kernel}_bandwidth": metric(rate[kinds == kernel].max(), "bytes/s", "higher")
             for kernel in kernels.ARRAYS
             if (kinds == kernel).any()
         }
