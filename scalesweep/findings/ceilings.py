@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from scalesweep.core.formatting import (
-    counted,
     finite,
     listed,
-    number,
     percent,
     scaled_unit,
     text_of,
@@ -71,8 +69,8 @@ def size_words(size: float) -> str:
     """A message size: 64 B, 4 KiB, 256 MiB."""
     for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= factor:
-            return f"{number(size / factor)} {unit}"
-    return f"{number(size)} B"
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:g} B"
 
 
 def latency_words(one: Network) -> str:
@@ -101,18 +99,18 @@ def _network(study: ExperimentResults, ranges: Sequence[Network]) -> Finding:
     head = ", ".join(f"{name} {text_of(first.series[name])}" for name in names)
     bandwidth = bandwidth_words(last)
     sure = finite(first.best["latency_low"], last.best["bandwidth_low"])
-    parts = [
-        f"latency {latency_words(first)} up to {size_words(first.high_bytes)}",
-        f"bandwidth {bandwidth} from {size_words(last.low_bytes)} on"
-        if bandwidth
-        else "no bandwidth, as larger messages take no longer",
-    ]
-    text = f"{f'with {head} ' if head else ''}the network of allreduce has {' and '.join(parts)}"
-    text += f" ({_algorithm(last)}"
-    if len(ranges) > 1:
-        text += f"; {counted(len(ranges), 'range')} of sizes, split at "
-        text += listed([size_words(one.low_bytes) for one in ranges[1:]])
-    text += f"; sizes left out of the fit are predicted within {percent(last.best['error'])})."
+    several = len(ranges) > 1
+    text = f"{f'with {head}, ' if head else ''}allreduce takes a latency of {latency_words(first)}"
+    text += f" a message (up to {size_words(first.high_bytes)})" if several else " a message"
+    if bandwidth:
+        text += f" and reaches a bandwidth of {bandwidth}"
+        text += f" (from {size_words(last.low_bytes)} on)" if several else ""
+    else:
+        text += "; larger messages take no longer, so the sizes show no bandwidth"
+    text += f", {_algorithm(last)}"
+    if several:
+        text += f"; the fit changes at {listed([size_words(one.low_bytes) for one in ranges[1:]])}"
+    text += f"; sizes left out of the fit are predicted within {percent(last.best['error'])}."
     evidence = {
         "experiment": study.name,
         "table": NETWORK,

@@ -103,7 +103,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("cnn_training", 1): "126721cc82de056b",
     ("cosmoflow_training", 1): "ef0e8ca07546f079",
     ("nt3", 1): "73018de6b9e0c683",
-    ("compute_peak", 1): "9a366dd269a0a8ea",
+    ("compute_peak", 1): "7abfc5c63ae6ed45",
     ("memory_bandwidth", 1): "d5df9c74287e74be",
     ("allreduce", 1): "ebea078c167676f2",
     ("file_read", 1): "2babab5374b16486",
