@@ -8,7 +8,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from allreduce.messages import bus_factor, split
+from allreduce.messages import SIZES, bus_factor, split
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.probe import Probe, wait
@@ -32,7 +32,7 @@ class Collective(Probe):
         """Return a case for each message size."""
         params = self.params
         operation, ranks = params["operation"], params["ranks"]
-        for asked in params["sizes"]:
+        for asked in params["sizes"] or SIZES:
             counts, size = split(asked, params["tensors"], operation, ranks)
             if size not in self.sweep.values:  # small allgathers may come to the same
                 yield Case(size, size, partial(make_call, operation, counts))

@@ -11,7 +11,8 @@ from harness.program import EXIT_PARAMETERS, ProgramError
 
 def check_parameters(params: dict[str, Any]) -> None:
     """Raise ProgramError (code 2) with one line when sizes are none of float32 in order."""
-    sizes = params["sizes"]
+    if (sizes := params["sizes"]) is None:
+        return
     if not sizes or sizes != sorted(set(sizes)):
         raise ProgramError(EXIT_PARAMETERS, f"sizes must be in increasing order, not {sizes}")
     if odd := [size for size in sizes if size % 4]:

@@ -5,6 +5,9 @@ bandwidth that times a factor of the operation, so that it can be compared with 
 whatever the number of ranks. The size of an allgather is that of its result.
 """
 
+# In steps of 16 where latency rules, then of 4: 4 B to 256 MiB.
+SIZES = (4, 64, 1024, 2**14, 2**16, 2**18, 2**20, 2**22, 2**24, 2**26, 2**28)
+
 
 def bus_factor(operation: str, ranks: int) -> float:
     """Return bus bandwidth over algorithm bandwidth."""
