@@ -35,6 +35,8 @@ TABLES = (
     "ceilings",
     "canary",
     "parts",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

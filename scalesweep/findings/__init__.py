@@ -15,6 +15,7 @@ from scalesweep.findings.accuracy import (
 )
 from scalesweep.findings.base import Finding
 from scalesweep.findings.canary import canary
+from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
 from scalesweep.findings.efficiency import largest_loss
@@ -40,6 +41,8 @@ __all__ = ["Finding", "find"]
 def find(study: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, those on its main metric first."""
     rules: list[Callable[[ExperimentResults], list[Finding]]] = [
+        machine_ceilings,
+        network_fit,
         best_configuration,
         best_threads,
         best_value,

@@ -42,6 +42,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.roofline import roofline_table
+from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -64,9 +65,9 @@ def make_tables(
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled, ``roofline`` and
-    ``ceilings`` where they timed layers, ``canary`` where they had one; the control point has
-    ``runs`` and ``points`` only.
+    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
+    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
+    they had one; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -105,6 +106,7 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
+            tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in _series(data, points)]
