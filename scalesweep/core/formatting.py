@@ -133,6 +133,14 @@ def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     return 1.0, unit
 
 
+def size_words(size: float) -> str:
+    """A message size: 64 B, 4 KiB, 256 MiB."""
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:g} B"
+
+
 def duration(seconds: Any, missing: str = "–") -> str:
     """A duration for people: 0.42 s, 45 s, 3 min 20 s, 2 h 05 min; ``missing`` for none."""
     if not finite(seconds):

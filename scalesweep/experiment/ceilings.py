@@ -16,14 +16,13 @@ class Ceiling:
     """The best rate of one kind of work; rates in ``unit``."""
 
     what: str  # the values of the parameters that say what is done
+    how: str  # the point without them: how it was reached
     row: Row  # of the table points: where it was reached
-    label: str
     unit: str
     value: float  # mean over runs of the best repeat of each
     low: float | None
     high: float | None
     median: float | None  # of the repeats, mean over runs
-    at: str | None  # the value of the sweep with the best repeat: ``message size 1048576 bytes``
 
     @property
     def share(self) -> float | None:
@@ -62,6 +61,7 @@ def ceilings(study: ExperimentResults) -> list[Ceiling]:
         key = (*study.key(row, kinds), row["source"])
         if value is not None and (key not in found or value > found[key][0]):
             found[key] = (value, row)
+    rest = [name for name in study.axes if name not in kinds]
     median = study.measures.get(f"{main.metric}_median")
     result = []
     for value, row in found.values():
@@ -69,14 +69,14 @@ def ceilings(study: ExperimentResults) -> list[Ceiling]:
         scaled = None if other is None or median is None else other / median.factor * main.factor
         low, high = (main.value(row, stat, RUN) for stat in ("low", "high"))
         what = ", ".join(text_of(row[name]) for name in kinds)
-        result.append(
-            Ceiling(what, row, main.label, main.unit, value, low, high, scaled, _at(study, row))
-        )
+        how = [study.describe(row, rest)] if rest else []
+        how += [at] if (at := _at(study, row)) else []
+        result.append(Ceiling(what, ", ".join(how), row, main.unit, value, low, high, scaled))
     return result
 
 
 def _at(study: ExperimentResults, row: Row) -> str | None:
-    """Which value of the sweep a point's best repeat is of."""
+    """Which value of the sweep a point's best repeat is of: ``message size 1,048,576 bytes``."""
     names = {name: sweep_column(name, study.axes) for name in ("by", "value", "best_rate")}
     same = (*study.axes, "source")
     rows = [

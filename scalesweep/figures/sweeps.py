@@ -5,17 +5,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from scalesweep.analysis.network_fit import predicted_seconds
-from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten
+from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten, size_words
 from scalesweep.experiment.ceilings import is_probe, networks
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.style import (
+    CUT,
     FAINT,
+    MAX_TICKS,
     WIDE,
     Drawing,
     caption,
+    cut_words,
     evenly,
     heading,
     labels_of,
@@ -82,11 +85,15 @@ def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int)
             [row["rate_high"] * factor for _, row in spans],
             color=style["color"], alpha=0.45, linewidth=3,
         )  # fmt: skip
+    every = [row for group in groups for row in group]
+    highest = CUT * max(row["best_rate"] for row in every) * factor
+    bars = [(row["rate_low"] * factor, row["rate_high"] * factor) for row in every
+            if finite(row["rate_low"])]  # fmt: skip
     positive = [row["rate"] * factor for g in groups for row in g if row["rate"] > 0]
     if positive and max(positive) > 30 * min(positive):
         log_axis(ax, positive)
     else:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, highest)
         ax.yaxis.set_major_formatter(FuncFormatter(tick))
     ax.set_ylabel(f"Rate [{unit}]")
     if study.axes:
@@ -95,9 +102,10 @@ def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int)
         study, points, [],
         "Points: mean over runs of the median repeat, with the 95 % interval over runs as a bar; "
         "dashes: the best repeat, the ceiling. Rates of collectives are bus bandwidths.",
+        cut_words(bars, highest),
         left_out_words(left_out),
     )  # fmt: skip
-    top = max((row for group in groups for row in group), key=lambda row: float(row["best_rate"]))
+    top = max(every, key=lambda row: float(row["best_rate"]))
     best_words = f"{number(top['best_rate'] * factor)} {unit} at {top['value']}"
     alt = f"{head}: {counted(len(groups), 'series', 'series')}; the best is {best_words}."
     return Drawing("sweep", head, text, alt, figure)
@@ -138,8 +146,11 @@ def network_figures(study: ExperimentResults) -> list[Drawing]:
     for edge in sorted({one.low_bytes for one in fits} - {min(one.low_bytes for one in fits)}):
         ax.axvline(edge, color=FAINT, linestyle=(0, (2, 2)), linewidth=1)
     ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_locator(LogLocator(base=2, numticks=MAX_TICKS))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_words(size)))
     log_axis(ax, every)
-    ax.set_xlabel("Message size [bytes]")
+    ax.set_xlabel("Message size")
     ax.set_ylabel("Time [µs]")
     if len(shown) > 1:
         figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))

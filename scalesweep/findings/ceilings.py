@@ -7,6 +7,7 @@ from scalesweep.core.formatting import (
     listed,
     percent,
     scaled_unit,
+    size_words,
     text_of,
     with_interval,
 )
@@ -26,6 +27,10 @@ from scalesweep.findings.base import (
 CEILING, NETWORK = "ceiling", "network"
 # Below this share of the ceiling a median repeat says that the machine is not at rest.
 STEADY = 0.9
+# An interval whose ends are further apart than this is not of a ceiling.
+WIDE = 1.5
+# A formula that is further from sizes left out of the fit than this does not describe the network.
+NEAR = 0.25
 
 
 def machine_ceilings(study: ExperimentResults) -> list[Finding]:
@@ -37,10 +42,8 @@ def _ceiling(study: ExperimentResults, one: Ceiling) -> Finding:
     main = study.main
     assert main is not None
     interval = with_interval(one.value, one.low, one.high, one.unit)
-    where = [study.describe(one.row)] if study.leaders else []
-    where += [one.at] if one.at else []
     kind = f" of {one.what}" if one.what else ""
-    text = f"the ceiling{kind} is {interval}" + (f" ({', '.join(where)})" if where else "")
+    text = f"the ceiling{kind} is {interval}" + (f" ({one.how})" if one.how else "")
     if one.share is not None:
         text += f"; the median repeat reaches {percent(one.share)} of it"
         if one.share < STEADY:
@@ -48,6 +51,9 @@ def _ceiling(study: ExperimentResults, one: Ceiling) -> Finding:
     level = CONFIRMED
     if one.low is None:
         text += f"; not confirmed: {why_unconfirmed(main.without_interval(one.row, RUN))}"
+        level = OPEN
+    elif one.high is not None and one.high > WIDE * one.low:
+        text += "; not confirmed: its runs differ too much"
         level = OPEN
     numbers = columns_of(main, RUN)
     evidence = evidence_of(study, "points", one.row, numbers) | {"figure": "sweep"}
@@ -63,14 +69,6 @@ def network_fit(study: ExperimentResults) -> list[Finding]:
     for one in networks(study):
         found.setdefault(tuple(one.series.values()), []).append(one)
     return [_network(study, ranges) for ranges in found.values()]
-
-
-def size_words(size: float) -> str:
-    """A message size: 64 B, 4 KiB, 256 MiB."""
-    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size:g} B"
 
 
 def latency_words(one: Network) -> str:
@@ -98,7 +96,8 @@ def _network(study: ExperimentResults, ranges: Sequence[Network]) -> Finding:
     names = [name for name in first.series if name != "source"]
     head = ", ".join(f"{name} {text_of(first.series[name])}" for name in names)
     bandwidth = bandwidth_words(last)
-    sure = finite(first.best["latency_low"], last.best["bandwidth_low"])
+    error = max(one.best["error"] for one in ranges)
+    sure = finite(first.best["latency_low"], last.best["bandwidth_low"]) and error <= NEAR
     several = len(ranges) > 1
     text = f"{f'with {head}, ' if head else ''}allreduce takes a latency of {latency_words(first)}"
     text += f" a message (up to {size_words(first.high_bytes)})" if several else " a message"
@@ -110,7 +109,8 @@ def _network(study: ExperimentResults, ranges: Sequence[Network]) -> Finding:
     text += f", {_algorithm(last)}"
     if several:
         text += f"; the fit changes at {listed([size_words(one.low_bytes) for one in ranges[1:]])}"
-    text += f"; sizes left out of the fit are predicted within {percent(last.best['error'])}."
+    text += f"; sizes left out of the fit are predicted within {percent(error)}"
+    text += "." if error <= NEAR else ": not confirmed, no formula comes near to all sizes."
     evidence = {
         "experiment": study.name,
         "table": NETWORK,

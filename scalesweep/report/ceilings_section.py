@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalesweep.core.formatting import percent, text_of, with_interval
+from scalesweep.core.formatting import percent, size_words, text_of, with_interval
 from scalesweep.experiment.ceilings import ceilings, networks
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.ceilings import bandwidth_words, latency_words, size_words
+from scalesweep.findings.ceilings import bandwidth_words, latency_words
+
+# What probes measure, in words; imported and foreign ones by their benchmark's name.
+WHAT = {
+    "compute_peak": "arithmetic", "memory_bandwidth": "memory", "file_read": "reading files",
+    "allreduce": "bus bandwidth of a collective",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,12 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
     lines = []
     for study in studies:
         for one in ceilings(study):
-            where = [study.describe(one.row)] if study.leaders else []
-            where += [one.at] if one.at else []
-            what = f"{one.label}{f', {one.what}' if one.what else ''}"
+            kind = one.what or text_of(study.entry["fixed"].get("operation") or "")
+            what = WHAT.get(study.entry["benchmark"], study.entry["benchmark"])
+            what += f": {kind}" if kind else ""
             value = with_interval(one.value, one.low, one.high, one.unit)
             share = "–" if one.share is None else percent(one.share)
-            place = _line(study, one.row["source"], what, value, share, ", ".join(where))
+            place = _line(study, one.row["source"], what, value, share, one.how)
             lines.append(Line(*place, text_of(one.row["repeats"])))
         for fit in networks(study):
             names = [f"{n} {text_of(v)}" for n, v in fit.series.items() if n != "source"]

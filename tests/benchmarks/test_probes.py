@@ -87,8 +87,8 @@ def test_a_ceiling_is_the_best_of_values_and_repeats_by_the_slowest_rank():
 
 def test_flop_by_hand():
     assert flop("matmul", 2) == 16  # 4 results of 2 products and 2 additions
-    # 32 images, 28 x 28 outputs, 9 positions, 8 to 8 channels, 2 FLOP.
-    assert flop("convolution", 8) == 32 * 784 * 9 * 64 * 2
+    # 8 images, 28 x 28 outputs, 9 positions, 16 to 16 channels, 2 FLOP.
+    assert flop("convolution", 16) == 8 * 784 * 9 * 256 * 2
 
 
 def test_bus_bandwidths_are_those_of_nccl_tests():

@@ -93,7 +93,7 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
     assert one.unit == "GFLOP/s"
     assert one.value == pytest.approx(360, rel=0.02)
     assert one.share == pytest.approx(0.96)
-    assert one.at == "matrix size 128"
+    assert one.how == "threads 2, matrix size 128"
     findings = machine_ceilings(study)
     assert [finding.level for finding in findings] == ["confirmed", "confirmed"]
     assert findings[0].text.startswith("The ceiling of float32 is 1")
@@ -117,7 +117,7 @@ def test_words_as_values_and_experiments_without_probes() -> None:
     metrics = {"bandwidth": ("bytes/s", "higher")}
     study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1.25e10, 1.25e10]]})
     (one,) = ceilings(study)
-    assert one.at == "kernel numpy triad"
+    assert one.how == "kernel numpy triad"
     assert one.what == ""
     (finding,) = machine_ceilings(study)
     assert finding.text.startswith("The ceiling is 12.5 GB/s (kernel numpy triad)")
@@ -181,3 +181,26 @@ def test_bus_factors_are_those_of_nccl_tests() -> None:
     assert [bus_factor(name, 4) for name in ("allreduce", "allgather", "broadcast", None)] == [
         1.5, 0.75, 1.0, 1.0,
     ]  # fmt: skip
+
+
+def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
+    said = note([1], [1e9])
+    sweeps = [(said, seconds_of(1.0))] * 3
+    metrics = {"bandwidth": ("bytes/s", "higher")}
+    study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1e9, 2e9, 3e9]]})
+    (finding,) = machine_ceilings(study)
+    assert finding.level == "open"
+    assert "not confirmed: its runs differ too much" in finding.text
+
+
+def test_times_that_no_formula_describes_confirm_no_network() -> None:
+    draw = np.random.default_rng(3)
+    said = note(SIZES, SIZES, by="message size", unit="bytes", collective="allreduce")
+    sweeps = [
+        (said, (1e-3 * np.exp(draw.normal(0, 1, len(SIZES))))[:, None, None]) for _ in range(3)
+    ]
+    metrics = {"bus_bandwidth": ("bytes/s", "higher")}
+    values = {"bus_bandwidth": [[1e9, 1e9, 1.1e9]]}
+    (finding,) = network_fit(study_of([({}, sweeps)], metrics, values, fixed={"ranks": 4}))
+    assert finding.level in ("open", "note")
+    assert "not confirmed, no formula comes near" in finding.text

@@ -1,6 +1,6 @@
 """How many floating-point operations a call is. No TensorFlow."""
 
-BATCH, IMAGE, KERNEL = 32, 28, 3  # images, rows and columns of each, rows of the kernel
+BATCH, IMAGE, KERNEL = 8, 28, 3  # images, rows and columns of each, rows of the kernel
 
 
 def flop(operation: str, size: int) -> int:
