@@ -31,7 +31,12 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
+    "canary",
     "parts",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -96,6 +96,7 @@ class Campaign:
     stop_after: int | None
     seed: int | None
     accept_stale: frozenset[str] = frozenset()
+    canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -184,6 +185,7 @@ def load_campaign(
         budget_node_hours=content.get("budget_node_hours"),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
+        canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
     )
