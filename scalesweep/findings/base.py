@@ -15,6 +15,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "best value": ("compare-", "ratio-"),
     "ratio": ("ratio-", "compare-"),
     "sites": ("sites-",),
+    "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
     "target": ("accuracy-",),
