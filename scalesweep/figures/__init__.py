@@ -36,6 +36,7 @@ from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
+from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
 _WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
@@ -121,6 +122,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     makers: list[_Maker] = [single_figures] if alone else []
     makers += [
         ledger_figures,
+        waterfall_figures,
         site_figures,
         rank_figures,
         accuracy_figures,

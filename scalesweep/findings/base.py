@@ -18,6 +18,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),

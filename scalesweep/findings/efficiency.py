@@ -122,7 +122,6 @@ def _made(
         "table": "efficiency",
         "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
         "numbers": {"loss": term.loss, "low": term.loss_low, "high": term.loss_high},
-        "figure": "ledger",
         "term": name,
         "margin": margin,
         "repeats": one.row.get("repeats"),
