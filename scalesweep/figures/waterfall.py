@@ -7,11 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from scalesweep.analysis.step_account import EPOCHS
 from scalesweep.core.formatting import counted, percent, shorten, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
-from scalesweep.figures.ledger import LOOKS
+from scalesweep.figures.ledger import LOOKS, step_words
 from scalesweep.figures.style import (
     FAINT,
     INK,
@@ -56,8 +55,8 @@ def waterfall_figures(study: ExperimentResults) -> list[Drawing]:
     longest = max(one.elapsed.value for one in some)
     factor, unit = (1.0, "ms") if longest < LONG else (1e-3, "s")
     bars = [_bars(one, factor, unit) for one in some]
-    what = "epoch" if all(one.form == EPOCHS for one in some) else "step"
-    head = f"{study.name}: from the ideal {what} to the measured one{study.mark}"
+    what = step_words(some)
+    head = f"{study.name}: from the ideal {what.split()[1]} to the measured one{study.mark}"
     rows = [len(those) for those in bars]
     figure = Figure(figsize=(WIDE, 0.35 + _ROW * sum(rows) + _PANEL * len(rows)))
     heading(figure, head)
@@ -66,7 +65,7 @@ def waterfall_figures(study: ExperimentResults) -> list[Drawing]:
         _draw(ax, those, factor)
         if study.axes:
             ax.set_title(shorten(study.describe(one.row), 100), fontsize=8.5, fontweight="normal")
-    panels[-1].set_xlabel(f"Time of {'an' if what == 'epoch' else 'a'} {what} [{unit}]")
+    panels[-1].set_xlabel(f"Time of {what} [{unit}]")
     text = caption(
         study, [one.row for one in some], [],
         "Each bar begins where the one above it ends; numbers are means over repeats with 95 % "

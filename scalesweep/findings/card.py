@@ -29,6 +29,8 @@ _DO: Mapping[str, str] = {
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
     "negotiation, queue, copies and reduction",
+    "communication": "split it: spans of each step, or a replay, separate waiting for the slowest "
+    "rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
 }  # fmt: skip
 

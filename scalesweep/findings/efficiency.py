@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_account import EPOCHS
+from scalesweep.analysis.step_account import EPOCHS, STEP_WORDS
 from scalesweep.core.formatting import number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
@@ -17,6 +17,7 @@ WORDS = {
     "persistent": "waiting for the rank that is always the slowest (persistent imbalance)",
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
     "transfer": "transfer, the exchange of gradients itself",
+    "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
 }
 # The same where a record does not split input from computation.
@@ -55,7 +56,7 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     ranked = sorted(losses, key=lambda name: losses[name].loss or 0, reverse=True)
     largest = losses[ranked[0]]
     assert largest.loss is not None
-    step = "epoch" if one.form == EPOCHS else "step"
+    step = STEP_WORDS[one.form]
     where = f"at {study.describe(one.row)}" if study.axes else "here"
     factor, unit = (1.0, "ms") if whole.value < LONG else (1e-3, "s")
     head = (
@@ -70,8 +71,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
             "explains: measure with more and longer steps, or with a profile"
         )
         return [_made(study, one, NOTE, f"{text}.", largest, REST)]
-    bounds = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
-    interval = with_interval(largest.loss * factor, *bounds, unit)
+    low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
+    interval = with_interval(largest.loss * factor, low, high, unit)
     named = WHOLE if (one.form, ranked[0]) == (EPOCHS, "slower") else WORDS[ranked[0]]
     others = [losses[name] for name in ranked[1:]]
     if _wide(largest):

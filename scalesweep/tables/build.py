@@ -102,8 +102,8 @@ def make_tables(
             series = [[points[i] for i in group] for group in _series(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
-                tables["efficiency"] = steps
+            steps = efficiency_table(data, series)
+            tables |= {} if steps is None else {"efficiency": steps}
         result[experiment["name"]] = tables
     return result
 

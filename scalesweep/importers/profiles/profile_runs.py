@@ -29,6 +29,7 @@ DEFINITIONS = {
     "global_efficiency": "parallel efficiency x computation scaling",
     "speedup": "run time at the base / run time (weak scaling: x ranks / base ranks)",
     "runtime": "longest elapsed time of a rank",
+    "ideal_runtime": "run time of a replay on an ideal network",
     "useful_time": "elapsed less MPI time, mean over the ranks",
     "mpi_time": "time in MPI, mean over the ranks",
     "timeline_length": "from the first to the last event of the timeline",
