@@ -31,6 +31,7 @@ from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
+from scalesweep.findings.timeline import timeline_signs
 
 __all__ = ["Finding", "find"]
 
@@ -56,6 +57,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         data_loading,
         waiting,
         slow_ranks,
+        timeline_signs,
         drift,
         oversubscribed,
         outlier_runs,

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from scalesweep.analysis.horovod_trace import read_trace
+from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
 from scalesweep.core.profilers import TIMELINE, environment
 from tests.benchmarks.programs import Program, entry, read, warm
 
@@ -46,4 +48,9 @@ def test_tensorflow_sees_the_operations(tmp_path):
 
 def test_horovod_timeline_sees_the_reductions(tmp_path):
     folder = run(tmp_path, "horovod_timeline", 2)
-    assert "gradient_0" in (folder / TIMELINE).read_text()
+    text = (folder / TIMELINE).read_text()
+    assert "gradient_0" in text
+    account = timeline_account(read_trace(text))
+    assert account is not None
+    assert 0 < account.shares[REDUCTION] < 1
+    assert 0 < account.shares[IDLE] < 1
