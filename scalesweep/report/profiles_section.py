@@ -18,8 +18,9 @@ MAX_FILES = 8
 # How each is opened.
 OPENED_WITH = {
     CPROFILE: "Python's pstats, or a viewer such as snakeviz",
-    TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile)",
-    HOROVOD_TIMELINE: "chrome://tracing or Perfetto",
+    TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile), or as "
+    "docs/profiles.md says with Perfetto",
+    HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
 
 

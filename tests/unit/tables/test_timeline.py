@@ -139,7 +139,9 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
         (attempt / "profile" / "horovod_timeline.json").write_text(fake.timeline(6))
         (attempt / "stderr.log").write_text(log)
         profile = {"kind": "horovod_timeline", "files": ["profile/horovod_timeline.json"]}
-        write_record(tmp_path / run_id, make_record(f"b-r{ranks}", profile=profile, attempt=1), None)
+        write_record(
+            tmp_path / run_id, make_record(f"b-r{ranks}", profile=profile, attempt=1), None
+        )
         profiles.append({"run_id": run_id, "kind": "horovod_timeline", "status": "done",
                          "point": {"ranks": ranks}, "cause": "", "detail": ""})  # fmt: skip
     runs = [{"run_id": f"r{n}", "repeat": 0, "point": {"ranks": n}} for n in (2, 4)]
