@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.horovod_trace import TraceDamaged, read_trace
+from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.timeline_account import PHASES, TimelineAccount, timeline_account
 from scalesweep.core.errors import UserError
@@ -24,13 +24,15 @@ from scalesweep.tables.cprofile import profile_files
 
 MAX_RUNS = 12
 MAX_BYTES = 1 << 28
-IMPORTED = "profile_horovod_timeline"  # the benchmark of imported timelines
-NOTE = "timeline"  # where the record of an imported one has its account
+MAX_IMPORTED = 200  # records of imported runs that are looked at
+IMPORTED = "imported"  # the site of imported runs
+NOTE = "timeline"  # where the record of an imported timeline has its account
 # What Horovod prints (response_cache.cc, stall_inspector.cc), and the column that counts it.
 SIGNS = {
     "evictions": "response has been evicted from cache",
     "stalls": "waiting for remainder of ranks for more than",
 }
+_NO_LOG: Mapping[str, int | None] = dict.fromkeys(SIGNS)
 _LOGS = ("stderr.log", "stdout.log")
 
 
@@ -52,34 +54,46 @@ def timeline_table(
         for run in experiment["profiles"]
         if run["kind"] == HOROVOD_TIMELINE and run["status"] == "done"
     ]
-    if experiment["benchmark"] == IMPORTED:
-        entries += [run for run in experiment["runs"] if run["status"] == "done"]
-    rows: list[dict[str, Any]] = []
     unread = [] if unread is None else unread
+    found = []
     for run in entries[:MAX_RUNS]:
         try:
-            account, signs = _read(runs / run["run_id"])
-        except (UserError, OSError, TraceDamaged, KeyError, TypeError, ValueError):
+            found.append((run, *_profiled(runs / run["run_id"])))
+        except (UserError, OSError, KeyError, TypeError, ValueError):
             unread.append(run["run_id"])
-            continue
-        if account is not None:
-            rows += _rows(run, account, signs, experiment["axes"])
+    if runs.name == IMPORTED:
+        done = [run for run in experiment["runs"] if run["status"] == "done"]
+        some = ((run, _noted(runs / run["run_id"]), _NO_LOG) for run in done[:MAX_IMPORTED])
+        found += [one for one in some if one[1] is not None][:MAX_RUNS]
+    rows = [
+        row
+        for run, account, signs in found
+        if account is not None
+        for row in _rows(run, account, signs, experiment["axes"])
+    ]
     if not rows:
         return None
     return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
 
 
-def _read(folder: Path) -> tuple[TimelineAccount | None, Mapping[str, int | None]]:
-    """The account of a run, None where its timeline shows no steps; and the signs in its logs."""
-    record = read_record(folder / RECORD)
-    noted = (record.get("notes") or {}).get(NOTE)
-    if noted is not None:
-        return TimelineAccount.from_json(noted), dict.fromkeys(SIGNS)
+def _noted(folder: Path) -> TimelineAccount | None:
+    """The account that an import noted in a record; None where there is none."""
+    try:
+        return TimelineAccount.from_json((read_record(folder / RECORD).get("notes") or {})[NOTE])
+    except (UserError, OSError, AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _profiled(folder: Path) -> tuple[TimelineAccount | None, Mapping[str, int | None]]:
+    """The account of a profiled run, None where its timeline shows no steps; signs in its logs.
+
+    Raises UserError, OSError or ValueError where it cannot be read.
+    """
     files = [path for path in profile_files(folder) if path.name == TIMELINE]
     if not files:
         raise UserError(f"{folder.name}: no timeline")
     text = read_regular(files[0], MAX_BYTES).decode()
-    return timeline_account(read_trace(text)), _signs(folder / f"attempt-{record['attempt']}")
+    return timeline_account(read_trace(text)), _signs(files[0].parent.parent)
 
 
 def _signs(attempt: Path) -> dict[str, int | None]:
