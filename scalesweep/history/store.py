@@ -210,7 +210,8 @@ def _dictionaries(table: pa.Table) -> pa.Table:
         pa.field(f.name, pa.dictionary(pa.int32(), _TEXT) if f.name in _FEW else f.type)
         for f in SCHEMA
     ]
-    return table.cast(pa.schema(kinds))
+    wanted = pa.schema(kinds)
+    return table if table.schema.equals(wanted) else table.cast(wanted)
 
 
 def _without(table: pa.Table, twice: set[RunKey]) -> pa.Table:
