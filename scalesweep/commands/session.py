@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.core.files import write_atomic
+from scalesweep.history.run import PAGE, write_history
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import append
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
@@ -16,9 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read plan, summary and records; append what the history does not have yet."""
+    """Read plan, summary and records; append what the history does not have yet, and write its
+    page again."""
     campaign = campaign_of(args)
     assert campaign.history is not None
     written = append(campaign.history.folder, sessions_of(campaign))
+    if written:
+        write_history(campaign.history)
     write_atomic(args.out, "".join(f"{path}\n" for path in written), durable=False)
-    print(f"{campaign.history.folder}: {len(written)} files written")
+    print(f"{campaign.history.folder / PAGE}: {len(written)} files added")

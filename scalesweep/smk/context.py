@@ -206,6 +206,16 @@ class SnakemakeContext:
         """What is left when the finished points have been kept in the history, if there is one."""
         return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
 
+    @property
+    def regressions_file(self) -> Path:
+        """Where `snakemake history --config fail=regression` leaves how many there are."""
+        return Path(self.results, "logs", "history.failed")
+
+    def history_outcome(self) -> str:
+        """What a call of `snakemake history` that is to fail with regressions ends with."""
+        wanted = "fail" in self.options and self.regressions_file.exists()
+        return self.regressions_file.read_text().strip() if wanted else ""
+
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read
         since the workflow was parsed; empty if there are none."""

@@ -4,9 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from scalesweep.history.store import METRIC, Session
+import numpy as np
+
+from scalesweep.history.store import METRIC, Session, append
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,3 +80,35 @@ def make_session(fake: FakeSession) -> Session:
         f"{datetime.fromisoformat(first):%Y%m%dT%H%M%SZ}",
         rows,
     )
+
+
+def make_history(folder: Path, sessions: int = 14) -> None:
+    """A history with a verdict of every kind: weak scaling on a CPU, strong scaling on a GPU.
+
+    Two ranks get slower by 10 % in session 10 with nothing else; eight get faster with another
+    Horovod in session 8; four have a single spike.
+    """
+    rng = np.random.default_rng(1)
+    fakes = []
+    for day in range(sessions):
+        facts = {**FACTS, "horovod": "0.28.2" if day >= 8 else "0.28.1"}
+
+        def around(level: float, noise: float = 0.005) -> list[float]:
+            return [level * float(np.exp(rng.normal(0, noise))) for _ in range(3)]
+
+        slow = 1.1 if day >= 10 else 1.0
+        points = {
+            "ranks 1": around(1.0),
+            "ranks 2": around(1.05 * slow),
+            "ranks 4": around(1.2 * (1.4 if day == 5 else 1.0)),
+            "ranks 8": around(1.4 * (0.9 if day >= 8 else 1.0)),
+            "ranks 16": around(1.5, 0.1),
+        }
+        ledger = {"compute": 900 * slow, "transfer": 50.0, "elapsed": 950 * slow}
+        tags = "v1.0" if day == 3 else ""
+        fakes.append(FakeSession(day, points, facts=facts, ledger=ledger, tags=tags))
+        fakes.append(
+            FakeSession(day, {"ranks 1": around(0.1)}, device="gpu", scaling="strong", site="gpus")
+        )
+    fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
+    append(folder, map(make_session, fakes))

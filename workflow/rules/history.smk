@@ -26,14 +26,15 @@ rule session:
 
 
 # `snakemake history`: the page of all sessions; runs nothing. Regressions end the call with one
-# line each where --config fail=regression asks for it.
+# line each where --config fail=regression asks for it (onsuccess in report.smk).
 rule history:
     log:
         f"{RESULTS}/logs/history.log",
     params:
         script=f"{SCRIPT}/history.py",
         campaign=SWEEP.campaign_arguments(),
+        outcome=SWEEP.regressions_file,
     message:
         "Writing the history"
     shell:
-        "{params.script} {params.campaign} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} --outcome {params.outcome:q} 2>&1 | tee {log:q}"
