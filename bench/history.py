@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from bench.lib.rivals import RIVALS
 from scalesweep.analysis.levels import read_series
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, judge
+from scalesweep.history.changes import along
+from scalesweep.history.judged import SessionFacts
 
 STEPS = (0.0, 0.02, 0.05, 0.1)
 SESSIONS, REPEATS = 30, 5
@@ -77,6 +80,28 @@ def rates(
             counts = Counter(verdict(groups) for groups in series)
             found[name][step] = (counts[1] / n, counts[-1] / n)
     return found
+
+
+def shifted(n: int) -> float:
+    """Share of steps of 10 % that are called confounded where the kernel changed at the same time,
+    among those that are noticed."""
+    rng = np.random.default_rng(3)
+    facts = ['{"kernel": "6.1"}', '{"kernel": "6.2"}']
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    infos = [
+        SessionFacts(
+            str(day), begin + timedelta(days=day), f"{day:040d}", False, None, "", "", "", "",
+            "node1", "mpirun", "", facts[day >= SESSIONS - 2],
+        )
+        for day in range(SESSIONS)
+    ]  # fmt: skip
+    noticed = []
+    for _ in range(n):
+        series = read_series([np.log(group) for group in plant(rng, KINDS[1], step=0.1)])
+        verdict = judge(series, "lower", MARGIN)
+        if verdict.kind in (REGRESSION, IMPROVEMENT):
+            noticed.append(along(infos, verdict).confounds)
+    return float(np.mean(noticed))
 
 
 def cost(sessions: int) -> dict[str, float]:
@@ -137,6 +162,7 @@ def main() -> int:
     for name in RIVALS:
         worst = max(sum(table[name][0.0]) for table in found.values())
         figures.append(figure(f"most false verdicts, {name}", worst, ""))
+    figures.append(figure("machine's steps called confounded", shifted(100), "", 0.95, "higher"))
     for what, seconds in cost(args.sessions).items():
         title = f"{args.sessions:,} sessions of 100 points: {what}"
         figures.append(figure(title, seconds, "s", 10.0))
