@@ -28,7 +28,9 @@ from scalesweep.analysis.levels import read_series
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, judge
 from scalesweep.history.changes import along
-from scalesweep.history.judged import SessionFacts
+from scalesweep.history.judged import SessionFacts, read_history
+from scalesweep.history.store import append, load
+from tests.fakes.history import FakeSession, make_session
 
 STEPS = (0.0, 0.02, 0.05, 0.1)
 SESSIONS, REPEATS = 30, 5
@@ -106,11 +108,6 @@ def shifted(n: int) -> float:
 
 def cost(sessions: int) -> dict[str, float]:
     """Seconds to add a session to a history, to read it and to judge it."""
-    from scalesweep.history.judged import read_history
-
-    from scalesweep.history.store import append, load
-    from tests.fakes.history import FakeSession, make_session
-
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
