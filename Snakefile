@@ -86,6 +86,7 @@ rule all:
         lambda wildcards: SWEEP.looked(
             lambda number: checkpoints.look.get(number=number).output
         ),
+        SWEEP.session(),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"
@@ -113,4 +114,5 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/import.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/history.smk"
 include: "workflow/rules/doctor.smk"

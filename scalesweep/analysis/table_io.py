@@ -28,10 +28,16 @@ TABLES = (
     "phases",
     "power",
     "functions",
+    "timeline",
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
+    "canary",
     "parts",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -30,6 +30,7 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
+from scalesweep.planning.job_requests import CANARY_S
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
@@ -101,6 +102,11 @@ def build_plan(
     for entry in plan["experiments"]:
         if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
             entry["repeats"] = repeats
+    if campaign.canary:
+        pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
+        plan["canary"] = {"runs": pending, "seconds": CANARY_S}
+    if campaign.site.peaks:
+        plan["peaks"] = dict(campaign.site.peaks)
     if campaign.imported:
         plan["imported"] = cast(PlanImported, dict(campaign.imported))
     return plan
@@ -177,6 +183,8 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    if benchmark.ceiling is not None:
+        entry["ceiling"] = benchmark.ceiling
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count

@@ -12,10 +12,19 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
     parser.add_argument("--site", help="site instead of the campaign's own")
     parser.add_argument("--results", help="results folder instead of the campaign's own")
+    parser.add_argument("--history", help="folder of the history instead of the campaign's own")
+    parser.add_argument("--baseline", help="commit or tag instead of the campaign's own")
     parser.add_argument("--profile", help="kind of profile instead of the campaign's own")
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
     """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
-    campaign = load_campaign(args.campaign, args.site, args.results, profile=args.profile)
+    campaign = load_campaign(
+        args.campaign,
+        args.site,
+        args.results,
+        profile=args.profile,
+        history=args.history,
+        baseline=args.baseline,
+    )
     return plan_repeats(campaign).campaign
