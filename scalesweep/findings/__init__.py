@@ -30,6 +30,7 @@ from scalesweep.findings.general import (
 )
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
@@ -67,6 +68,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         drift,
         canary,
         oversubscribed,
+        until_precise,
         outlier_runs,
         warnings,
         coverage,

@@ -64,14 +64,6 @@ def repeats_line(experiment: PlanExperiment) -> str:
     return f"repeats in {experiment['name']}: {rule}: {'; '.join(parts)}"
 
 
-def wide_points(experiment: PlanExperiment) -> list[tuple[str, PlanRepeated]]:
-    """The points that stayed wide after as many repeats as they may have, with their names."""
-    repeats = experiment.get("repeats")
-    axes = [*experiment["axes"], *experiment["linked"]]
-    points = repeats["points"] if repeats else []
-    return [(_name(point, axes), point) for point in points if point["state"] == WIDE]
-
-
 def _name(point: PlanRepeated, axes: Iterable[str]) -> str:
     values: Mapping[str, Any] = point["point"]
     return " ".join(f"{axis}={values[axis]}" for axis in axes if axis in values)

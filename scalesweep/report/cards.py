@@ -41,5 +41,9 @@ def _next(
     cost = counted(step.runs, "run")
     if walls:
         cost += f", about {duration(sum(wall or 0.0 for wall in walls) / len(walls) * step.runs)}"
-    snippet = f"experiments:\n  {study.name}:\n    repeats: {step.repeats}"
+    repeats = str(step.repeats)
+    if rule := study.entry.get("repeats"):
+        most = max(step.repeats, rule["most"])
+        repeats = f"{{min: {step.repeats}, max: {most}, until: {100 * rule['until']:.6g} %}}"
+    snippet = f"experiments:\n  {study.name}:\n    repeats: {repeats}"
     return {"text": text, "snippet": snippet, "file": plan["file"], "cost": cost}

@@ -195,7 +195,7 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             np.append(data.numbers(metric, stat, phase), math.nan)[index]
             for stat in ("mean", "std")
         )
-        rows = _over_repeats(means, stds)
+        rows = _over_repeats(means, stds, data.level)
         for place, stated in _stated(data, points, (metric, phase)).items():
             span = stated_interval(stated)
             rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
@@ -219,7 +219,7 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
     return ["; ".join(those) or None for those in words]
 
 
-def _over_repeats(means: Floats, stds: Floats) -> Floats:
+def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
     """Mean, median, std, low, high and cv over ``[point, repeat]``, in the order of ``STATS``.
 
     Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
@@ -235,7 +235,7 @@ def _over_repeats(means: Floats, stds: Floats) -> Floats:
         pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
         known = np.isfinite(std).all(axis=1)
         pooled[known] = pooled_std(mean[known], std[known])
-        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean).T]
+        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, *mean_bounds(mean, level).T]
         result[some] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
     return result
 

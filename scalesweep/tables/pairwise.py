@@ -217,16 +217,16 @@ def site_table(
                     "unit": data.quantities[measure[0]].unit,
                     "repeats": repeats.size,
                     "mean": float(repeats.mean()) if repeats.size else math.nan,
-                    **_over_here(repeats, here, name == site),
+                    **_over_here(repeats, here, name == site, data.level),
                 }
                 for name, source, repeats in found
             ]
     return _frame(rows) if rows else None
 
 
-def _over_here(repeats: Any, here: Any, same: bool) -> dict[str, float]:
+def _over_here(repeats: Any, here: Any, same: bool, level: float) -> dict[str, float]:
     nothing = math.nan
-    spread = mean_interval(repeats) if repeats.size else None
+    spread = mean_interval(repeats, level) if repeats.size else None
     values = {
         "low": spread.low if spread else nothing,
         "high": spread.high if spread else nothing,
@@ -235,7 +235,7 @@ def _over_here(repeats: Any, here: Any, same: bool) -> dict[str, float]:
         "ratio_high": nothing,
     }
     if not same and repeats.size and here.size and here.mean() != 0:
-        interval = ratio_interval(repeats, here)
+        interval = ratio_interval(repeats, here, level=level)
         values |= {
             "ratio": float(repeats.mean() / here.mean()),
             "ratio_low": interval.low,

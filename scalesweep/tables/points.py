@@ -12,6 +12,7 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
 from scalesweep.analysis.stats import (
+    CONFIDENCE,
     Interval,
     Stated,
     mean_interval,
@@ -177,17 +178,28 @@ class ExperimentData:
         found = self._stated[int(point.rows[0])].get(measure[0])
         return None if found is None else Stated(float(values[0]), *found)
 
+    @property
+    def level(self) -> float:
+        """Level at which intervals are taken that cover 95 %: a higher one where repeats were added
+        until points were precise."""
+        repeats = self.experiment.get("repeats")
+        return repeats["level"] if repeats else CONFIDENCE
+
+    def mean_interval(self, point: Point, measure: Measure) -> Interval:
+        """95 % interval of a point's mean over its repeats."""
+        return mean_interval(self.repeats(point, measure), self.level)
+
     def interval(self, point: Point, measure: Measure) -> Interval:
         """95 % interval of a point's mean: over its repeats, or what its source states."""
         stated = self.stated(point, measure)
-        return stated_interval(stated) if stated else mean_interval(self.repeats(point, measure))
+        return stated_interval(stated) if stated else self.mean_interval(point, measure)
 
     def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
         """95 % interval of a point's mean over that of another one."""
         top, bottom = (self.stated(one, measure) for one in (point, base))
         values, others = (self.repeats(one, measure) for one in (point, base))
         if top is None and bottom is None:
-            return ratio_interval(values, others)
+            return ratio_interval(values, others, level=self.level)
         return stated_ratio_interval(top or values, bottom or others)
 
     def points(self) -> list[Point]:

@@ -160,7 +160,7 @@ def _accuracy(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
             continue
         if metric == "energy":
             table["energy_runs"] = [data.repeats(point, ("energy", "run")).size for point in points]
-        values = [_interval(data.repeats(point, (metric, "run"))) for point in points]
+        values = [_interval(data.repeats(point, (metric, "run")), data.level) for point in points]
         for stat, numbers in zip(_STATS, zip(*values, strict=True), strict=True):
             table[column(metric, stat, "run")] = np.array(numbers, np.float64)
     frame = pd.DataFrame(table)
@@ -168,11 +168,11 @@ def _accuracy(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     return frame
 
 
-def _interval(values: Floats) -> tuple[float, float, float]:
+def _interval(values: Floats, level: float) -> tuple[float, float, float]:
     """Mean and its 95 % interval; NaN where there is none."""
     if not values.size:
         return (math.nan,) * 3
-    interval = mean_interval(values)
+    interval = mean_interval(values, level)
     return float(values.mean()), interval.low, interval.high
 
 
@@ -184,7 +184,7 @@ def _phases(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame | Non
     """
     seconds, energy = _texts(data, "_phases"), _texts(data, "_energy")
     names = in_order(dict.fromkeys(name for values in seconds.values() for name in values))
-    rows = list(_phase_rows(points, names, seconds, energy))
+    rows = list(_phase_rows(points, names, seconds, energy, data.level))
     if not rows:
         return None
     table = identity_columns(data.axes, [point for point, _ in rows])
@@ -209,6 +209,7 @@ def _phase_rows(
     names: Sequence[str],
     seconds: Mapping[int, Mapping[str, float]],
     energy: Mapping[int, Mapping[str, float]],
+    level: float,
 ) -> Iterator[tuple[Point, dict[str, Any]]]:
     def over_repeats(point: Point, found: Mapping[int, Mapping[str, float]], name: str) -> Floats:
         values = [found[row].get(name) for row in point.rows.tolist() if row in found]
@@ -226,9 +227,9 @@ def _phase_rows(
             joules = over_repeats(point, energy, name)
             if not times.size:
                 continue
-            mean, low, high = _interval(times)
-            share, share_low, share_high = _interval(over_repeats(point, shares, name))
-            used, used_low, used_high = _interval(joules)
+            mean, low, high = _interval(times, level)
+            share, share_low, share_high = _interval(over_repeats(point, shares, name), level)
+            used, used_low, used_high = _interval(joules, level)
             yield (
                 point,
                 {

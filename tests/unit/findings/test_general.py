@@ -15,6 +15,7 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 
 Triple = tuple[float, float | None, float | None]
@@ -45,6 +46,34 @@ def study(
     tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
     tables["runs"] = pd.DataFrame(runs) if runs else None
     return ExperimentResults(entry, tables)
+
+
+def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
+    return {
+        "least": 3, "most": 6, "until": 0.02, "level": 0.9683, "metric": T,
+        "points": [
+            {"point": {"a": name}, "state": state, "width": width, "done": 6, "planned": 6,
+             "expected": 6}
+            for name, state, width in points
+        ],
+    }  # fmt: skip
+
+
+def test_points_that_stayed_wide_are_named_the_widest_first() -> None:
+    rows = [{"a": name, **value("later", (1.0, 0.9, 1.1))} for name in "xyz"]
+    known = repeats(("x", "wide", 0.03), ("y", "precise", 0.01), ("z", "wide", 0.05))
+    wide, rule = until_precise(study(rows, repeats=known))
+    assert wide.level == "warning" and rule.level == "note"
+    assert "2 points stayed wide, beyond ±2 % of total throughput: " in wide.text
+    assert wide.text.index("a z: ±5 %") < wide.text.index("a x: ±3 % after 6 repeats")
+    assert "1 of 3 points within ±2 %" in rule.text and "Student's t at 96.8 %" in rule.text
+
+
+def test_nothing_is_said_of_fixed_repeats_and_no_point_is_wide_that_is_precise() -> None:
+    rows = [{"a": "y", **value("later", (1.0, 0.9, 1.1))}]
+    assert until_precise(study(rows)) == []
+    (rule,) = until_precise(study(rows, repeats=repeats(("y", "precise", 0.01))))
+    assert rule.level == "note"
 
 
 def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:

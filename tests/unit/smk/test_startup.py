@@ -162,7 +162,7 @@ def test_a_dry_run_shows_what_a_call_would_do(campaign: Campaign) -> None:
 def test_a_dry_run_shows_that_all_would_be_made_again(campaign: Campaign) -> None:
     all_done(campaign)
     dry, real = call(campaign, dry=True), call(campaign, dry=False)
-    (shown,), (stamp,) = dry.inventory_input(), real.inventory_input()
+    (shown,), (stamp,) = (one.inventory_input(lambda _: []) for one in (dry, real))
     assert shown != stamp and Path(shown).stat().st_mtime >= Path(stamp).stat().st_mtime - 1
     os.utime(campaign.results / "plan.json", (1, 1))
     # With check=full finished runs have markers as old as their records.

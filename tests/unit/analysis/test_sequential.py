@@ -1,0 +1,93 @@
+"""Repeats until a mean is precise: who gets another one, and what the intervals cover."""
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.repeat_rule import level_of
+from scalesweep.analysis.sequential import expected_repeats, look_at, relative_width
+from scalesweep.analysis.stats import CONFIDENCE, mean_interval, ratio_interval
+from tests.fakes.repeats import NORMAL, measure
+
+RATIOS = np.geomspace(0.1, 8, 12)  # of spread to target
+
+
+@pytest.mark.parametrize(("least", "most"), [(3, 12), (5, 20)])
+def test_intervals_cover_the_mean_whatever_the_spread(least: int, most: int) -> None:
+    rng = np.random.default_rng(21)
+    rounds = 2500
+    covered = [
+        measure(least, most, 0.02, 0.02 * ratio, rounds, rng, NORMAL).coverage for ratio in RATIOS
+    ]
+    # Two standard errors of a share in 2,500 are 1 %.
+    assert min(covered) > 0.92 and max(covered) < 0.98
+    assert np.mean(covered) == pytest.approx(0.955, abs=0.01)
+
+
+def test_a_plain_interval_would_cover_too_little() -> None:
+    rng = np.random.default_rng(21)
+    covered = [
+        measure(3, 12, 0.02, 0.02 * ratio, 2500, rng, NORMAL, CONFIDENCE).coverage
+        for ratio in (0.5, 0.7, 1)
+    ]
+    assert min(covered) < 0.92
+
+
+def test_the_level_falls_towards_95_percent_with_the_least_repeats() -> None:
+    levels = [level_of(least) for least in (3, 5, 10, 100)]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[0] == pytest.approx(0.9683, abs=1e-4) and levels[-1] < 0.951
+
+
+def test_a_higher_level_is_wider_for_means_and_ratios_and_never_a_bootstrap() -> None:
+    values = np.random.default_rng(1).lognormal(0, 0.1, 30)
+    for few in (values[:4], values):
+        plain, wide = mean_interval(few), mean_interval(few, 0.968)
+        assert wide.low < plain.low and wide.high > plain.high and wide.method == "t-log"
+        ratio = ratio_interval(few, values[::-1][: few.size])
+        wider = ratio_interval(few, values[::-1][: few.size], level=0.968)
+        assert wider.low < ratio.low and wider.high > ratio.high and wider.method == "t-log"
+
+
+def test_half_width_over_the_mean_is_that_of_the_interval() -> None:
+    values = [1.0, 1.1, 0.9, 1.05]
+    interval = mean_interval(values, 0.968)
+    half = (interval.high - interval.low) / 2 / np.mean(values)
+    assert relative_width(values, 0.968) == pytest.approx(half)
+    assert np.isnan(relative_width([1.0], 0.968)) and np.isinf(relative_width([-1.0, 1.0], 0.95))
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "state"),
+    [
+        ([1.0, 1.001, 0.999], 3, "precise"),
+        ([1.0, 1.2, 0.8], 3, "more"),
+        ([1.0, 1.2, 0.8, 1.1, 0.9, 1.0], 6, "wide"),
+        ([1.0, 1.2, 0.8, 1.1, 0.9, 1.0], 8, "wide"),  # two left no value
+        ([1.0, 1.0, 1.0], 3, "identical"),
+        ([1.0], 3, "unknown"),
+        ([], 3, "unknown"),
+        ([1.0, 1.001], 3, "more"),  # one left no value: not yet the least number
+        ([1.0, 1.001], 6, "unknown"),
+        ([0.0, 1.0, -1.0], 3, "more"),  # a mean of zero is never precise
+    ],
+)
+def test_who_gets_another_repeat(values: list[float], asked: int, state: str) -> None:
+    assert look_at(values, asked, least=3, most=6, until=0.02).state == state
+
+
+def test_the_expected_number_is_where_the_interval_would_be_narrow_enough() -> None:
+    values = np.array([0.97, 1.0, 1.03])
+    level = level_of(3)
+    expected = expected_repeats(values, 0.02, level, 50)
+    # As many repeats of the same spread are narrow enough, one fewer are not.
+    spread = np.log(values).std(ddof=1)
+
+    def width(count: int) -> float:
+        same = np.resize([1.0, -1.0], count)
+        same = np.exp(spread * (same - same.mean()) / same.std(ddof=1))
+        return relative_width(same, level)
+
+    assert width(expected) <= 0.0201 and width(expected - 1) > 0.0199
+    assert expected_repeats(values, 0.02, level, 5) == 5
+    look = look_at(values, 3, 3, 50, 0.02)
+    assert look.state == "more" and look.expected == expected
