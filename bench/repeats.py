@@ -6,22 +6,27 @@ for log-normal noise with bounds, for skewed noise and for noise with slow runs 
 to what Student's t covers there with a fixed number of repeats. For comparison: the same points
 with plain 95 % intervals.
 
-Saving: a campaign of 24 points whose spreads are those of programs on two cores (0.5 to 8 %, most
-of them small), until all are within the target or at the maximum, against a fixed number of repeats
-of every point (with plain 95 % intervals) after which as many points are as narrow.
+Saving: campaigns until all points are within the target or at the maximum, against a fixed number
+of repeats of every point (with plain 95 % intervals) after which as many points are as narrow. Of
+24 made points with spreads from 0.5 to 8 %, most of them small; and of six small programs that are
+timed on this machine, 150 times each in random order, from whose times repeats are drawn.
 
     python -m bench.repeats [--json FILE] [--rounds N]
 """
 
 import argparse
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, line, take_turns, write_json
 from scalesweep.analysis.stats import CONFIDENCE, mean_bounds
-from tests.fakes.repeats import KINDS, NORMAL, draw, measure
+from scalesweep.analysis.types import Floats
+from tests.fakes.repeats import KINDS, NORMAL, draw, measure, taken
 
 LIMITS = ((3, 6), (3, 12), (3, 30), (5, 20), (10, 40))
 RATIOS = np.geomspace(0.1, 8, 16)
@@ -53,22 +58,56 @@ def fixed_coverage(kind: str, rounds: int) -> float:
     return float(((low <= 1) & (high >= 1)).mean())
 
 
-def saving(least: int, most: int, until: float, rounds: int) -> dict[str, float]:
-    """Runs of the campaign by the rule, and by a fixed number for the same final width."""
-    rng = np.random.default_rng(23)
-    ours = [measure(least, most, until, spread, rounds, rng) for spread in SPREADS]
+Draw = Callable[[int], Floats]  # so many repeats of many points of one kind: [point, repeat]
+
+
+def saving(draws: Sequence[Draw], least: int, most: int, until: float) -> dict[str, float]:
+    """Repeats of a point by the rule, and the fixed number for the same final width."""
+    ours = [taken(one(most), least, until, 1.0) for one in draws]
     runs = float(np.mean([one.repeats.mean() for one in ours]))
     narrow = float(np.mean([(one.widths <= until).mean() for one in ours]))
     for count in range(2, 200):
         shares = []
-        for spread in SPREADS:
-            values = draw(NORMAL, spread, (rounds, count), rng)
+        for one in draws:
+            values = one(count)
             # Student's t, as a bootstrap of so many rows takes minutes.
             low, high = mean_bounds(values, CONFIDENCE + 1e-12).T
             shares.append(((high - low) / 2 <= until * values.mean(axis=1)).mean())
         if np.mean(shares) >= narrow:
             break
     return {"runs": runs, "fixed": float(count), "narrow": narrow, "saved": 1 - runs / count}
+
+
+def made(rounds: int) -> list[Draw]:
+    """Points with made times."""
+    rng = np.random.default_rng(23)
+
+    def drawn(spread: float, count: int) -> Floats:
+        return draw(NORMAL, spread, (rounds, count), rng)
+
+    return [partial(drawn, spread) for spread in SPREADS.tolist()]
+
+
+def timed(rounds: int) -> tuple[list[Draw], float]:
+    """Points with times measured here: repeats are drawn from those of each program. Last the
+    median of their spreads, over the mean."""
+    generator = np.random.default_rng(24)
+    matrices = {size: generator.standard_normal((size, size)) for size in (256, 700)}
+    line_of_numbers = generator.standard_normal(500_000)
+    jobs: dict[str, Callable[[], Any]] = {
+        **{f"product {size}": partial(np.matmul, m, m) for size, m in matrices.items()},
+        "copy": partial(np.copy, np.zeros(4_000_000)),
+        "sort": partial(np.sort, line_of_numbers),
+        "loop": lambda: sum(range(1_000_000)),
+        "write": lambda: Path(os.devnull).write_bytes(bytes(20_000_000)),
+    }
+    times = take_turns(jobs, 150)
+    shares = [np.array(seconds) / np.mean(seconds) for seconds in times.values()]
+
+    def drawn(values: Floats, count: int) -> Floats:
+        return np.asarray(generator.choice(values, (rounds, count)), np.float64)
+
+    return [partial(drawn, one) for one in shares], float(np.median([one.std() for one in shares]))
 
 
 def main() -> None:
@@ -94,9 +133,15 @@ def main() -> None:
     for limits, (low, _) in coverage(NORMAL, args.rounds, CONFIDENCE).items():
         name = f"coverage of means until precise, plain 95 % intervals, {limits} repeats: least"
         rows.append(figure(name, low, ""))
-    for least, most, until in SAVING:
-        found_here = saving(least, most, until, max(args.rounds // 10, 200))
-        name = f"repeats saved, {least} to {most} until {until:.0%}"
+    rounds = max(args.rounds // 10, 200)
+    of_here, spread = timed(rounds)
+    cases = [("made", made(rounds), *limits) for limits in SAVING]
+    # What half of the programs of a machine reach, however busy that is.
+    cases.append(("timed here", of_here, 3, 12, 1.5 * spread))
+    cases.append(("timed here", of_here, 3, 20, spread))
+    for what, draws, least, most, until in cases:
+        found_here = saving(draws, least, most, until)
+        name = f"repeats saved, {what}, {least} to {most} until {until:.1%}"
         rows.append(figure(name, found_here["saved"], "", 0.0, "higher"))
         rows.append(figure(f"{name}: repeats of a point", found_here["runs"], ""))
         rows.append(figure(f"{name}: fixed repeats for as many narrow", found_here["fixed"], ""))

@@ -51,8 +51,16 @@ def measure(
 ) -> Outcome:
     """Measure ``rounds`` points of one spread until each is precise, with intervals of ``level``
     (None: the one that the rule has)."""
+    return taken(draw(kind, spread, (rounds, most), rng), least, until, 1.0, level)
+
+
+def taken(
+    values: Floats, least: int, until: float, truth: float, level: float | None = None
+) -> Outcome:
+    """Take from ``values[point, repeat]``, whose mean is ``truth``, repeats until each point is
+    precise."""
     level = level_of(least) if level is None else level
-    values = draw(kind, spread, (rounds, most), rng)
+    rounds, most = values.shape
     bounds = np.full((rounds, 2), np.nan)
     repeats = np.full(rounds, most)
     open_points = np.arange(rounds)
@@ -63,7 +71,7 @@ def measure(
         repeats[open_points] = count
         wide = (found[:, 1] - found[:, 0]) / 2 > until * seen.mean(axis=1)
         open_points = open_points[wide]
-    covered = (bounds[:, 0] <= 1) & (bounds[:, 1] >= 1)
+    covered = (bounds[:, 0] <= truth) & (bounds[:, 1] >= truth)
     means = np.array([row[:count].mean() for row, count in zip(values, repeats, strict=True)])
     widths = (bounds[:, 1] - bounds[:, 0]) / 2 / means
     return Outcome(float(covered.mean()), repeats.astype(np.float64), widths)

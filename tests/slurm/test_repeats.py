@@ -1,0 +1,60 @@
+"""Repeats until points are precise as jobs of a real Slurm: blocks, a kill between them, budget."""
+
+import csv
+import os
+import signal
+from pathlib import Path
+
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SlurmProject, slurm_project
+
+pytestmark = needs_slurm
+
+CAMPAIGN = """\
+campaign: open
+site: toy_cluster
+budget_node_hours: BUDGET
+experiments:
+  e:
+    benchmark: toy
+    axes: {behaviour: [good, noisy]}
+    fixed: {ranks_per_node: 1, ranks: 1}
+    repeats: {min: 3, max: 5, until: 5 %}
+    memory_gb_per_rank: 0.1
+    time_limit_minutes: 1
+"""
+
+
+def done(project: SlurmProject) -> dict[str, int]:
+    with (project.path / "results" / "plan.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] == "done"]
+    return {kind: sum(r["behaviour"] == kind for r in rows) for kind in ("good", "noisy")}
+
+
+def test_blocks_are_submitted_until_precise_after_a_kill_too(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    project = slurm_project(tmp_path / "p", cluster, "{startup_minutes: 0.5, max_attempts: 1}")
+    project.write("c.yaml", CAMPAIGN.replace("BUDGET", "100"))
+    with project.start("--configfile", "c.yaml") as snakemake:
+        # In the second block.
+        assert wait_until(lambda: len(project.records()) >= 7, 120)
+        os.killpg(snakemake.pid, signal.SIGKILL)
+    before = project.records()
+    assert len(before) < 8
+    code, said = project.slurm("--configfile", "c.yaml")
+    assert code == 0, said
+    assert done(project) == {"good": 3, "noisy": 5}
+    after = project.records()
+    assert {run_id: after[run_id] for run_id in before} == before
+    # As many jobs as runs: nothing was measured twice.
+    with (project.path / "results" / "jobs.csv").open(newline="") as file:
+        assert len([row for row in csv.DictReader(file) if row["run_id"]]) == 8
+
+    # A block that might exceed the budget is not submitted.
+    more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6")
+    project.write("c.yaml", more)
+    code, said = project.slurm("--configfile", "c.yaml")
+    assert code != 0 and "budget_node_hours: 0.02 node-hours" in said, said
+    assert project.records() == after
