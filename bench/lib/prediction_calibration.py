@@ -1,6 +1,6 @@
 """How the values of ``scalesweep.analysis.prediction.calibration`` were found.
 
-    python -m bench.lib.prediction_calibration
+python -m bench.lib.prediction_calibration
 """
 
 from collections.abc import Iterable
@@ -102,9 +102,7 @@ def calibrate(scaling: str) -> Calibration:
     public: Floats | None = None
     if scaling == "weak":
         halves = [one.series() for one in PUBLIC]
-        public = _table(
-            one for one in halves if not refusal(one.first((len(one.ranks) + 1) // 2))
-        )
+        public = _table(one for one in halves if not refusal(one.first((len(one.ranks) + 1) // 2)))
         sets.append((public, 0.7))
     old = CALIBRATION[scaling]
     start = np.log([getattr(old, name) for name in NAMES])

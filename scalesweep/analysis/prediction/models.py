@@ -37,7 +37,7 @@ class Term:
 
 
 TERMS: Mapping[str, Term] = {
-    "constant": Term("1", "work of a rank, which does not depend on the ranks", np.ones_like),
+    "constant": Term("1", "work that does not depend on the ranks", lambda p: np.ones(p.shape)),
     "log": Term("log2 p", "latency of tree collectives and waiting for the slowest rank", np.log2),
     "ring": Term("(p - 1)/p", "bandwidth of ring collectives", lambda p: (p - 1) / p),
     "cube root": Term("p^(1/3)", "network of limited dimension", np.cbrt),
