@@ -23,6 +23,8 @@ from scalesweep.analysis.types import Floats
 FARTHEST = 32.0
 # Upper over lower bound of the 95 % interval; a wider one says no more than the order of magnitude.
 WIDEST = 2.0
+# Counts for each doubling among which a knee is looked for.
+STEPS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,18 @@ class Prediction:
         log_cost = self.final.log_cost[len(self.series.ranks) :]
         low, high = bounds(log_cost, self.sources.total, rule, level)
         return np.exp(low), np.exp(high)
+
+    def efficiency(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+        """Efficiency ``[target]`` against the smallest measured count, and its bounds.
+
+        The base is a measured point, which scatters as the target will.
+        """
+        rule, base = CALIBRATION[self.series.scaling], float(self.series.cost[0])
+        parts = self.sources
+        total = np.sqrt(parts.total**2 + parts.repeats**2 + parts.scatter**2)
+        log_cost = self.final.log_cost[len(self.series.ranks) :]
+        low, high = bounds(log_cost, total, rule, level)
+        return base / self.cost, base / np.exp(high), base / np.exp(low)
 
     def shares(self, place: int) -> dict[str, float]:
         """Share of the cost at a target by term, averaged over the models by their weights."""
@@ -113,6 +127,33 @@ def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
         within += int(((low <= later) & (later <= high)).sum())
         total += len(later)
     return within, total
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where efficiency falls below a value: count, 95 % bounds; infinite beyond the trusted."""
+
+    count: float
+    low: float
+    high: float
+
+
+def knee(series: Series, least: float) -> Knee | None:
+    """Where the efficiency of a series falls below ``least``, between measured and trusted counts.
+
+    None if it is below at the largest measured count already, and where even the lower bound does
+    not fall below it before ``trusted_limit``.
+    """
+    largest = float(series.ranks[-1])
+    if series.cost[0] / series.cost[-1] < least:
+        return None
+    doublings = np.log2(trusted_limit(series) / largest)
+    counts = largest * 2.0 ** np.linspace(0.0, doublings, round(STEPS * doublings) + 1)
+    found = [
+        float(counts[np.argmax(curve < least)]) if (curve < least).any() else np.inf
+        for curve in predict(series, counts).efficiency()
+    ]
+    return None if np.isinf(found[1]) else Knee(*found)
 
 
 def words_of(term: str) -> str:

@@ -45,7 +45,7 @@ TERMS: Mapping[str, Term] = {
     "linear": Term(
         "p", "work that every rank repeats, contention, or a shared file system", lambda p: p
     ),
-    "log squared": Term("log2(p)^2", "nested tree collectives", lambda p: np.log2(p) ** 2),
+    "log squared": Term("log2(p)^2", "nested tree collectives", lambda p: np.square(np.log2(p))),
     "linear log": Term(
         "p log2 p", "collectives that the work does not shrink", lambda p: p * np.log2(p)
     ),

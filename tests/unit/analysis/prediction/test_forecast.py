@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.prediction.forecast import (
+    knee,
     predict,
     rolling_coverage,
     trusted_limit,
@@ -124,3 +125,23 @@ def test_rolling_forecasts_of_published_training_are_covered() -> None:
     within, total = (sum(column) for column in zip(*counts, strict=True))
     assert total == 174
     assert 0.93 <= within / total < 1
+
+
+def test_the_knee_is_where_efficiency_falls_below() -> None:
+    # Efficiency 10 / (10 + 0.3 log2 p) is 0.8 at 2^(2.5 / 0.3) = 323 ranks.
+    series = weak(10 + 0.3 * np.log2(RANKS))
+    found = knee(series, 0.8)
+    assert found is not None
+    assert found.low < found.count < found.high
+    assert found.count == pytest.approx(2 ** (2.5 / 0.3), rel=0.15)
+    assert knee(weak(np.full(7, 10.0)), 0.2) is None  # not before the limit of trust
+    assert knee(weak(10 * 1.2 ** np.log2(RANKS)), 0.8) is None  # at the largest measured already
+
+
+def test_an_efficiency_is_less_sure_than_the_cost() -> None:
+    noisy = np.array([1, 1.01, 0.99, 1.02, 1, 0.99, 1.01])
+    found = predict(weak(10 * noisy), [128.0])
+    cost_low, cost_high = found.interval()
+    value, low, high = found.efficiency()
+    assert low[0] < value[0] < high[0]
+    assert high[0] / low[0] > cost_high[0] / cost_low[0]
