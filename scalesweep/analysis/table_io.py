@@ -31,6 +31,8 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "prediction",
+    "forecasts",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.executables import named_programs
-from scalesweep.config.experiment_checks import check_constraint, check_programs, check_variables
+from scalesweep.config.experiment_checks import (
+    check_constraint,
+    check_predicted,
+    check_programs,
+    check_variables,
+)
 from scalesweep.config.grid import (
     MAX_POINTS,
     Grid,
@@ -53,6 +58,7 @@ class Experiment:
 
     ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
     parameters in braces. ``control`` is set for the control point, repeated between all others.
+    ``predict``: counts of what it scales over whose results are to be predicted.
     """
 
     name: str
@@ -71,6 +77,7 @@ class Experiment:
     constraint: str | None
     main_metric: str | None
     control: bool = False
+    predict: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -273,6 +280,7 @@ def _experiment(
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
+        predict=check_predicted(spec, f"{where}.predict"),
     )
 
 
@@ -360,6 +368,7 @@ def _control(
         profiles=(),
         excluded=(),
         control=True,
+        predict=(),
     )
 
 

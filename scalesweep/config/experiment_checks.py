@@ -1,4 +1,4 @@
-"""Checks of what an experiment says beyond its grid: constraint, programs, variables."""
+"""Checks of what an experiment says beyond its grid: constraint, programs, variables, predict."""
 
 import string
 from collections.abc import Collection, Mapping
@@ -67,3 +67,12 @@ def check_variables(benchmark: Benchmark, env: Mapping[str, str], where: str) ->
             )
     key = {name: f"{VARIABLE_PREFIX}{name}" for name in env}
     return {key[name]: value for name, value in env.items()}
+
+
+def check_predicted(spec: Mapping[str, Any], where: str) -> tuple[int, ...]:
+    """The counts of ``predict``, sorted. Raises UserError where nothing could be predicted."""
+    if "predict" not in spec:
+        return ()
+    if spec.get("scaling", "none") == "none":
+        raise UserError(f"{where}: needs the experiment's scaling; set scaling: weak or strong")
+    return tuple(sorted(spec["predict"]["ranks"]))

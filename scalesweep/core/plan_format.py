@@ -98,6 +98,7 @@ class PlanExperiment(TypedDict):
     excluded: list[ExcludedPoint]
     points: int
     estimate: PlanEstimate
+    predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
 

@@ -26,6 +26,7 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
@@ -45,6 +46,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        prediction,
         cache_effect,
         largest_loss,
         score,

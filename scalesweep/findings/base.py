@@ -17,6 +17,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "sites": ("sites-",),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "prediction": ("scaling", "overview-"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
@@ -30,7 +31,17 @@ _FIGURES: Mapping[str, Sequence[str]] = {
 }
 
 _ON_MAIN = frozenset(
-    {"best", "threads", "best value", "ratio", "sites", "efficiency", "threshold", "cache"}
+    {
+        "best",
+        "threads",
+        "best value",
+        "ratio",
+        "sites",
+        "efficiency",
+        "threshold",
+        "cache",
+        "prediction",
+    }
 )
 
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"

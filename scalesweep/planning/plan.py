@@ -170,6 +170,8 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    if experiment.predict:
+        entry["predict"] = list(experiment.predict)
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count

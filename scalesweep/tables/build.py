@@ -37,6 +37,7 @@ from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
+from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.training import training_tables
@@ -59,7 +60,8 @@ def make_tables(
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled; the control point has
+    where the time of their steps went, ``parts`` where they were profiled, ``prediction`` where the
+    campaign asks for it; the control point has
     ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
@@ -99,11 +101,14 @@ def make_tables(
             tables |= training_tables(data, points, runs) | score_table(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
-            series = [[points[i] for i in group] for group in _series(data, points)]
+            series = [[points[i] for i in group] for group in series_of(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
             if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
                 tables["efficiency"] = steps
+            if counts := experiment.get("predict"):
+                predicted = prediction_table(data, series, counts)
+                tables |= {} if predicted is None else {"prediction": predicted}
         result[experiment["name"]] = tables
     return result
 
@@ -226,7 +231,7 @@ def _over_repeats(means: Floats, stds: Floats) -> Floats:
     return result
 
 
-def _series(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
+def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
     by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
@@ -261,7 +266,7 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
     scale: a 1 next to what that has there would say something that was not measured. Where the
     base lacks a metric, so does the series.
     """
-    groups = _series(data, points)
+    groups = series_of(data, points)
     bases = _bases(data, points, groups)
     smallest: dict[str | None, int] = {}
     for place, scale in bases.items():

@@ -1,0 +1,132 @@
+"""The table `prediction`, and what figures and findings make of it."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.predictions import predictions
+from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.figures.scaling import scaling_figures
+from scalesweep.figures.style import Drawing
+from scalesweep.findings.prediction import prediction
+from tests.fakes.results import Fake, make_results
+
+TO_64 = [2**k for k in range(7)]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentResults]:
+    root = make_results(
+        tmp_path_factory.mktemp("results"),
+        [
+            Fake("weak", {"ranks": TO_64}, "weak", predict=[32, 128, 1024, 100_000]),
+            Fake("two", {"ranks": [1, 2]}, "weak", predict=[64]),
+            Fake("batches", {"ranks": [1, 2, 4, 8, 16], "batch_size": [1, 2]}, "strong",
+                 predict=[64]),
+            Fake("not_asked", {"ranks": TO_64}, "weak"),
+            Fake("no_scaling", {"ranks": TO_64}, predict=[128]),
+        ],
+    )  # fmt: skip
+    entries = read_plan(root / "plan.json")["experiments"]
+    return {entry["name"]: load_results(entry, root / "tables") for entry in entries}
+
+
+def table(study: ExperimentResults) -> pd.DataFrame:
+    found = study.tables["prediction"]
+    assert found is not None
+    return found
+
+
+def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, ExperimentResults]) -> None:
+    later = table(studies["weak"]).query("phase == 'later'")
+    assert later["ranks"].tolist() == [128, 1024, 100_000]  # 32 was measured
+    assert set(later["source"]) == {"predicted"}
+    assert set(later["based_on"]) == {"simulated"}
+    assert set(later["metric"]) == {"total_throughput"}
+    near, far, refused = (row for _, row in later.iterrows())
+    assert near["low"] < near["low_50"] < near["value"] < near["high_50"] < near["high"]
+    assert near["high"] / near["low"] < far["high"] / far["low"]
+    assert (near["largest"], near["smallest"], near["points"]) == (64, 1, 7)
+    assert sum(near[f"from_{n}"] for n in ("repeats", "scatter", "models", "regime")) == (
+        pytest.approx(1)
+    )
+    assert near["from_repeats"] > 0
+    # By hand: perfect weak scaling from 25 samples/s of a rank; the machine loses a few per cent.
+    assert 0.8 < near["value"] / (128 * 25) < 1
+    assert near["efficiency"] == pytest.approx(near["value"] / 128 / 25, rel=0.05)
+    assert pd.isna(refused["value"])
+    assert "not to be trusted beyond 2,048" in refused["refused"]
+
+
+def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResults]) -> None:
+    for name in ("points", "scaling", "runs"):
+        frame = studies["weak"].tables[name]
+        assert frame is not None
+        assert set(frame["source"]) == {"simulated"}
+        assert frame["ranks"].max() == 64
+
+
+def test_every_series_is_predicted_from_its_own_points(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    later = table(studies["batches"]).query("phase == 'later'")
+    assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 64), (2, 64)]
+    rules = [one.text for one in prediction(studies["batches"])]
+    assert any("batch_size 1: later epochs: at 64 ranks" in text for text in rules)
+    assert any("batch_size 2: later epochs: at 64 ranks" in text for text in rules)
+
+
+def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    assert studies["not_asked"].tables["prediction"] is None
+    assert studies["no_scaling"].tables["prediction"] is None
+    assert prediction(studies["not_asked"]) == []
+
+
+def test_two_points_are_refused_with_what_to_measure(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    assert table(studies["two"])["value"].isna().all()
+    (finding,) = prediction(studies["two"])
+    assert finding.text == (
+        "Predicted, from simulated points: later epochs: nothing is predicted: 2 rank counts have "
+        "a result, and a prediction needs 3 over a factor of 4: measure 4 ranks too."
+    )
+
+
+def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:
+    texts = [one.text for one in prediction(studies["weak"])]
+    assert len(texts) == 3
+    for words in ("at 1,024 ranks", "largest measured: 64", "do not trust beyond 2,048",
+                  "of 10 rolling forecasts"):  # fmt: skip
+        assert words in texts[0]
+    assert "efficiency may fall below 80 % from" in texts[1]
+    assert "100,000 ranks are too far" in texts[2]
+    assert all(text.startswith("Predicted, from simulated points: ") for text in texts)
+
+
+def scaling_later(study: ExperimentResults) -> Drawing:
+    (sketch,) = (one for one in scaling_figures(study) if one.name == "scaling-later")
+    (drawing,) = sketch.draw()
+    return drawing
+
+
+def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResults]) -> None:
+    later = scaling_later(studies["weak"])
+    assert "Hollow, dashed: predicted" in later.caption
+    upper, lower = later.figure.axes
+    assert upper.get_xlim()[1] > 1024
+    for ax in (upper, lower):
+        hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+        assert [list(line.get_xdata()) for line in hollow] == [[128, 1024]]  # type: ignore[arg-type]
+    assert "predicted" not in scaling_later(studies["not_asked"]).caption
+
+
+def test_rows_read_back(studies: dict[str, ExperimentResults], tmp_path: Path) -> None:
+    rows = predictions(studies["weak"])
+    assert len(rows) == 6
+    assert rows[0].number("value") == table(studies["weak"])["value"][0]
+    assert rows[-1].refused and rows[-1].number("value") is None
