@@ -23,7 +23,8 @@ OVERRIDES = {
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
-    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs)",
+    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs); the rank "
+    "counts to predict, such as 256,512 (predict)",
 }
 _ALLOWED = {
     "check": ("full",),
@@ -39,10 +40,10 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     if unknown:
         raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
     for key, value in overrides.items():
-        if isinstance(value, dict | list) and (key, type(value)) != ("ranks", dict):
+        if isinstance(value, dict | list) and key != "ranks":
             raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
     options = {
-        key: json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+        key: json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
         for key, value in overrides.items()
     }
     for key, allowed in _ALLOWED.items():

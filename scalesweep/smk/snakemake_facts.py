@@ -111,7 +111,7 @@ def only_shows(workflow: Any) -> bool:
 
 
 # Targets beside the campaign's own results: what is stale there is no failure of theirs.
-ASIDE = ("plan", "report", "compare", "doctor", "import_logs", "import_cosmoflow")
+ASIDE = ("plan", "report", "compare", "predict", "doctor", "import_logs", "import_cosmoflow")
 
 
 def asks_only(*rules: str) -> bool:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from scalesweep.commands.predict import counts_of, rows_text
+from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.predictions import predictions
 from scalesweep.experiment.results import ExperimentResults, load_results
@@ -123,6 +125,29 @@ def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResul
         hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
         assert [list(line.get_xdata()) for line in hollow] == [[128, 1024]]  # type: ignore[arg-type]
     assert "predicted" not in scaling_later(studies["not_asked"]).caption
+
+
+@pytest.mark.parametrize("text", ["512,64", "[64, 512]", '["64", "512"]', " 64 512 64"])
+def test_counts_of_the_command(text: str) -> None:
+    assert counts_of(text) == [64, 512]
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-4", "1.5", "64,99999999999999", "²"])
+def test_what_is_no_count_is_one_line(text: str) -> None:
+    with pytest.raises(UserError, match=r"is not a rank count; allowed: whole numbers from 1"):
+        counts_of(text)
+
+
+def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
+    study = studies["batches"]
+    lines = rows_text(study, predictions(study)).splitlines()
+    assert lines[0] == "batches: strong scaling"
+    assert [line.split()[:2] for line in lines[2:6]] == [["batch_size", "1"]] * 2 + [
+        ["batch_size", "2"]
+    ] * 2
+    assert all("16" in line and "of 3" in line for line in lines[2:6])
+    far = rows_text(studies["two"], predictions(studies["two"]))
+    assert "refused: 2 rank counts have a result" in far
 
 
 def test_rows_read_back(studies: dict[str, ExperimentResults], tmp_path: Path) -> None:
