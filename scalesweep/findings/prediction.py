@@ -1,7 +1,9 @@
 """Findings on counts that were not measured: what they would give, and how far that holds."""
 
+from statistics import median
+
 from scalesweep.analysis.prediction.forecast import words_of
-from scalesweep.core.formatting import PHASES, number, percent, with_interval
+from scalesweep.core.formatting import PHASES, counted, number, percent, with_interval
 from scalesweep.experiment.predictions import Predicted, known, of_series
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import NOTE, Finding, evidence_of
@@ -18,8 +20,10 @@ def prediction(study: ExperimentResults) -> list[Finding]:
 
     In the phase that runs are compared in; a refusal with what to measure is a note too.
     """
-    if study.main is None or study.tables.get("prediction") is None:
+    if study.main is None:
         return []
+    if study.tables.get("prediction") is None:
+        return _scored(study)
     phase = study.main.steady_phase
     found = []
     for series in study.series[:MAX_SERIES]:
@@ -35,7 +39,7 @@ def prediction(study: ExperimentResults) -> list[Finding]:
             if good:
                 text = f"no more is predicted: {refused[-1].refused}"
             found.append(_finding(study, series, refused[-1], phase, text))
-    return found
+    return found + _scored(study)
 
 
 def _finding(
@@ -92,3 +96,20 @@ def _knee(study: ExperimentResults, one: Predicted) -> str:
             f"to hold up to {int(one.get('trusted_to')):,}"
         )
     return f"efficiency falls below 80 % at {study.scaled(round(at))} [{number(round(low))}, {end}]"
+
+
+def _scored(study: ExperimentResults) -> list[Finding]:
+    """How many kept predictions held, once their points were measured."""
+    rows = study.rows("forecasts", None)
+    if not rows:
+        return []
+    hit, error = (prediction_column(name, study.axes) for name in ("hit", "error"))
+    hits = sum(bool(row[hit]) for row in rows)
+    typical = median(abs(float(row[error])) for row in rows)
+    text = (
+        f"Of {counted(len(rows), 'prediction')} whose points have been measured since, {hits} "
+        f"{'was' if hits == 1 else 'were'} within the 95 % interval; their error is "
+        f"{percent(typical)} in the median."
+    )
+    evidence = evidence_of(study, "forecasts", rows[-1], [hit, error])
+    return [Finding(study.name, RULE, NOTE, text, evidence)]
