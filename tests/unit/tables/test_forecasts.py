@@ -1,6 +1,7 @@
 """Predictions kept when they are made and scored once measured, and the export for Extra-P."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     )
 
     # Now as expected.
+    shutil.rmtree(tmp_path / "runs")
     folder = write(tmp_path, weak(7))
     assert read_table(folder / "forecasts.parquet")["hit"].all()
 
