@@ -33,6 +33,7 @@ TABLES = (
     "efficiency",
     "prediction",
     "forecasts",
+    "runtimes",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs

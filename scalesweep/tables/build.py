@@ -40,6 +40,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -106,6 +107,8 @@ def make_tables(
             tables |= {} if ranks is None else {"ranks": ranks}
             if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
                 tables["efficiency"] = steps
+            if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
+                tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
                 predicted = prediction_table(data, series, counts)
                 tables |= {} if predicted is None else {"prediction": predicted}
