@@ -48,6 +48,7 @@ try:
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
         reports=facts.asks_only("report"),
+        forced=facts.forces(workflow),
     )
 except UserError as error:
     sys.exit(f"error: {error}")

@@ -51,6 +51,8 @@ class SnakemakeContext:
     submission: Submission | None = None
     # Whether this Snakemake only shows what it would do: then nothing is written.
     dry: bool = False
+    # Whether a run that is done may be measured again (--forcerun).
+    forced: bool = False
 
     @property
     def results(self) -> str:

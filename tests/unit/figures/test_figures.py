@@ -1,5 +1,6 @@
 """Figures: the right kinds for what varies, holes that stay holes, files that do not change."""
 
+import itertools
 import json
 import math
 import os
@@ -23,7 +24,7 @@ from scalesweep.figures import draw, scaling, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.missing import missing_words
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
-from scalesweep.figures.style import Drawing, log_axis, look
+from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.findings import find
 from scalesweep.findings.base import figure_of
@@ -358,3 +359,15 @@ def test_a_log_axis_is_labelled_whatever_its_range(span: tuple[float, float]) ->
     log_axis(ax, span)
     low, high = ax.get_ylim()
     assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
+
+
+def test_labels_of_a_parameter_axis_do_not_overlap() -> None:
+    ax = Figure(figsize=(5, 3)).subplots()
+    sizes = [4, 40, 128, 256, 512, 548, 1152, 1536, 5160, 5632, 73728, 4718592, 4718600]
+    parameter_axis(ax, sizes, "message_bytes [bytes]")
+    ax.set_xlim(3, 5e6)
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    texts = [text.get_text() for text in ax.get_xticklabels()]
+    assert texts[-1] == "4718600" and texts[0] == "4" and len(texts) >= 5
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
