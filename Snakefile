@@ -82,6 +82,7 @@ rule all:
         SWEEP.pending_markers(),
         SWEEP.adopted(),
         SWEEP.reread(),
+        SWEEP.session(),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"
@@ -109,4 +110,5 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/import.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/predict.smk"
+include: "workflow/rules/history.smk"
 include: "workflow/rules/doctor.smk"

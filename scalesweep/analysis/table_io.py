@@ -28,13 +28,19 @@ TABLES = (
     "phases",
     "power",
     "functions",
+    "timeline",
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
+    "canary",
     "parts",
     "prediction",
     "forecasts",
     "runtimes",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs

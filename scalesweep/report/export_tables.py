@@ -8,7 +8,7 @@ tables read, or the code.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from scalesweep.core.record import POWER, RECORD
 from scalesweep.experiment.results import ExperimentResults, lasting
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
+from scalesweep.tables.ceilings import Ceiling, machine_ceilings
 from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.extra_p import write_extra_p
 from scalesweep.tables.forecasts import (
@@ -34,8 +35,10 @@ from scalesweep.tables.forecasts import (
     read_kept,
     scored,
 )
+from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -50,6 +53,7 @@ class _Part:
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
     kept: Sequence[Kept]  # predictions of its points that have been measured since
+    ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
 
     @property
     def entry(self) -> PlanExperiment:
@@ -66,6 +70,7 @@ class _Part:
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
+                [asdict(one) for one in self.ceilings],
             ]
         )
 
@@ -132,6 +137,7 @@ def _parts(
         "digest": "",
     }
     found = {}
+    ceilings = machine_ceilings(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -147,6 +153,7 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
+            ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
         )
     return found
 
@@ -171,7 +178,9 @@ class _Work:
         """
         part = self.parts[name]
         unread: list[str] = []
-        tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, unread)
+        tables = make_tables(
+            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings
+        )
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions
@@ -179,6 +188,9 @@ class _Work:
         forecasts = forecasts_table(data, part.kept) if part.kept else None
         if forecasts is not None:
             tables[name]["forecasts"] = forecasts
+        timelines = timeline_table(part.entry, part.runs, unread)
+        if timelines is not None:
+            tables[name]["timeline"] = timelines
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread
