@@ -21,6 +21,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
     "prediction": ("scaling", "overview-"),
+    "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),

@@ -12,6 +12,7 @@ from scalesweep.experiment.predictions import predictions
 from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import Drawing
+from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from tests.fakes.results import Fake, make_results
 
@@ -148,6 +149,26 @@ def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResul
     assert all("16" in line and "of 3" in line for line in lines[2:6])
     far = rows_text(studies["two"], predictions(studies["two"]))
     assert "refused: 2 rank counts have a result" in far
+
+
+def test_what_a_node_hour_buys(tmp_path: Path) -> None:
+    # Two ranks share a node: 1 rank leaves half of it idle. From 2 on efficiency falls slowly.
+    fake = Fake(
+        "e", {"ranks": TO_64}, "weak", predict=[128], repeats=5, noise=0.002,
+        linked={"ranks_per_node": lambda point: 2}, speed=lambda point: point["ranks"] ** -0.02,
+    )  # fmt: skip
+    root = make_results(tmp_path, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    study = load_results(entry, root / "tables")
+    (finding,) = best_for_a_node_hour(study)
+    # 25 samples/s of a rank, less 2 ** -0.02, the barrier and noise.
+    assert "Most for a node-hour" in finding.text.replace("most", "Most")
+    assert ": 2 ranks, 17" in finding.text and "samples per node-hour" in finding.text
+    assert " 1," not in finding.text and "128" not in finding.text
+    row = table(study).query("phase == 'later'").iloc[0]
+    # 64 nodes for 128 x 320 samples.
+    assert row["node_hours"] == pytest.approx(64 * 128 * 320 / row["value"] / 3600)
+    assert row["node_hours_low"] < row["node_hours"] < row["node_hours_high"]
 
 
 def test_rows_read_back(studies: dict[str, ExperimentResults], tmp_path: Path) -> None:
