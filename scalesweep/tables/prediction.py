@@ -162,7 +162,7 @@ def _rows(
     head |= {".trusted_to": limit, ".forecasts": forecasts, ".forecasts_within": within}
     if bend := knee(series, GOOD):
         head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
-    there = [count for count in counts if count <= limit]
+    there = [count for count in counts if one.counts[-1] < count <= limit]
     found = predict(series, there)
     head[".uninformed"] = ", ".join(found.fits.uninformed) or None
     for count in counts:
@@ -170,6 +170,11 @@ def _rows(
         if count in there:
             row |= _numbers(found, there.index(count))
             row |= _cost(data.experiment, one, row, count)
+        elif count < one.counts[-1]:
+            row[".refused"] = (
+                f"{count:,} {data.scale} are fewer than the largest measured count of "
+                f"{one.counts[-1]:,}: intervals hold beyond it only; measure them"
+            )
         else:
             row[".refused"] = (
                 f"{count:,} {data.scale} are too far from the largest measured count of "

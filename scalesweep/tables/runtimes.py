@@ -86,7 +86,9 @@ def _rows(
     if refusal(series):
         return []
     limit = trusted_limit(series)
-    wanted = [point.values[data.scale] for point in missing if point.values[data.scale] <= limit]
+    # Between measured counts other estimates do: intervals hold beyond the largest only.
+    every = [point.values[data.scale] for point in missing]
+    wanted = [count for count in every if counts.max() < count <= limit]
     found = predict(series, wanted)
     low, high = found.interval()
     numbers: dict[str, tuple[float, ...]] = {}

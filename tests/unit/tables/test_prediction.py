@@ -63,6 +63,15 @@ def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, Experimen
     assert "not to be trusted beyond 2,048" in refused["refused"]
 
 
+def test_gaps_between_measured_counts_are_refused(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [1, 2, 4, 16, 32]}, "weak", predict=[8, 64])
+    root = make_results(tmp_path, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    rows = predictions(load_results(entry, root / "tables"))
+    assert [bool(one.refused) for one in rows] == [True, False] * 2
+    assert "8 ranks are fewer than the largest measured count of 32" in rows[0].refused
+
+
 def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResults]) -> None:
     for name in ("points", "scaling", "runs"):
         frame = studies["weak"].tables[name]

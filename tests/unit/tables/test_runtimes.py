@@ -7,7 +7,7 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from tests.fakes.results import Fake, make_results
 
-COUNTS = [2**k for k in range(6)]
+COUNTS = [1, 2, 4, 8, 32]  # 16 is a gap
 
 
 @pytest.mark.parametrize("scaling", ["weak", "strong"])
@@ -16,7 +16,7 @@ def test_runs_of_counts_without_a_result_have_a_runtime(tmp_path: Path, scaling:
         return "done" if point["ranks"] in COUNTS else "new"
 
     fakes = [
-        Fake("far", {"ranks": [*COUNTS, 64, 100_000], "batch_size": [1, 2]}, scaling, repeats=2,
+        Fake("far", {"ranks": [*COUNTS, 16, 64, 100_000], "batch_size": [1, 2]}, scaling, repeats=2,
              epochs=0, metrics={"bus_bandwidth": ("bytes/s", "higher")}, fate=fate,
              source="measured"),
         Fake("simulated", {"ranks": [*COUNTS, 64]}, scaling, repeats=1, fate=fate),
