@@ -21,6 +21,7 @@ from scalesweep.analysis.metrics import (
     units_of,
 )
 from scalesweep.analysis.stats import (
+    Interval,
     Stated,
     coefficient_of_variation,
     mean_bounds,
@@ -77,6 +78,7 @@ def make_tables(
                     **identity_columns(data.axes, points, samples=True),
                     **state_columns(data.axes, points),
                     **({"stated": typed_values(stated)} if any(stated) else {}),
+                    **_in_blocks(_pooled_words(data, points)),
                     **statistics,
                 }
             ),
@@ -185,6 +187,8 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
         for place, stated in _stated(data, points, (metric, phase)).items():
             span = stated_interval(stated)
             rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
+        for place, span in _pooled(data, points, (metric, phase)).items():
+            rows[place, 3:5] = span.low, span.high
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
@@ -203,6 +207,32 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
         for place, stated in _stated(data, points, measure).items():
             words[place].append(f"{measure[0]}: n = {stated.count:g}")
     return ["; ".join(those) or None for those in words]
+
+
+def _pooled(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Interval]:
+    """By place, intervals of means that come from the blocks that the repeats ran in."""
+    known = data.pooled(measure)
+    rows = [int(point.rows[0]) if point.rows.size else None for point in points]
+    return {place: known[row] for place, row in enumerate(rows) if row is not None and row in known}
+
+
+def _pooled_words(data: ExperimentData, points: Sequence[Point]) -> list[list[str]]:
+    """Of each point the means whose interval comes from blocks, with its degrees of freedom."""
+    words: list[list[str]] = [[] for _ in points]
+    for measure in data.measures:
+        for place, span in _pooled(data, points, measure).items():
+            words[place].append(_blocks_word(column(measure[0], "mean", measure[1]), span.degrees))
+    return words
+
+
+def _blocks_word(name: str, degrees: float) -> str:
+    return f"{name}: {degrees:.3g}"
+
+
+def _in_blocks(words: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The column that names intervals from blocks, where there are any."""
+    told = typed_values(["; ".join(those) or None for those in words])
+    return {"in_blocks": told} if any(words) else {}
 
 
 def _over_repeats(means: Floats, stds: Floats) -> Floats:
@@ -268,11 +298,12 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
         source = points[place].source
         smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
+    words = _pooled_words(data, points)
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total":
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
-        block = np.full((len(points), 7), math.nan)
+        found = np.full((len(points), 8), math.nan)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
@@ -282,12 +313,15 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
                 alone = chosen[-1].values[data.scale] == first.values[data.scale]
                 if alone or first.values[data.scale] > smallest[first.source]:
                     rows[0][1] = rows[0][4] = math.nan
-                block[finished] = rows
+                found[finished] = rows
         for number, part in enumerate(parts):
-            columns[column(part, "", measure[1])] = block[:, number]
+            columns[column(part, "", measure[1])] = found[:, number]
+        for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
+            words[place].append(_blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
     based = pd.DataFrame(
         {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
     )
+    table = table.assign(**_in_blocks(words))
     frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
 
@@ -307,23 +341,24 @@ def _bases(
 def _against_base(
     data: ExperimentData, measure: Measure, points: Sequence[Point], scope: str
 ) -> list[list[float]]:
-    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale."""
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale; last
+    the degrees of freedom of bounds that come from blocks."""
     base = data.repeats(points[0], measure)
     if base.size == 0:
-        return [[math.nan] * 7 for _ in points]
+        return [[math.nan] * 8 for _ in points]
     result = []
     for position, point in enumerate(points):
         factor = _share(data, point, scope) / _share(data, points[0], scope)
         ideal = factor * float(base.mean())
         values = data.repeats(point, measure)
-        row = [ideal, *[math.nan] * 6]
+        row = [ideal, *[math.nan] * 7]
         if position == 0:
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0:
             speedup = float(values.mean()) / float(base.mean())
             bounds = data.ratio(point, points[0], measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
-            row[4:7] = [speedup, bounds.low, bounds.high]
+            row[4:] = [speedup, bounds.low, bounds.high, bounds.degrees]
         result.append(row)
     return result
 
