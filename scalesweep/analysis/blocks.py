@@ -69,8 +69,8 @@ def layouts(
 
     Points go together that have the same repeats, two or more, and whose first repeats all began
     before any second one: what was added or run again on another day is on its own. Left out are
-    points with a run that began more than a block too early or too late, and starts that are not
-    known (NaN).
+    points with a run that began more than half a block before its block or after it, and those of
+    which a start is not known (NaN).
     """
     of_point: dict[Hashable, dict[int, int]] = {}
     for run, (point, repeat) in enumerate(zip(points, repeats, strict=True)):
@@ -114,12 +114,12 @@ def _cohorts(began: Floats) -> list[Places]:
 
 
 def _in_order(began: Floats) -> NDArray[np.bool_]:
-    """Which points of ``began[point, block]`` have each run in its block, at most one off."""
+    """Which points of ``began[point, block]`` have each run in its block, or half a block off."""
     points, blocks = began.shape
-    order = np.empty(began.size, np.intp)
+    order = np.empty(began.size)
     order[np.argsort(began, axis=None, kind="stable")] = np.arange(began.size)
-    off = np.abs(order.reshape(began.shape) // points - np.arange(blocks))
-    return np.asarray((off <= 1).all(axis=1))
+    middle = points * np.arange(blocks) + (points - 1) / 2
+    return np.asarray((np.abs(order.reshape(began.shape) - middle) <= points).all(axis=1))
 
 
 @dataclass(frozen=True)
