@@ -13,8 +13,8 @@ How far the points' variances are alike is estimated, not taken for granted: the
 logarithms of their own variances over what chance gives them sets the weight ``prior``, in degrees
 of freedom, of the pooled variance against a point's own (empirical Bayes; Smyth, Statistical
 Applications in Genetics and Molecular Biology 3, 2004, article 3). It is infinite where nothing
-shows that variances differ. A point that scatters more than the others (one-sided F test, 1 %) has
-no share in this: it keeps its own interval.
+shows that variances differ, and falls for a point that scatters more than the others. One that
+scatters as chance makes one in a hundred (F test) has no share in this: it keeps its own interval.
 
 Pure functions on NumPy arrays. bench/intervals.py simulates coverage and width.
 """
@@ -24,7 +24,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,9 +131,9 @@ class Blocks:
     places: Mapping[Hashable, int]
 
     @property
-    def repeats(self) -> int:
-        """Blocks, each with one repeat of every point."""
-        return int(self.logs.shape[1])
+    def free(self) -> int:
+        """Degrees of freedom of a point alone: one fewer than blocks."""
+        return int(self.logs.shape[1]) - 1
 
     @cached_property
     def alike(self) -> NDArray[np.bool_]:
@@ -147,8 +147,8 @@ class Blocks:
         if np.count_nonzero(spreads > _ROUNDING**2) < LEAST_POINTS:
             return np.zeros(points, np.bool_)
         others = (spreads.sum() - spreads) / (points - 1)
-        free = self.repeats - 1
-        kept = np.asarray(fdtrc(free, free * (points - 2), spreads / others) >= NOISIER)
+        chance = fdtrc(self.free, self.free * (points - 2), spreads / others)
+        kept = np.asarray(chance >= NOISIER)
         return kept if kept.sum() >= LEAST_POINTS else np.zeros(points, np.bool_)
 
     @cached_property
@@ -164,26 +164,21 @@ class Blocks:
         logs = self.logs[self.alike] if self.pool else self.logs
         points = len(logs)
         between, rest = _mean_squares(logs)
-        free = self.repeats - 1
         if rest <= _ROUNDING**2:
             return bool(between > _ROUNDING**2)
-        return bool(fdtrc(free, free * (points - 1), between / rest) < DRIFTED)
+        return bool(fdtrc(self.free, self.free * (points - 1), between / rest) < DRIFTED)
 
     @cached_property
-    def _mean_errors(self) -> Floats:
-        """Standard error of the logarithm of each point's mean, if it shares its variance."""
-        assert self.pool is not None
-        own = self.logs.var(axis=1, ddof=1)
-        pooled = self.pool.weighted(self.pool.total, self.repeats - 1, own)
-        return np.asarray(np.sqrt(pooled / self.repeats))
+    def _own(self) -> Floats:
+        return np.asarray(self.logs.var(axis=1, ddof=1))
 
     def mean_error(self, point: Hashable) -> LogError | None:
         """Standard error of the logarithm of a point's mean; None where it has its own only."""
         place = self.places.get(point)
         if place is None or self.pool is None or not self.alike[place]:
             return None
-        degrees = min(self.pool.prior + self.repeats - 1, self.pool.total_degrees)
-        return LogError(float(self._mean_errors[place]), degrees)
+        pooled = Variance(self.pool.total, self.pool.total_degrees)
+        return self._error(_shared(pooled, self.pool.prior, float(self._own[place]), self.free))
 
     def ratio_error(self, top: Hashable, bottom: Hashable) -> LogError | None:
         """Standard error of the logarithm of the ratio of two points' means, within the blocks.
@@ -195,16 +190,24 @@ class Blocks:
         first, second = self.places.get(top), self.places.get(bottom)
         if first is None or second is None or first == second:
             return None
-        apart = (self.logs[first] - self.logs[second]).var(ddof=1)
-        free = self.repeats - 1
+        apart = float((self.logs[first] - self.logs[second]).var(ddof=1))
         if self.pool is not None and self.alike[first] and self.alike[second]:
-            variance = float(self.pool.weighted(2 * self.pool.residual, free, apart))
-            degrees = min(self.pool.prior + free, self.pool.degrees)
-        elif self.drifted and apart > _ROUNDING**2:
-            variance, degrees = float(apart), float(free)
-        else:
-            return None
-        return LogError(math.sqrt(variance / self.repeats), degrees)
+            pooled = Variance(2 * self.pool.residual, self.pool.degrees)
+            return self._error(_shared(pooled, self.pool.prior, apart, self.free))
+        if self.drifted and apart > _ROUNDING**2:
+            return self._error(Variance(apart, self.free))
+        return None
+
+    def _error(self, variance: "Variance") -> LogError:
+        """Of the mean over the blocks."""
+        return LogError(math.sqrt(variance.value / (self.free + 1)), variance.degrees)
+
+
+class Variance(NamedTuple):
+    """An estimate of a variance, and its degrees of freedom."""
+
+    value: float
+    degrees: float
 
 
 @dataclass(frozen=True)
@@ -221,17 +224,29 @@ class _Pool:
     total_degrees: float
     prior: float
 
-    def weighted(self, pooled: float, free: int, own: Any) -> Any:
-        """A pooled variance and points' own, each with the weight of its degrees of freedom."""
-        if math.isinf(self.prior):
-            return np.full_like(own, pooled)
-        return (self.prior * pooled + free * own) / (self.prior + free)
-
 
 def interval_of(value: float, error: LogError) -> Interval:
     """95 % confidence interval around a mean or ratio: Student's t on the logarithm."""
     factor = math.exp(t_quantile(error.degrees) * error.error)
     return Interval(value / factor, value * factor, "blocks", error.degrees)
+
+
+def _shared(pooled: Variance, prior: float, own: float, free: int) -> Variance:
+    """A variance that points share together with a point's own, of ``free`` degrees of freedom.
+
+    Each with the weight of its degrees. That of the shared one falls with the p value, times two,
+    of the own one being larger (one-sided F test): of points that scatter more than the others,
+    more is their own, where chance would hide it at three repeats.
+    """
+    from scipy.special import fdtrc
+
+    rest = max(pooled.degrees - free, 1.0)
+    trust = min(1.0, 2 * float(fdtrc(free, rest, own / pooled.value)))
+    if trust == 1 and math.isinf(prior):
+        return pooled
+    weight = trust * min(prior, pooled.degrees)
+    value = (weight * pooled.value + free * own) / (weight + free)
+    return Variance(value, min(weight + free, pooled.degrees))
 
 
 def _residual_variances(logs: Floats) -> Floats:

@@ -54,8 +54,7 @@ class Coverage:
 def coverage(kind: str, points: int, repeats: int, rounds: int, seed: int = 1) -> Coverage:
     """What intervals from blocks cover, and those of each point alone (``before``)."""
     generator = np.random.default_rng((seed, points, repeats, KINDS.index(kind)))
-    # Against the first point and against the last, which scatter unlike each other in some kinds.
-    pairs = [(i, 0) for i in range(1, points)] + [(i, points - 1) for i in range(1, points - 1)]
+    pairs = [(i, j) for i in range(points) for j in range(i)]
     # [before or now, round, point or pair]: whether it covers, and half its width.
     means = np.empty((2, 2, rounds, points))
     ratios = np.empty((2, 2, rounds, len(pairs)))

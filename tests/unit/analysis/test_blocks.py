@@ -67,13 +67,17 @@ def test_variances_that_differ_weigh_less_than_a_points_own() -> None:
     spread = np.exp(generator.normal(0, 1, (12, 1)))
     found = _blocks(spread * generator.normal(0, 0.01, (12, 6)))
     assert found.pool is not None and 1 < found.pool.prior < 30
-    kept = np.flatnonzero(found.alike).tolist()
-    errors = [found.mean_error(place) for place in kept]
-    own = found.logs[kept].std(axis=1, ddof=1) / math.sqrt(6)
+    own = found.logs.std(axis=1, ddof=1) / math.sqrt(6)
     pooled = math.sqrt(found.pool.total / 6)
-    for error, alone in zip(errors, own.tolist(), strict=True):
+    noisy = []
+    for place in np.flatnonzero(found.alike).tolist():
+        error, alone = found.mean_error(place), float(own[place])
         assert error is not None and 5 < error.degrees <= found.pool.prior + 5
         assert min(alone, pooled) <= error.error <= max(alone, pooled)
+        if alone > pooled:
+            assert error.degrees < found.pool.prior + 5  # more of it is its own
+            noisy.append(place)
+    assert noisy
 
 
 def test_a_point_that_scatters_more_keeps_its_own_interval() -> None:
@@ -178,7 +182,7 @@ def test_prior_degrees_solve_their_equation(degrees: float) -> None:
 # Shares of 200 campaigns with 6 points each scatter by 1 %.
 @pytest.mark.parametrize(
     ("kind", "repeats", "sharper"),
-    [("steady", 3, 0.8), ("states", 3, 0.6), ("trend", 5, 0.6), ("heavy", 3, 0.85),
+    [("steady", 3, 0.87), ("states", 3, 0.6), ("trend", 5, 0.6), ("heavy", 3, 0.9),
      ("thrice", 3, 1.0)],
 )  # fmt: skip
 def test_intervals_cover_what_they_promise_and_are_sharper(
@@ -187,7 +191,7 @@ def test_intervals_cover_what_they_promise_and_are_sharper(
     found = coverage(kind, 6, repeats, 200)
     assert 0.92 <= found.ratio <= 0.975
     assert 0.92 <= found.mean <= (1.0 if kind == "trend" else 0.975)
-    assert found.ratio_width < sharper
+    assert found.ratio_width < sharper and found.mean_width < 0.95
     # Drift is in the intervals of points alone, though it cancels.
     assert kind not in ("states", "trend") or found.ratio_before > 0.985
 
