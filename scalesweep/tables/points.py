@@ -80,7 +80,7 @@ def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any
     return {name: values for name, values in columns.items() if name not in axes}
 
 
-def _place(point: Point) -> int:
+def place_of(point: Point) -> int:
     """What tells a finished point from others: the row of its first run."""
     return int(point.rows[0])
 
@@ -191,7 +191,7 @@ class ExperimentData:
         stated = self.stated(point, measure)
         if stated:
             return stated_interval(stated)
-        pooled = self.pooled(measure).get(_place(point)) if point.rows.size else None
+        pooled = self.pooled(measure).get(place_of(point)) if point.rows.size else None
         return pooled or mean_interval(self.repeats(point, measure))
 
     def pooled(self, measure: Measure) -> Mapping[int, Interval]:
@@ -201,9 +201,9 @@ class ExperimentData:
             found = {}
             for point in self.points():
                 blocks = self._blocks_of(point, measure) if point.rows.size else None
-                if blocks and (error := blocks.mean_error(_place(point))):
+                if blocks and (error := blocks.mean_error(place_of(point))):
                     mean = float(numbers[point.rows].mean())
-                    found[_place(point)] = interval_of(mean, error)
+                    found[place_of(point)] = interval_of(mean, error)
             self._pooled[measure] = found
         return self._pooled[measure]
 
@@ -215,7 +215,7 @@ class ExperimentData:
         if top is not None or bottom is not None:
             return stated_ratio_interval(top or values, bottom or others)
         blocks = self._blocks_of(point, measure)
-        error = blocks.ratio_error(_place(point), _place(base)) if blocks else None
+        error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
         if error:
             return interval_of(float(values.mean()) / float(others.mean()), error)
         return ratio_interval(values, others)
@@ -228,7 +228,7 @@ class ExperimentData:
         for point in self.points():
             if point.source != "imported" and point.rows.size > 1:
                 rows += point.rows.tolist()
-                points += [_place(point)] * point.rows.size
+                points += [place_of(point)] * point.rows.size
         began = [start_seconds(started[row]) for row in rows]
         found = layouts(points, [repeats[row] for row in rows], began)
         places = np.array(rows, np.intp)
@@ -237,12 +237,16 @@ class ExperimentData:
     def _blocks_of(self, point: Point, measure: Measure) -> Blocks | None:
         """The blocks of a finished point's repeats of a metric; None where they ran in none."""
         if measure not in self._blocks:
-            found = self._blocks[measure] = {}
-            numbers = self.numbers(measure[0], "mean", measure[1])
-            for layout in self._layouts:
-                if blocks := layout.blocks(numbers):
-                    found.update(dict.fromkeys(blocks.places, blocks))
-        return self._blocks[measure].get(_place(point))
+            self._blocks[measure] = self.blocks(self.numbers(measure[0], "mean", measure[1]))
+        return self._blocks[measure].get(place_of(point))
+
+    def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
+        """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
+        found: dict[Hashable, Blocks] = {}
+        for layout in self._layouts:
+            if blocks := layout.blocks(values):
+                found.update(dict.fromkeys(blocks.places, blocks))
+        return found
 
     def points(self) -> list[Point]:
         """Points in plan order; one per source, and one without source where none finished."""
