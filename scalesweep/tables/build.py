@@ -32,6 +32,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
@@ -226,7 +227,7 @@ def _pooled_words(data: ExperimentData, points: Sequence[Point]) -> list[list[st
 
 
 def _blocks_word(name: str, degrees: float) -> str:
-    return f"{name}: {degrees:.3g}"
+    return f"{name}: {number(degrees)}"
 
 
 def _in_blocks(words: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -314,8 +315,8 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
                 if alone or first.values[data.scale] > smallest[first.source]:
                     rows[0][1] = rows[0][4] = math.nan
                 found[finished] = rows
-        for number, part in enumerate(parts):
-            columns[column(part, "", measure[1])] = found[:, number]
+        for part, values in zip(parts, found.T, strict=False):
+            columns[column(part, "", measure[1])] = values
         for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
             words[place].append(_blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
     based = pd.DataFrame(

@@ -17,7 +17,7 @@ from scalesweep.analysis.factors import fold_axes, planned_points
 from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import text_of
+from scalesweep.core.formatting import number, text_of
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -134,7 +134,7 @@ def _how(interval: Interval) -> str | None:
     if not math.isfinite(interval.low):
         return None
     if interval.method == "blocks":
-        return f"blocks, {interval.degrees:.3g} degrees of freedom"
+        return f"blocks, {number(interval.degrees)} degrees of freedom"
     return {"stated": "stated", "bootstrap": "bootstrap"}.get(interval.method, "repeats")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from scalesweep.analysis import stats
 from scalesweep.analysis.blocks import Blocks, interval_of
+from scalesweep.core.formatting import number
 from tests.unit.tables.test_build import Study
 
 MODES, RANKS, REPEATS = ("a", "b"), (1, 2, 4), 4
@@ -90,10 +91,10 @@ def test_intervals_are_those_of_the_blocks(tables: dict[str, pd.DataFrame]) -> N
         low, high = (row[f"total_throughput_{side}_later"] for side in ("low", "high"))
         assert (low, high) == pytest.approx((span.low, span.high))
         words = dict(text.split(": ") for text in row["in_blocks"].split("; "))
-        assert words["total_throughput_mean_later"] == f"{error.degrees:.3g}"
+        assert words["total_throughput_mean_later"] == number(error.degrees)
         if row["ranks"] > 1:
             error = blocks.ratio_error(place, place // 3 * 3)
-            assert error is not None and words["total_eff_later"] == f"{error.degrees:.3g}"
+            assert error is not None and words["total_eff_later"] == number(error.degrees)
             span = interval_of(row["total_speedup_later"], error)
             assert row["total_speedup_low_later"] == pytest.approx(span.low)
             assert row["total_eff_high_later"] == pytest.approx(span.high / row["ranks"])
