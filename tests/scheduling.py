@@ -8,11 +8,11 @@ from xdist.workermanage import WorkerController
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 350, "workflow/test_readme": 180, "workflow/test_cnn_campaigns": 120,
-    "workflow/test_campaigns": 80, "workflow/test_foreign": 45,
-    "workflow/test_cosmoflow_campaigns": 45, "workflow/test_imported_logs": 40,
-    "report/test_large_report": 40, "workflow/test_nt3_campaign": 40, "workflow/test_import": 30,
-    "soak/test_kills": 30,
+    "slurm": 380, "workflow/test_readme": 240, "workflow/test_cnn_campaigns": 120,
+    "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 70,
+    "workflow/test_nt3_campaign": 60, "workflow/test_foreign": 50,
+    "workflow/test_imported_logs": 45, "report/test_large_report": 40,
+    "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1

@@ -327,6 +327,10 @@ def mark_holes(ax: Axes, holes: dict[int, str]) -> None:
         )  # fmt: skip
 
 
+# Digits that an axis of a figure in its usual width has room for.
+_AXIS_CHARACTERS = 50
+
+
 def parameter_axis(ax: Axes, values: Sequence[Any], label: str) -> list[float]:
     """Label the x axis with parameter values; returns their positions.
 
@@ -342,13 +346,30 @@ def parameter_axis(ax: Axes, values: Sequence[Any], label: str) -> list[float]:
             ax.xaxis.set_minor_locator(NullLocator())
     else:
         positions = [float(i) for i in range(len(values))]
-    ticks = list(zip(positions, values, strict=True))
-    step = math.ceil(len(ticks) / 12)
-    ax.xaxis.set_major_locator(FixedLocator([p for p, _ in ticks[::step]]))
-    labels = [number(v) if isinstance(v, float) else text_of(v)[:24] for _, v in ticks[::step]]
+    words = [number(v) if isinstance(v, float) else text_of(v)[:24] for v in values]
+    ticks = list(zip(positions, words, strict=True))
+    if numeric:
+        ticks = _apart(ticks, math.log2 if ax.get_xscale() == "log" else float)
+    ticks = ticks[:: math.ceil(len(ticks) / 12)]
+    ax.xaxis.set_major_locator(FixedLocator([p for p, _ in ticks]))
+    labels = [label for _, label in ticks]
     ax.xaxis.set_major_formatter(FuncFormatter(lambda _, i: labels[i] if i < len(labels) else ""))
     if not numeric and sum(map(len, labels)) > 36:
         ax.tick_params(axis="x", rotation=30)
         for text in ax.get_xticklabels():
             text.set_horizontalalignment("right")
     return positions
+
+
+def _apart(
+    ticks: Sequence[tuple[float, str]], place: Callable[[float], float]
+) -> list[tuple[float, str]]:
+    """The ticks whose labels do not overlap: the largest, and what has room on its left."""
+    ordered = sorted(ticks, reverse=True)
+    span = place(ordered[0][0]) - place(ordered[-1][0])
+    kept = ordered[:1]
+    for position, label in ordered[1:]:
+        room = place(kept[-1][0]) - place(position)
+        if room * _AXIS_CHARACTERS >= span * ((len(label) + len(kept[-1][1])) / 2 + 1):
+            kept.append((position, label))
+    return kept[::-1]

@@ -13,13 +13,17 @@ from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
+    "ceiling": ("sweep",),
+    "network": ("network",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),
     "ratio": ("ratio-", "compare-"),
     "sites": ("sites-",),
+    "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
@@ -30,6 +34,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
     "stragglers": ("ranks-",),
     "drift": ("control",),
+    "roofline": ("roofline",),
 }
 
 _ON_MAIN = frozenset(

@@ -141,8 +141,9 @@ class JobRules:
         spec = run_spec(context.campaign, experiment, run, request)
         folder = Path(context.runs_folder, run_id)
         spec["order"] = self._place(run_id)
-        if context.states[run_id].settled and (record := stamp_of(str(folder / RECORD))):
-            # Measured again on demand (--forcerun): no other record is in its way.
+        settled = context.forced and context.states[run_id].settled
+        if settled and (record := stamp_of(str(folder / RECORD))):
+            # No other record is in its way; one that is only asked for by name stays.
             spec["replaces"] = self.replaced[run_id] = record
         self._digests[run_id] = write_order(folder / ORDER, spec)
         self._ordered.add((run_id, attempt))

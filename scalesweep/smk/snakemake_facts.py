@@ -111,7 +111,19 @@ def only_shows(workflow: Any) -> bool:
 
 
 # Targets beside the campaign's own results: what is stale there is no failure of theirs.
-ASIDE = ("plan", "report", "compare", "doctor", "import_logs", "import_cosmoflow")
+ASIDE = (
+    *("plan", "report", "compare", "history", "doctor"),
+    *("import_logs", "import_cosmoflow", "import_table", "import_profiles"),
+)
+
+
+def forces(workflow: Any) -> bool:
+    """Whether what is done may be asked for once more: --forcerun, --force or --forceall."""
+    arguments = _arguments()
+    if arguments is not None:
+        return bool(arguments.force or arguments.forceall or arguments.forcerun)
+    settings = workflow.dag_settings
+    return bool(settings.forcetargets or settings.forceall or settings.forcerun)
 
 
 def asks_only(*rules: str) -> bool:

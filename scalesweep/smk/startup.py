@@ -45,12 +45,14 @@ def prepare(
     cluster: bool,
     dry: bool,
     reports: bool = False,
+    forced: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
-    ``reports``: a report is all that is asked for. Broken records are set aside here, before
+    ``reports``: a report is all that is asked for. ``forced``: runs that are done may be measured
+    again. Broken records are set aside here, before
     Snakemake builds its DAG. Raises UserError, also where there are records of a newer version that
     runs would be added to.
     """
@@ -63,6 +65,8 @@ def prepare(
         options.get("results"),
         cluster=cluster,
         profile=options.get("profile"),
+        history=options.get("history"),
+        baseline=options.get("baseline"),
     )
     site = campaign.site
     _check_names(campaign, cluster)
@@ -87,7 +91,9 @@ def prepare(
     if stale := tell_stale(campaign, runs, odd):
         _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
-    context = SnakemakeContext(campaign, states, options, runs, submission=submission, dry=dry)
+    context = SnakemakeContext(
+        campaign, states, options, runs, submission=submission, dry=dry, forced=forced
+    )
     if submission and context.awaited:
         context = _with_past(context, submission)
     preflight = Preflight(context)
@@ -123,6 +129,8 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
         f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
         "the folder of the Snakefile": REPO,
     }
+    if campaign.history:
+        named[f"{campaign.file}: history"] = campaign.history.folder
     if cluster or study_folder():
         named["the working folder"] = Path.cwd()
     for where, name in named.items():

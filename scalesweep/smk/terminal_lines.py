@@ -10,8 +10,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 _STREAM = "DefaultStreamHandler"  # the name that Snakemake gives to its handler of the terminal
 _DROPPED = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.PROGRESS)
-# What it prints besides of a local job that failed: the command.
-_RUN_FAILED = re.compile(r"RuleException:\nCalledProcessError in file \".*/rules/run\.smk\"")
+# What Snakemake prints besides of a local job that failed: the command.
+_COMMAND_FAILED = re.compile(r"RuleException:\nCalledProcessError in file \".*/rules/\w+\.smk\"")
 _SELECTING = "Select jobs to execute..."
 
 
@@ -22,22 +22,27 @@ class _OneLine(logging.Filter):
         self._so_far = so_far
 
     def filter(self, record: logging.LogRecord) -> bool:
-        event = get_event(record)
+        event, rule = get_event(record), getattr(record, "rule_name", "")
         if event == LogEvent.JOB_INFO:
             # ``all`` has no message: its input is a file of each run.
             if message := getattr(record, "rule_msg", None):
-                if getattr(record, "rule_name", "") == "run":
-                    message += self._so_far()
-                plain = logging.LogRecord(
-                    record.name, record.levelno, record.pathname, record.lineno, message, None, None
-                )
-                self._handler.handle(plain)
+                self._print(record, message + (self._so_far() if rule == "run" else ""))
             return False
-        if event == LogEvent.JOB_ERROR and getattr(record, "rule_name", "") == "run":
-            return False  # the launcher, or the executor, has said why
-        if event == LogEvent.ERROR and _RUN_FAILED.match(str(record.msg)):
+        if event == LogEvent.JOB_ERROR:
+            if rule != "run":  # of which the launcher, or the executor, has said why
+                log = ", ".join(map(str, getattr(record, "log", None) or ()))
+                self._print(record, f"rule {rule} failed" + (f", log: {log}" if log else ""))
+            return False
+        if event == LogEvent.ERROR and _COMMAND_FAILED.match(str(record.msg)):
             return False
         return event not in _DROPPED and record.msg != _SELECTING
+
+    def _print(self, record: logging.LogRecord, line: str) -> None:
+        self._handler.handle(
+            logging.LogRecord(
+                record.name, record.levelno, record.pathname, record.lineno, line, None, None
+            )
+        )
 
 
 def one_line_a_job(workflow: Any, so_far: Callable[[], str]) -> None:

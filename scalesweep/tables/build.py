@@ -21,7 +21,6 @@ from scalesweep.analysis.metrics import (
     units_of,
 )
 from scalesweep.analysis.stats import (
-    Interval,
     Stated,
     coefficient_of_variation,
     mean_bounds,
@@ -32,15 +31,19 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
-from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.canary import canary_table
+from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
 from scalesweep.tables.efficiency import efficiency_table
+from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.roofline import roofline_table
+from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -52,21 +55,26 @@ def make_tables(
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,
+    ceilings: Sequence[Ceiling] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
+    cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
+    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled; the control point has
-    ``runs`` and ``points`` only.
+    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
+    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
+    they had one; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
+    if ceilings is None:
+        ceilings = machine_ceilings(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -79,7 +87,7 @@ def make_tables(
                     **identity_columns(data.axes, points, samples=True),
                     **state_columns(data.axes, points),
                     **({"stated": typed_values(stated)} if any(stated) else {}),
-                    **_in_blocks(_pooled_words(data, points)),
+                    **in_blocks(pooled_words(data, points)),
                     **statistics,
                 }
             ),
@@ -100,13 +108,18 @@ def make_tables(
             frame.attrs["units"] = units_of(frame.columns, data.quantities)
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
+            tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in _series(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
-                tables["efficiency"] = steps
+            steps = efficiency_table(data, series)
+            tables |= {} if steps is None else {"efficiency": steps}
+            if (canary := canary_table(data)) is not None:
+                tables["canary"] = canary
+            if (layers := roofline_table(data, points, ceilings)) is not None:
+                tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
         result[experiment["name"]] = tables
     return result
 
@@ -188,7 +201,7 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
         for place, stated in _stated(data, points, (metric, phase)).items():
             span = stated_interval(stated)
             rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
-        for place, span in _pooled(data, points, (metric, phase)).items():
+        for place, span in pooled_intervals(data, points, (metric, phase)).items():
             rows[place, 3:5] = span.low, span.high
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
@@ -208,32 +221,6 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
         for place, stated in _stated(data, points, measure).items():
             words[place].append(f"{measure[0]}: n = {stated.count:g}")
     return ["; ".join(those) or None for those in words]
-
-
-def _pooled(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Interval]:
-    """By place, intervals of means that come from the blocks that the repeats ran in."""
-    known = data.pooled(measure)
-    rows = [int(point.rows[0]) if point.rows.size else None for point in points]
-    return {place: known[row] for place, row in enumerate(rows) if row is not None and row in known}
-
-
-def _pooled_words(data: ExperimentData, points: Sequence[Point]) -> list[list[str]]:
-    """Of each point the means whose interval comes from blocks, with its degrees of freedom."""
-    words: list[list[str]] = [[] for _ in points]
-    for measure in data.measures:
-        for place, span in _pooled(data, points, measure).items():
-            words[place].append(_blocks_word(column(measure[0], "mean", measure[1]), span.degrees))
-    return words
-
-
-def _blocks_word(name: str, degrees: float) -> str:
-    return f"{name}: {number(degrees)}"
-
-
-def _in_blocks(words: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The column that names intervals from blocks, where there are any."""
-    told = typed_values(["; ".join(those) or None for those in words])
-    return {"in_blocks": told} if any(words) else {}
 
 
 def _over_repeats(means: Floats, stds: Floats) -> Floats:
@@ -299,7 +286,7 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
         source = points[place].source
         smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
-    words = _pooled_words(data, points)
+    words = pooled_words(data, points)
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total":
@@ -318,11 +305,11 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
         for part, values in zip(parts, found.T, strict=False):
             columns[column(part, "", measure[1])] = values
         for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
-            words[place].append(_blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
+            words[place].append(blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
     based = pd.DataFrame(
         {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
     )
-    table = table.assign(**_in_blocks(words))
+    table = table.assign(**in_blocks(words))
     frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
 

@@ -86,7 +86,10 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     owners = {i: run_of(text, ids_of(runs)) for i, text in named(job_name(runs), since).items()}
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
-    assert owners == {int(row["job_id"]): row["run_id"] for row in rows} and len(rows) == 4
+    assert owners == {int(row["job_id"]): row["run_id"] for row in rows}
+    # One that had failed before the second call began is run again.
+    more = [row for row in rows if [one["run_id"] for one in rows].count(row["run_id"]) > 1]
+    assert len(rows) - len(more) // 2 == 4 and {row["state"] for row in more} <= {"FAILED"}
     assert all(a["ended"] <= b["started"] for a, b in itertools.pairwise(rows)), rows
     assert len(records) == 2 and ids["slow"] in records
     assert code == 1
@@ -109,8 +112,8 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     again.terminate()
     assert again.wait(10) == 128 + signal.SIGTERM
     assert "1 job(s) stay in Slurm's queue" in (project.path / "out").read_text()
-    (job,) = cluster.run("squeue", "-ho%A").split()
-    cluster.run("scancel", job)
+    if left := cluster.run("squeue", "-ho%A").split():  # it fails within a second
+        cluster.run("scancel", *left)
     assert wait_until(lambda: not cluster.run("squeue", "-ho%A").strip(), 30)
     code, said = project.slurm("plan", "--configfile", "c.yaml")
     assert code == 0 and "2 done, 2 failed, 0 new" in said

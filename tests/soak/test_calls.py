@@ -81,7 +81,7 @@ def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     marker = project.runs / run_id / MARKER
     words = [str(marker.relative_to(project.path)), *WORDS]
     failed = project.snakemake(*words, "--no-hooks")
-    assert failed.returncode == 1 and "Error in rule run" in failed.stderr
+    assert failed.returncode == 1 and "a job execution failed" in failed.stderr
     project.check()
     assert list(project.seen) == [run_id] and not marker.exists()
     # A call for this very run finds that it is done, and a plain call has nothing to run.

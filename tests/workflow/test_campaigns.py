@@ -209,7 +209,10 @@ def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--config", "stie=x"], "--config stie: unknown; allowed: site, results"),
+        (
+            ["--config", "stie=x"],
+            "--config stie: unknown; did you mean site? allowed: site, results",
+        ),
         (["--config", "check=half"], "--config check=half: allowed: check=full"),
         (["--config", "site=mars"], "c.yaml: site: no site 'mars'"),
     ],
@@ -230,7 +233,7 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
     lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert lines == [
         "error: c.yaml: experiments.scaling.axes.rank: benchmark toy has no parameter 'rank'; "
-        "allowed: behaviour, ranks, ranks_per_node, rate, size, threads"
+        "did you mean ranks? allowed: behaviour, ranks, ranks_per_node, rate, size, threads"
     ]
     assert "Traceback" not in done.stderr
     assert not Path(project.path, "results").exists()

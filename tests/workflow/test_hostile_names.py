@@ -60,8 +60,9 @@ if run["params"]["text"] == "fail":
 told = {"argv": sys.argv[2:], "env": [os.environ[f"HOSTILE_{n}"] for n in ("ENV", "SITE", "SET")]}
 told["data"] = sorted(path.name for path in Path(run["data"], "train").iterdir())
 metric = {"value": 1.5, "unit": "<b>$x$", "better": "lower", "scope": "total"}
+printable = run["params"]["text"].rstrip(chr(0x202e))
 native = {
-    "phases": {"timed": 1.0, run["params"]["text"]: 1.0}, "metrics": {"speed": metric}, "work": {},
+    "phases": {"timed": 1.0, printable: 1.0}, "metrics": {"speed": metric}, "work": {},
     "resources": {"hosts": [run["params"]["text"]], "slurm_nodes": [None]},
     "environment": {"ranks": [{"host": run["params"]["text"]}],
                     "versions": {"python": run["params"]["text"]}, "variables": {}},
@@ -229,7 +230,7 @@ def test_what_is_refused_is_refused_by_name(
     monkeypatch.chdir(tmp_path)
     before = set(files(tmp_path))
     with pytest.raises(UserError) as caught:
-        prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, Path("x"), False, lambda: False)
+        prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, False, False, lambda: False)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert set(files(tmp_path)) == before
 

@@ -136,7 +136,7 @@ if os.fork() == 0:
         os.setpgid(0, group)
         os.write(go, b".")
         os._exit(0)
-    time.sleep(2)
+    time.sleep(6)
     os._exit(0)
 os.read(ready, 1)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
@@ -147,16 +147,16 @@ def test_the_clock_stops_at_the_programs_exit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(root: Path) -> dict[str, Any]:
-        time.sleep(1.2)
+        time.sleep(2.5)
         return {"commit": "c", "dirty": False}
 
     monkeypatch.setattr(program, "git_state", slow)
     argv = [sys.executable, "-c", ZOMBIE, str(TOY), "--run", "{run_file}"]
     began = time.monotonic()
     assert launch(spec(tmp_path, argv=argv), ROOT) == 0
-    assert time.monotonic() - began < 1.9  # the zombie stays for two seconds
+    assert time.monotonic() - began < 5.5  # the zombie stays for six seconds
     record = read_record(tmp_path / "toy-r2-0123456789ab" / "record.json")
-    assert record["wall_s"] < 1.1 and record["git"] == {"commit": "c", "dirty": False}
+    assert record["wall_s"] < 2.4 and record["git"] == {"commit": "c", "dirty": False}
     started, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))
     assert (ended - started).total_seconds() == pytest.approx(record["wall_s"], abs=0.002)
 

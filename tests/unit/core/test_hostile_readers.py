@@ -335,7 +335,7 @@ def test_output_of_foreign_programs(
     (tmp_path / "stdout.log").write_bytes(content)
     try:
         reading = read_metrics(PATTERNS, tmp_path, ranks, labels)
-        assert all(np.isfinite(metric["value"]) for metric in reading.metrics.values())
+        assert all(math.isfinite(metric["value"]) for metric in reading.metrics.values())
     except UserError as error:
         one_line(error)
 

@@ -1,5 +1,6 @@
 """Figures: the right kinds for what varies, holes that stay holes, files that do not change."""
 
+import itertools
 import json
 import math
 import os
@@ -23,7 +24,7 @@ from scalesweep.figures import draw, scaling, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.missing import missing_words
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
-from scalesweep.figures.style import Drawing, log_axis, look
+from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.findings import find
 from scalesweep.findings.base import figure_of
@@ -64,10 +65,12 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
 
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
-    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later", "ledger"]
+    assert names["io_weak_scaling"] == [
+        "scaling-init", "scaling-later", "ledger", "waterfall",
+    ]  # fmt: skip
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
     assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
-    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 1
+    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 2
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
     assert names["not_started"] == []
 
@@ -230,7 +233,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     out = tmp_path / "figures"
     entries = write_figures([study], out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
-    assert len(before) == 9
+    assert len(before) == 12
     (out / "e" / "old.svg").write_text("old")
     (out / "gone").mkdir()
     (out / "gone" / "old.pdf").write_text("old")
@@ -329,7 +332,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     root = make_results(tmp_path, [Fake("e", {"ranks": [1, 2], "mode": ["a", "b"]}, "weak")])
     study = studies_of(root)["e"]
     monkeypatch.setattr(figures_module, "_many", lambda _study: [scaling.scaling_figures])
-    everything = {"ledger"} | {sketch.name for sketch in figures_module.listed(study)}
+    everything = {"ledger", "waterfall"} | {sketch.name for sketch in figures_module.listed(study)}
     with monkeypatch.context() as patched:
         limits = Limits(seconds=60, memory_bytes=200 * 2**20)
         patched.setattr(figures_module, "LIMITS", limits)
@@ -344,7 +347,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     }
     assert missing_words(entries).startswith("2 figures not drawn: e/overview-init (it takes more")
     drawn = {path.stem for path in out.glob("*/*.svg")}
-    assert drawn == everything - set(missing) and len(drawn) == 5
+    assert drawn == everything - set(missing) and len(drawn) == 6
     page = visible(render_page(root))
     assert "e: overview-init: this figure is missing." in page
     assert "Not drawn: its process was killed by SIGKILL. The tables have its numbers." in page
@@ -358,3 +361,15 @@ def test_a_log_axis_is_labelled_whatever_its_range(span: tuple[float, float]) ->
     log_axis(ax, span)
     low, high = ax.get_ylim()
     assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
+
+
+def test_labels_of_a_parameter_axis_do_not_overlap() -> None:
+    ax = Figure(figsize=(5, 3)).subplots()
+    sizes = [4, 40, 128, 256, 512, 548, 1152, 1536, 5160, 5632, 73728, 4718592, 4718600]
+    parameter_axis(ax, sizes, "message_bytes [bytes]")
+    ax.set_xlim(3, 5e6)
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    texts = [text.get_text() for text in ax.get_xticklabels()]
+    assert texts[-1] == "4718600" and texts[0] == "4" and len(texts) >= 5
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,6 +109,9 @@ def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(
     folder = folders(context)[0]
     record = folder / "record.json"
     record.touch()
+    order = read_order(Path(rules_of(context).run_order(context.runs_folder, folder.name)))
+    assert "replaces" not in order  # its marker is asked for by name, and lost
+    context = replace(context, forced=True)
     order = read_order(Path(rules_of(context).run_order(context.runs_folder, folder.name)))
     assert record.exists() and order["replaces"] == stamp_of(str(record))
     # One that is pending for this call, whatever another one has measured meanwhile.

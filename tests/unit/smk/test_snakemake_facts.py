@@ -174,6 +174,7 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
     assert args_to_api(args, lambda: facts.asks_only("report", "plan")) == bool(
         {"report", "plan"} & {*words}
     )
+    assert args_to_api(args, lambda: facts.forces(workflow)) == ("--forcerun" in words)
     # Without a command line, as from Snakemake's API.
     assert facts.only_shows(SimpleNamespace(dryrun=True)) and not facts.asks_only("report")
 
