@@ -223,6 +223,8 @@ class ExperimentData:
     @cached_property
     def _layouts(self) -> list[Layout]:
         """Which of the runs form blocks. Imported ones do not: how they were run is not known."""
+        if not {"repeat", "started"} <= set(self.summary):
+            return []
         repeats, started = (self.summary[name].tolist() for name in ("repeat", "started"))
         rows, points = [], []
         for point in self.points():
