@@ -119,8 +119,9 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     loaded = load(folder)
     rows = loaded.rows
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
-    frame = _frame(metrics)
-    found = [_series(part, settings) for _, part in frame.groupby(_KEY, sort=False, observed=True)]
+    frame, facts = _frame(metrics)
+    parts = frame.groupby(_KEY, sort=False, observed=True)
+    found = [_series(part, facts, settings) for _, part in parts]
     if settings.baseline and not any(
         _is_baseline(session, settings.baseline) for one in found for session in one.sessions
     ):
@@ -137,31 +138,51 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     return History(judged, len(pc.unique(rows["session"])), loaded.broken, settings.baseline)
 
 
-def _frame(rows: pa.Table) -> pd.DataFrame:
+def _frame(rows: pa.Table) -> tuple[pd.DataFrame, list[SessionFacts]]:
+    """The rows, whose column ``_facts`` is the place in the list of what is known of the session.
+
+    The points of a session mostly share it: hundreds of thousands of rows have a few of them.
+    """
     names = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
     frame: pd.DataFrame = rows.select(names).to_pandas()
-    return frame
+    columns = [frame["session"].cat.codes.to_numpy(np.int64)]
+    for name in _SESSION:
+        columns.append(pd.factorize(frame[name])[0].astype(np.int64))
+    codes = np.zeros(len(frame), np.int64)
+    for column in columns:
+        codes = np.unique(
+            codes * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True
+        )[1]
+    _, first = np.unique(codes, return_index=True)
+    began = frame.groupby("session", observed=True)["started"].min()
+    heads = frame.iloc[first][["session", *_SESSION]].to_dict("records")
+    frame["_facts"] = codes
+    return frame, [_session(head, began) for head in heads]
 
 
-def _series(part: pd.DataFrame, settings: HistorySettings) -> Judged:
-    codes, names = pd.factorize(part["session"])
+def _session(head: Mapping[Any, Any], began: "pd.Series[Any]") -> SessionFacts:
+    """A session's facts without what pandas puts for a missing one."""
+    time = head["commit_time"]
+    plain: dict[str, Any] = {n: "" if pd.isna(v) else str(v) for n, v in head.items()}
+    plain["dirty"] = bool(head["dirty"])
+    plain["commit_time"] = None if pd.isna(time) else time.to_pydatetime()
+    return SessionFacts(started=began[head["session"]].to_pydatetime(), **plain)
+
+
+def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: HistorySettings) -> Judged:
+    codes = part["session"].cat.codes.to_numpy()
     order = np.argsort(codes, kind="stable")
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    places = np.split(order, cuts)
-    started = part["started"].to_numpy()
-    heads = part.iloc[[int(rows[0]) for rows in places]]
-    infos = [
-        SessionFacts(str(name), pd.Timestamp(started[rows].min()).to_pydatetime(), **_plain(head))
-        for name, rows, head in zip(names, places, heads[_SESSION].to_dict("records"), strict=True)
-    ]
+    places = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    of_row = part["_facts"].to_numpy()
+    infos = [facts[of_row[rows[0]]] for rows in places]
     turn = _in_order(infos)
     infos = [infos[place] for place in turn]
     numbers = part["value"].to_numpy(np.float64)
     values = [numbers[places[place]] for place in turn]
-    last = heads.iloc[turn[-1]]
+    last = part.iloc[int(places[turn[-1]][0])]
     metric = str(last["metric"])
     margin = settings.margin_of(metric)
-    if min(float(group.min()) for group in values) <= 0:
+    if numbers.min() <= 0:
         shown, verdict = None, Verdict(TOO_EARLY, "a value is not positive")
     else:
         shown = read_series([np.log(group) for group in values])
@@ -176,16 +197,6 @@ def _series(part: pd.DataFrame, settings: HistorySettings) -> Judged:
         **own, main=bool(last["main"]), margin=margin, sessions=infos, values=values, shown=shown,
         verdict=verdict, along=changed,
     )  # fmt: skip
-
-
-def _plain(head: Mapping[Any, Any]) -> dict[str, Any]:
-    """A session's facts without what pandas puts for a missing one."""
-    time = head["commit_time"]
-    texts = {name: "" if pd.isna(value) else str(value) for name, value in head.items()}
-    return texts | {
-        "dirty": head["dirty"] is True or bool(head["dirty"]),
-        "commit_time": None if pd.isna(time) else time.to_pydatetime(),
-    }
 
 
 def _in_order(infos: Sequence[SessionFacts]) -> list[int]:
