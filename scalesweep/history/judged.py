@@ -33,6 +33,7 @@ _POINT = _KEY[:-2]
 _NEWEST = ["scaling", "scale", "workers", "label", "experiment", "unit", "better"]
 _SESSION = ["commit", "dirty", "commit_time", "subject", "tags", "repository", "results"]
 _SESSION += ["hosts", "launcher", "program", "facts"]
+_ROW = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
 _SHORT = 10  # digits of a commit
 
 
@@ -116,7 +117,7 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     Raises UserError if it is none, or no session is of the named baseline.
     """
     settings = settings or HistorySettings(folder)
-    loaded = load(folder)
+    loaded = load(folder, [*_ROW, "kind", "judged"])
     rows = loaded.rows
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
     frame, facts = _frame(metrics)
@@ -143,8 +144,7 @@ def _frame(rows: pa.Table) -> tuple[pd.DataFrame, list[SessionFacts]]:
 
     The points of a session mostly share it: hundreds of thousands of rows have a few of them.
     """
-    names = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
-    frame: pd.DataFrame = rows.select(names).to_pandas()
+    frame: pd.DataFrame = rows.select(_ROW).to_pandas()
     columns = [frame["session"].cat.codes.to_numpy(np.int64)]
     for name in _SESSION:
         columns.append(pd.factorize(frame[name])[0].astype(np.int64))
