@@ -165,7 +165,8 @@ def _meta_of(path: Path) -> dict[str, Any] | None:
 def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
     """Read these columns of all sessions of a history.
 
-    Damaged files are set aside (``.broken``) and named. Raises UserError if there is no history, or a file cannot be read for another reason.
+    Damaged files are set aside (``.broken``) and named. Raises UserError if there is no history, or
+    a file cannot be read for another reason.
     """
     place = folder / SESSIONS
     if not place.is_dir():
