@@ -175,7 +175,7 @@ def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
     broken: dict[str, str] = {}
     seen: set[RunKey] = set()
     files = _files(place)
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for path, result in zip(files, pool.map(partial(_read, columns), files), strict=True):
             if isinstance(result, str):
                 broken[path.name] = result
