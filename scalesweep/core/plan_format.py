@@ -73,6 +73,28 @@ class PlanEstimate(TypedDict):
     core_hours: float | None
 
 
+class PlanRepeated(TypedDict):
+    """A point that is measured until it is precise."""
+
+    point: PointValues
+    state: str  # of analysis.sequential, or "new": not looked at as it is now
+    width: float | None  # half width of the interval over the mean; None: none yet
+    done: int  # finished repeats
+    planned: int  # repeats that are planned so far
+    expected: int  # repeats in all, by the spread so far
+
+
+class PlanRepeats(TypedDict):
+    """Repeats until points are precise."""
+
+    least: int
+    most: int
+    until: float  # half width over the mean
+    level: float  # at which intervals are taken, for a coverage of 95 %
+    metric: str  # that was looked at; empty: none yet
+    points: list[PlanRepeated]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -98,8 +120,10 @@ class PlanExperiment(TypedDict):
     excluded: list[ExcludedPoint]
     points: int
     estimate: PlanEstimate
+    ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
+    repeats: NotRequired[PlanRepeats]  # where their number is not fixed
 
 
 class RefusedRuns(TypedDict):
@@ -153,6 +177,13 @@ class PlanOrder(TypedDict):
     of: int  # runs in all
 
 
+class PlanCanary(TypedDict):
+    """What looking at the machine before and after each pending run costs."""
+
+    runs: int
+    seconds: float  # of one run
+
+
 class Plan(TypedDict):
     """All of plan.json; ``digest`` is there once it was written."""
 
@@ -165,6 +196,8 @@ class Plan(TypedDict):
     order: PlanOrder
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
+    canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
+    peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]
 

@@ -10,6 +10,7 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
+from scalesweep.planning.repeats_text import repeats_line
 from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
 
 
@@ -51,8 +52,10 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         "",
         *aligned(rows, left={0, 1, 2}),
         *filter(None, map(_oversubscribed, plan["experiments"])),
+        *filter(None, map(repeats_line, plan["experiments"])),
         *_profiled(plan),
         *_total(plan),
+        *_canary(plan),
         *_jobs(plan["jobs"]),
     ]
     lines += _reasons(plan, pending_limit)
@@ -110,6 +113,16 @@ def _total(plan: Plan) -> list[str]:
     if len(known) < len(pending):
         text += f", plus {len(pending) - len(known)} experiment(s) without an estimate yet"
     return ["", f"remaining time: {text}"]
+
+
+def _canary(plan: Plan) -> list[str]:
+    """What it costs to look at the machine before and after each run."""
+    canary = plan.get("canary")
+    if canary is None or not canary["runs"]:
+        return []
+    total = duration(canary["runs"] * canary["seconds"])
+    runs = counted(canary["runs"], "run")
+    return [f"canary: up to {canary['seconds']:g} s more for each of {runs}, {total} in all"]
 
 
 def _jobs(jobs: PlanJobs | None) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from scalesweep.analysis import stats
+from scalesweep.analysis import blocks, stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -22,6 +22,8 @@ from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
+from scalesweep.report.cards import card_section
+from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
@@ -107,6 +109,7 @@ def render_report(
                 "id": name,
                 "study": study,
                 "counts": Counter(run["status"] for run in study.entry["runs"]),
+                "card": card_section(plan, study, found, targets, facts),
                 "findings": [(one, evidence_links(one, targets)) for one in found],
                 "collapsed": _collapsed(found),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
@@ -136,6 +139,7 @@ def render_report(
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "excluded": sum(len(study.entry["excluded"]) for study in studies),
+        "ceilings": ceilings_section(studies),
         "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
         "machine": _machine(environments),
         "hosts": len({host for run in facts.values() for host in run.hosts}),
@@ -158,6 +162,7 @@ def render_report(
         },
         "phases": PHASES,
         "stats": stats,
+        "blocks": blocks,
     }
     return render(
         TEMPLATE,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.stats import (
     Interval,
     difference_interval,
@@ -20,12 +21,13 @@ from scalesweep.analysis.stats import (
     mean_interval,
     ratio_interval,
 )
-from scalesweep.analysis.step_account import TERMS, StepAccount
+from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.step_blocks import StepBlocks
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 IDEAL, ELAPSED = "ideal", "elapsed"
@@ -40,12 +42,16 @@ LABELS = {
     SLOWER: "Slower than at the reference",
     "load_balance": "Load balance",
     "serialisation": "Serialisation",
+    "communication": TERMS["communication"],
     "parallel_efficiency": "Parallel efficiency",
     "computation_scaling": "Computation scaling",
     "global_efficiency": "Global efficiency",
 }
 _MS = 1e3
-_NAMES = ("form", "kind", "term", "value", "low", "high", "unit", "loss", "loss_low", "loss_high")
+_NAMES = (
+    "form", "kind", "variant", "term", "value", "low", "high", "unit",
+    "loss", "loss_low", "loss_high",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class _Measured:
 
     point: Point
     accounts: Sequence[StepAccount]
+    steps: StepBlocks
 
     def values(self, of: Callable[[StepAccount], float | None]) -> Floats | None:
         """A number of each repeat; None if one has none."""
@@ -61,7 +68,7 @@ class _Measured:
         return None if None in found else np.array(found, np.float64)
 
     def term(self, name: str) -> Floats | None:
-        """A term of the ledger, in s per step."""
+        """A term of the ledger or a total, in s per step."""
         return self.values(lambda account: getattr(account, name))
 
     @property
@@ -81,11 +88,14 @@ def efficiency_table(
     ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
     terms also ``loss``, what they take more than in the ideal step, with bounds. Kinds: ``ledger``
     in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and ``additive``, the
-    efficiency factors. None if no run of the experiment has an account.
+    efficiency factors, with the ``variant`` of serialisation and transfer. None if no run of the
+    experiment has an account, or its scale does not vary and no run is a profile.
     """
-    measured = [[_measured(data, point) for point in points] for points in series]
+    steps = StepBlocks(data)
+    measured = [[_measured(data, point, steps) for point in points] for points in series]
     found = [one for group in measured for one in group if one]
-    if not found:
+    profiled = any(one.accounts[0].form == PROFILE for one in found)
+    if not found or not (profiled or data.scale in data.axes):
         return None
     rows: list[dict[str, Any]] = []
     for group in measured:
@@ -93,8 +103,10 @@ def efficiency_table(
         for one in known:
             head = {**one.point.values, "source": one.point.source, "repeats": len(one.accounts)}
             base = known[0] if known[0].accounts[0].form == one.accounts[0].form else None
-            for row in _rows(one, base, _same_batch(data, one, base, found)):
-                values = {"form": one.accounts[0].form, **row}
+            ratio = None if base is None else _ratio(data, one, base)
+            batch = _same_batch(data, one, base, found)
+            for row in _rows(one, base, ratio, batch):
+                values = {"form": one.accounts[0].form, "variant": _variant(one, row), **row}
                 rows.append(
                     head | {efficiency_column(name, data.axes): v for name, v in values.items()}
                 )
@@ -113,21 +125,38 @@ def efficiency_column(name: str, axes: Sequence[str]) -> str:
     return f"efficiency_{name}" if name in axes else name
 
 
-def _measured(data: ExperimentData, point: Point) -> _Measured | None:
+def _measured(data: ExperimentData, point: Point, steps: StepBlocks) -> _Measured | None:
     """The accounts of a point's runs; those of the finer form where they differ."""
     texts = data.texts(ACCOUNT)
-    accounts = [
-        StepAccount.from_json(json.loads(texts[row]))
+    accounts = {
+        row: StepAccount.from_json(json.loads(texts[row]))
         for row in point.rows.tolist()
         if texts[row] is not None
-    ]
-    forms = {account.form for account in accounts}
-    chosen = [account for account in accounts if account.form == max(forms)]
-    return _Measured(point, chosen) if chosen else None
+    }
+    forms = {account.form for account in accounts.values()}
+    chosen = {row: account for row, account in accounts.items() if account.form == max(forms)}
+    if not chosen:
+        return None
+    steps.add(point, chosen)
+    return _Measured(point, list(chosen.values()), steps)
 
 
-def _ratio(one: _Measured, base: _Measured) -> float | None:
-    """Work of a rank in a step over that at the reference; None where a run does not tell."""
+def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
+    """How serialisation and transfer of a row of factors are defined; None for any other row."""
+    if row["term"] not in ("serialisation", "transfer") or row["kind"] == LEDGER:
+        return None
+    account = one.accounts[0]
+    return account.variant if row["kind"] == MULTIPLICATIVE else account.additive_variant
+
+
+def _ratio(data: ExperimentData, one: _Measured, base: _Measured) -> float | None:
+    """Work of a rank in a step over that at the reference; None where a run does not tell.
+
+    Of a profile, which counts no samples, as the kind of scaling that its source states has it.
+    """
+    if one.accounts[0].form == PROFILE:
+        of_ranks = base.accounts[0].ranks / one.accounts[0].ranks
+        return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))
     here, there = one.local_samples, base.local_samples
     return here / there if here and there else None
 
@@ -157,8 +186,9 @@ def _same_batch(
     return None
 
 
-def _rows(one: _Measured, base: _Measured | None, batch: _Measured | None) -> list[dict[str, Any]]:
-    ratio = None if base is None else _ratio(one, base)
+def _rows(
+    one: _Measured, base: _Measured | None, ratio: float | None, batch: _Measured | None
+) -> list[dict[str, Any]]:
     rows = _ledger(one, base, ratio, batch)
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(one, kind)
@@ -186,11 +216,12 @@ def _ledger(
             continue
         there = None if base is None or one is base else base.term(name)
         if name in ("compute", "busy") and there is not None and ratio is not None:
-            rows += _computation(name, one, values * _MS, there * (ratio * _MS), batch)
+            assert base is not None
+            rows += _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
             continue
         row = _row(LEDGER, name, values * _MS, "ms")
         if there is not None and ratio is not None:
-            row |= _loss(values * _MS, there * (ratio * _MS))
+            row |= _loss(values * _MS, there * (ratio * _MS), _paired(one, base))
         rows.append(row)
     elapsed = one.values(lambda account: account.elapsed)
     assert elapsed is not None
@@ -199,31 +230,43 @@ def _ledger(
         whole = base.values(lambda account: account.elapsed)
         assert whole is not None
         rows.append(_row(LEDGER, IDEAL, whole * (ratio * _MS), "ms"))
-        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS))
+        paired = _paired(one, base)
+        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS), paired)
     return [*rows, row]
 
 
 def _computation(
-    name: str, one: _Measured, here: Floats, ideal: Floats, batch: _Measured | None
+    name: str,
+    one: _Measured,
+    base: _Measured,
+    here: Floats,
+    ideal: Floats,
+    batch: _Measured | None,
 ) -> list[dict[str, Any]]:
     """Computation as at the reference, and why the rest of it is slower."""
     rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
     alone = None if batch is None else batch.term(name)
-    if alone is not None:
-        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal))
-        ideal = alone * _MS
-    return [*rows, _slower(SLOWER, here, ideal)]
+    against = base
+    if batch is not None and alone is not None:
+        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
+        ideal, against = alone * _MS, batch
+    return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
 
 
-def _slower(term: str, here: Floats, there: Floats) -> dict[str, Any]:
+def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:
     """What is more here than there, which is all loss."""
-    loss = _loss(here, there)
+    loss = _loss(here, there, paired)
     value = {"value": loss["loss"], "low": loss["loss_low"], "high": loss["loss_high"]}
     return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
 
 
-def _loss(here: Floats, there: Floats) -> dict[str, float]:
-    bounds: Interval = difference_interval(here, there)
+def _paired(one: _Measured, other: _Measured | None) -> bool:
+    """Whether repeats of two points pair up: they ran in blocks, and the blocks differ."""
+    return other is not None and one.steps.drifted(one.point, other.point)
+
+
+def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
+    bounds: Interval = linear_interval(here - there) if paired else difference_interval(here, there)
     return {
         "loss": float(here.mean() - there.mean()), "loss_low": bounds.low,
         "loss_high": bounds.high,
@@ -239,22 +282,24 @@ def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
     return [
         _row(kind, term, np.array([factors[term] for factors in of_runs]), "1")
         for term in of_runs[0]
+        if all(term in factors for factors in of_runs)
     ]
 
 
 def _scaling(one: _Measured, base: _Measured, ratio: float) -> list[dict[str, Any]]:
     """Computation scaling and global efficiency, against the reference."""
-    busy = base.values(lambda account: account.mean_busy)
+    busy = base.term("mean_busy")
     rows = []
     for term, of in (
-        ("computation_scaling", lambda account: account.mean_busy),
-        ("global_efficiency", lambda account: account.elapsed),
+        ("computation_scaling", "mean_busy"),
+        ("global_efficiency", "elapsed"),
     ):
-        here = one.values(of)
+        here = one.term(of)
         assert busy is not None
         assert here is not None
         value = ratio * float(busy.mean() / here.mean())
-        bounds = ratio_interval(busy, here, ratio)
+        error = None if one is base else one.steps.error(one.point, base.point, of)
+        bounds = interval_of(value, error) if error else ratio_interval(busy, here, ratio)
         low, high = bounds.low, bounds.high
         if one is base and term == "computation_scaling":
             value, low, high = 1.0, math.nan, math.nan  # by definition

@@ -21,6 +21,7 @@ rule page:
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
         template=ROOT / "resources" / "report.html.j2",
+        ceilings=ROOT / "resources" / "ceilings.html.j2",
         style=ROOT / "resources" / "report.css",
         scripts=[
             ROOT / "resources" / f"{name}.js"

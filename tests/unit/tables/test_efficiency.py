@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.stats import linear_interval
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
+from scalesweep.figures.waterfall import waterfall_figures
+from scalesweep.findings.base import figure_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.tables.build import make_tables
 from tests.fakes.plan import whole_plan
@@ -141,17 +144,23 @@ def account(ranks: int, **ms: float) -> StepAccount:
 
 
 def study_of(
-    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]], scaling: str = "weak"
+    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]],
+    scaling: str = "weak",
+    in_blocks: bool = False,
 ) -> ExperimentResults:
-    """An experiment of points, each with the accounts of its runs and its samples in all."""
+    """An experiment of points, each with the accounts of its runs and its samples in all.
+
+    The runs began at once, or in blocks of one repeat of each.
+    """
     axes = list(points[0][0])
     runs, rows = [], []
     for number, (point, accounts, samples) in enumerate(points):
         for repeat, one in enumerate(accounts):
             run_id = f"b-{number}-{repeat}"
             runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
+            began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
             rows.append(
-                {"run_id": run_id, "source": "measured", "started": "2026-01-01T00:00:00+00:00",
+                {"run_id": run_id, "source": "measured", "started": began,
                  "repeat": repeat, "samples": samples, "warnings": None,
                  "_account": json.dumps(one.to_json()), "_metrics": "{}"}
             )  # fmt: skip
@@ -215,6 +224,41 @@ def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -
     assert ledger["slower"] == pytest.approx(5, abs=3)
 
 
+def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
+    """A machine that becomes slower by half from the first block to the last."""
+    points = []
+    for ranks, ms in ((1, {}), (2, {"transfer": 6.0}), (4, {"transfer": 10.0})):
+        accounts = []
+        for repeat, one in enumerate(noisy(ranks, compute=100, input=5, **ms)):
+            slow = (1 + repeat / 8) * 1e3
+            terms = {name: getattr(one, name) * slow for name in ("compute", "input", "transfer")}
+            accounts.append(account(ranks, **terms))
+        points.append(({"ranks": ranks}, accounts, 10 * ranks))
+    alone, within = (study_of(points, in_blocks=blocks) for blocks in (False, True))
+    for study in (alone, within):
+        assert terms_of(study, 4) == terms_of(alone, 4)
+    here, there = (
+        np.array([one.elapsed * 1e3 for one in accounts])
+        for _, accounts, _ in (points[2], points[0])
+    )
+    loss, wide = (ledgers(study)[-1].elapsed for study in (within, alone))
+    assert wide.loss_low is not None and wide.loss_low < 0 < float(here.mean() - there.mean())
+    span = linear_interval(here - there)
+    assert (loss.loss, loss.loss_low, loss.loss_high) == (
+        pytest.approx((float((here - there).mean()), span.low, span.high))
+    )
+    assert span.low > 0
+    widths = {}
+    for name, study in (("alone", alone), ("within", within)):
+        for row in study.rows("efficiency"):
+            if row["ranks"] == 4 and row["term"] in ("global_efficiency", "computation_scaling"):
+                widths[name, row["term"]] = row["high"] - row["low"]
+    for term in ("global_efficiency", "computation_scaling"):
+        assert widths["within", term] < widths["alone", term] / 3
+    (finding,) = largest_loss(within)
+    assert finding.level == "confirmed" and "transfer" in finding.text
+
+
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
@@ -222,7 +266,36 @@ def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     assert finding.level == "confirmed"
     assert "the largest part is transfer, the exchange of gradients itself, 24.9 [" in finding.text
     assert "would reach" in finding.text
-    assert finding.evidence["figure"] == "ledger"
+    assert figure_of(finding, {"ledger": {}, "waterfall": {}}) == "waterfall"
+
+
+def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
+    base = noisy(1, compute=100, input=2)
+    large = noisy(4, compute=110, input=1, persistent=8, transfer=20, unattributed=3)
+    study = study_of([({"ranks": 1}, base, 320), ({"ranks": 4}, large, 4 * 320)])
+    (drawing,) = waterfall_figures(study)
+    (ax,) = drawing.figure.axes
+    labels = [one.get_text() for one in ax.get_yticklabels()]
+    assert (labels[0], labels[-1]) == ("Ideal", "Measured")
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    (one,) = [one for one in ledgers(study) if one.elapsed.loss is not None]
+    assert one.ideal is not None
+    assert bars[0] == pytest.approx((0, one.ideal.value))
+    assert bars[-1] == pytest.approx((0, one.elapsed.value))
+    # Every loss begins where the one before it ended; what is saved goes back.
+    losses = {name: term.loss for name, term in one.parts.items() if term.loss is not None}
+    at = one.ideal.value
+    for (low, high), loss in zip(bars[1:-1], losses.values(), strict=True):
+        assert (low, high) == pytest.approx(sorted((at, at + loss)))
+        at += loss
+    assert losses["input"] < 0
+    assert at == pytest.approx(one.elapsed.value)
+    # Nothing overlaps: labels and numbers each have a row of their own.
+    drawing.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in (*ax.texts, *ax.get_yticklabels())]
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    # A point without a reference has none.
+    assert waterfall_figures(study_of([({"ranks": 1}, base, 320)])) == []
 
 
 def test_it_abstains_where_more_is_unattributed() -> None:
