@@ -1,5 +1,6 @@
 """The points of a history in time: their series, what each shows, and what changed with it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,7 +26,8 @@ from scalesweep.analysis.verdicts import (
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, along
-from scalesweep.history.store import LEDGER, METRIC, load
+from scalesweep.history.machine import Rates, machine_moved
+from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
 # What a series is of; the rest of its columns is as its newest session has it.
 _KEY = ["site", "source", "benchmark", "version", "device", "identity", "metric", "phase"]
@@ -133,9 +135,14 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
             f"{folder}; newest commits: {known}"
         )
     verdicts = corrected(one.verdict for one in found)
-    judged = [_settled(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
-    if any(one.verdict.kind in (REGRESSION, IMPROVEMENT, CONFOUNDED) for one in judged):
-        judged = _with_ledgers(judged, rows)
+    changed = any(verdict.kind in (REGRESSION, IMPROVEMENT) for verdict in verdicts)
+    canaries, ledgers = (_by_point(rows, kind) if changed else {} for kind in (CANARY, LEDGER))
+    judged = [
+        _with_ledger(
+            _settled(one, verdict, canaries.get(_point(one), {})), ledgers.get(_point(one), {})
+        )
+        for one, verdict in zip(found, verdicts, strict=True)
+    ]
     return History(judged, len(pc.unique(rows["session"])), loaded.broken, settings.baseline)
 
 
@@ -217,33 +224,47 @@ def _is_baseline(session: SessionFacts, baseline: str) -> bool:
     return commit or baseline in session.tags.split()
 
 
-def _settled(one: Judged, verdict: Verdict) -> Judged:
+def _settled(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
     """With the corrected verdict; confounded where something else than the commit changed too."""
-    if verdict.kind in (REGRESSION, IMPROVEMENT) and one.along.confounds:
-        verdict = replace(verdict, kind=CONFOUNDED, reason=one.along.reason)
-    return replace(one, verdict=verdict)
+    if verdict.kind not in (REGRESSION, IMPROVEMENT):
+        return replace(one, verdict=verdict)
+    base, new = _sides(one)
+    speed = math.log(verdict.ratio) * (1 if one.better == "higher" else -1)
+    moved = machine_moved(rates, base, new, speed)
+    changed = replace(one.along, others={**(one.along.others or {}), **moved})
+    if changed.confounds:
+        verdict = replace(verdict, kind=CONFOUNDED, reason=changed.reason)
+    return replace(one, verdict=verdict, along=changed)
 
 
-def _with_ledgers(judged: Sequence[Judged], rows: pa.Table) -> list[Judged]:
-    """With the ledgers of both sides of each change of a main metric."""
-    wanted = [*_POINT, "session", "metric", "value"]
-    ledger = rows.filter(pc.equal(rows["kind"], LEDGER)).select(wanted).to_pandas()
-    if ledger.empty:
-        return list(judged)
-    means = ledger.groupby([*_POINT, "metric", "session"], observed=True, sort=False)[
-        "value"
-    ].mean()
-    by_point: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+def _sides(one: Judged) -> tuple[list[str], list[str]]:
+    """The sessions of both sides by id."""
+    base, new = ([one.sessions[n].session for n in s] for s in (one.verdict.base, one.verdict.new))
+    return base, new
+
+
+def _point(one: Judged) -> tuple[Any, ...]:
+    return tuple(getattr(one, name) for name in _POINT)
+
+
+def _by_point(rows: pa.Table, kind: str) -> dict[tuple[Any, ...], dict[str, dict[str, float]]]:
+    """Point -> metric -> session -> mean, of the rows of a kind."""
+    names = [*_POINT, "metric", "session"]
+    frame = rows.filter(pc.equal(rows["kind"], kind)).select([*names, "value"]).to_pandas()
+    found: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+    if frame.empty:
+        return found
+    means = frame.groupby(names, observed=True, sort=False)["value"].mean()
     for (*point, metric, session), value in means.items():
-        by_point.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
-    found = []
-    for one in judged:
-        terms = by_point.get(tuple(getattr(one, name) for name in _POINT), {})
-        sides = [[one.sessions[n].session for n in s] for s in (one.verdict.base, one.verdict.new)]
-        both = {}
-        for term, values in terms.items():
-            means_of = [[values[name] for name in side if name in values] for side in sides]
-            if one.main and all(means_of):
-                both[term] = (float(np.mean(means_of[0])), float(np.mean(means_of[1])))
-        found.append(replace(one, ledger=both))
+        found.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
     return found
+
+
+def _with_ledger(one: Judged, terms: Mapping[str, Mapping[str, float]]) -> Judged:
+    """With the ledgers of both sides, of a main metric."""
+    both = {}
+    for term, values in terms.items() if one.main else ():
+        sides = [[values[name] for name in side if name in values] for side in _sides(one)]
+        if all(sides):
+            both[term] = (float(np.mean(sides[0])), float(np.mean(sides[1])))
+    return replace(one, ledger=both)

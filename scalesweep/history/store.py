@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 SESSIONS = "sessions"  # folder of the files
 BROKEN = ".broken"
 VERSION = 1  # of the columns
-METRIC, LEDGER = "metric", "ledger"  # kinds of rows
+METRIC, LEDGER, CANARY = "metric", "ledger", "canary"  # kinds of rows
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/history.md says what each means.
