@@ -86,5 +86,3 @@ def test_only_wide_points_get_more_repeats_whatever_fails_or_is_killed(project: 
     changed = {run_id for run_id, time in project.records().items() if after.get(run_id) != time}
     assert changed == {noisy[4]}
     assert ids(project, "noisy") == noisy
-
-
