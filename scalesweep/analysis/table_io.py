@@ -32,7 +32,12 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
+    "canary",
     "parts",
+    "sweep",
+    "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

@@ -119,18 +119,26 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
 
 def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     """Factor and unit that bring ``largest`` into a readable range (decimal prefixes for bytes,
-    joules and watts)."""
+    joules, watts and FLOP/s)."""
     if unit.startswith("bytes") and finite(largest) and largest > 0:
         rest = unit.removeprefix("bytes")
         for factor, prefix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
             if largest >= factor:
                 return 1 / factor, prefix + rest
         return 1.0, "B" + rest
-    if unit in ("J", "W", "J s") and finite(largest):
-        for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    if unit in ("J", "W", "J s", "FLOP/s") and finite(largest):
+        for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
             if largest >= factor:
                 return 1 / factor, prefix + unit
     return 1.0, unit
+
+
+def size_words(size: float) -> str:
+    """A message size: 64 B, 4 KiB, 256 MiB."""
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:g} B"
 
 
 def duration(seconds: Any, missing: str = "–") -> str:

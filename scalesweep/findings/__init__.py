@@ -14,6 +14,8 @@ from scalesweep.findings.accuracy import (
     target_time,
 )
 from scalesweep.findings.base import Finding
+from scalesweep.findings.canary import canary
+from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
 from scalesweep.findings.efficiency import largest_loss
@@ -28,6 +30,7 @@ from scalesweep.findings.general import (
 )
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
@@ -39,6 +42,8 @@ __all__ = ["Finding", "find"]
 def find(study: ExperimentResults) -> list[Finding]:
     """All findings of one experiment, those on its main metric first."""
     rules: list[Callable[[ExperimentResults], list[Finding]]] = [
+        machine_ceilings,
+        network_fit,
         best_configuration,
         best_threads,
         best_value,
@@ -48,6 +53,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         efficiency_threshold,
         cache_effect,
         largest_loss,
+        step_against_roof,
         score,
         target_time,
         accuracy_over_scale,
@@ -59,6 +65,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         slow_ranks,
         timeline_signs,
         drift,
+        canary,
         oversubscribed,
         outlier_runs,
         warnings,

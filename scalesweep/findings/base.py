@@ -10,6 +10,8 @@ from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {
+    "ceiling": ("sweep",),
+    "network": ("network",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),
@@ -29,6 +31,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
     "stragglers": ("ranks-",),
     "drift": ("control",),
+    "roofline": ("roofline",),
 }
 
 _ON_MAIN = frozenset(

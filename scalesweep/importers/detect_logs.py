@@ -11,15 +11,26 @@ from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
-from scalesweep.importers import keras_csv, keras_multi_gpu, mlperf_log, mlperf_runs, tf_cnn_reader
+from scalesweep.importers import (
+    collective_logs,
+    keras_csv,
+    keras_multi_gpu,
+    mlperf_log,
+    mlperf_runs,
+    tf_cnn_reader,
+)
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.tf_cnn_log import is_srun_label
 
 RULES = {
-    kind.BENCHMARK: kind.RULES for kind in (tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv)
+    kind.BENCHMARK: kind.RULES
+    for kind in (tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv, collective_logs)
 }
-NAMES = "tf_cnn_benchmarks, keras-multi-gpu or MLPerf, and no history of Keras's CSVLogger"
+NAMES = (
+    "tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or nccl-tests, and no "
+    "history of Keras's CSVLogger"
+)
 
 # The lines of a file, from the beginning with each call.
 _Lines = Callable[[], Iterator[Line]]
@@ -36,6 +47,8 @@ def _kinds(ranks: int | None) -> _Kinds:
         (re.compile(r"Samples/sec: |^parallelization method: "), keras_multi_gpu.read_jobs),
         (mlperf_log.SIGN, partial(mlperf_runs.read_jobs, ranks=ranks)),
         (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
+        (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks)),
+        (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
     )
 
 

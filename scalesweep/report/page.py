@@ -23,6 +23,7 @@ from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.cards import card_section
+from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
@@ -138,6 +139,7 @@ def render_report(
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "excluded": sum(len(study.entry["excluded"]) for study in studies),
+        "ceilings": ceilings_section(studies),
         "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
         "machine": _machine(environments),
         "hosts": len({host for run in facts.values() for host in run.hosts}),

@@ -1,0 +1,114 @@
+"""What the probes of an experiment found: the ceilings of a machine, and the fit of its network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalesweep.core.formatting import text_of
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.tables.sweeps import sweep_column
+
+RUN = "run"  # phase of plain metrics
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The best rate of one kind of work; rates in ``unit``."""
+
+    what: str  # the values of the parameters that say what is done
+    how: str  # the point without them: how it was reached
+    row: Row  # of the table points: where it was reached
+    unit: str
+    value: float  # mean over runs of the best repeat of each
+    low: float | None
+    high: float | None
+    median: float | None  # of the repeats, mean over runs
+
+    @property
+    def share(self) -> float | None:
+        """How much of the ceiling a median repeat reaches."""
+        return None if self.median is None else self.median / self.value
+
+
+@dataclass(frozen=True)
+class Network:
+    """The fit of a series of allreduces in one range of sizes; the rows of table ``network``."""
+
+    series: Row  # parameters other than ranks, and source
+    low_bytes: float
+    high_bytes: float
+    best: Row
+    supported: Sequence[str]  # algorithms that the data cannot tell apart
+
+
+def is_probe(study: ExperimentResults) -> bool:
+    """Whether the experiment is one of probes, and something is known of it."""
+    return not study.control and study.tables.get("sweep") is not None
+
+
+def ceilings(study: ExperimentResults) -> list[Ceiling]:
+    """The ceilings of an experiment of probes, one for each kind of work and source.
+
+    Kinds differ in parameters that say what is computed rather than how (``workload``).
+    """
+    main = study.main
+    if main is None or not is_probe(study):
+        return []
+    kinds = [name for name in study.axes if parameter_of(study.entry, name).get("workload")]
+    found: dict[Key, tuple[float, Row]] = {}
+    for row in study.points:
+        value = main.value(row, "mean", RUN)
+        key = (*study.key(row, kinds), row["source"])
+        if value is not None and (key not in found or value > found[key][0]):
+            found[key] = (value, row)
+    rest = [name for name in study.axes if name not in kinds]
+    median = study.measures.get(f"{main.metric}_median")
+    result = []
+    for value, row in found.values():
+        other = None if median is None else median.value(row, "mean", RUN)
+        scaled = None if other is None or median is None else other / median.factor * main.factor
+        low, high = (main.value(row, stat, RUN) for stat in ("low", "high"))
+        what = ", ".join(text_of(row[name]) for name in kinds)
+        how = [study.describe(row, rest)] if rest else []
+        how += [at] if (at := _at(study, row)) else []
+        result.append(Ceiling(what, ", ".join(how), row, main.unit, value, low, high, scaled))
+    return result
+
+
+def _at(study: ExperimentResults, row: Row) -> str | None:
+    """Which value of the sweep a point's best repeat is of: ``message size 1,048,576 bytes``."""
+    names = {name: sweep_column(name, study.axes) for name in ("by", "value", "best_rate")}
+    same = (*study.axes, "source")
+    rows = [
+        one for one in study.rows("sweep")
+        if study.key(one, same) == study.key(row, same) and one[names["best_rate"]] is not None
+    ]  # fmt: skip
+    if not rows:
+        return None
+    best = max(rows, key=lambda one: float(one[names["best_rate"]]))
+    unit = best[sweep_column("value_unit", study.axes)]
+    value = best[names["value"]]
+    shown = f"{value:,}" if isinstance(value, int | float) else str(value)
+    return f"{best[names['by']]} {shown}{f' {unit}' if unit else ''}"
+
+
+def networks(study: ExperimentResults) -> list[Network]:
+    """The fits of an experiment's networks: by series, then by range of sizes."""
+    axes = [name for name in study.axes if name != "ranks"]
+
+    def named(row: Row, name: str) -> object:
+        return row[sweep_column(name, axes, "network")]
+
+    groups: dict[Key, list[Row]] = {}
+    for row in study.rows("network"):
+        key = (*study.key(row, (*axes, "source")), named(row, "low_bytes"))
+        groups.setdefault(key, []).append(row)
+    result = []
+    for rows in groups.values():
+        best = next(row for row in rows if named(row, "best"))
+        kept = [str(named(row, "algorithm")) for row in rows if named(row, "supported")]
+        plain = {name.removeprefix("network_"): value for name, value in best.items()}
+        series = {name: best[name] for name in (*axes, "source")}
+        low, high = float(plain["low_bytes"]), float(plain["high_bytes"])
+        result.append(Network(series, low, high, plain, kept))
+    return result

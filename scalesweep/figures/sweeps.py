@@ -1,0 +1,168 @@
+"""What probes measured by size: rates over values, and allreduce times with the network's fit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from scalesweep.analysis.network_fit import predicted_seconds
+from scalesweep.core.formatting import counted, finite, number, scaled_unit, shorten, size_words
+from scalesweep.experiment.ceilings import is_probe, networks
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.figures.style import (
+    CUT,
+    FAINT,
+    MAX_TICKS,
+    WIDE,
+    Drawing,
+    caption,
+    cut_words,
+    evenly,
+    heading,
+    labels_of,
+    left_out_words,
+    legend_columns,
+    log_axis,
+    look,
+    parameter_axis,
+    tick,
+)
+from scalesweep.tables.sweeps import sweep_column
+
+MAX_SERIES = 8
+_STEPS = 60  # of a fitted line
+
+
+def sweep_figures(study: ExperimentResults) -> list[Drawing]:
+    """The rate of every point over the values that its runs go through."""
+    if not is_probe(study):
+        return []
+    rows = [
+        {name: row[sweep_column(name, study.axes)] for name in _NAMES}
+        | {"point": {name: row[name] for name in (*study.axes, "source")}}
+        for row in study.rows("sweep")
+    ]
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(study.key(row["point"], (*study.axes, "source")), []).append(row)
+    shown: list[list[Row]] = evenly(list(groups.values()), MAX_SERIES)
+    return [_rates(study, shown, len(groups) - len(shown))]
+
+
+_NAMES = ("by", "value", "value_unit", "unit", "rate", "rate_low", "rate_high", "best_rate")
+
+
+def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int) -> Drawing:
+    first = groups[0][0]
+    factor, unit = scaled_unit(first["unit"], max(row["best_rate"] for g in groups for row in g))
+    by = f"{str(first['by']).capitalize()}" + (f" [{first['value_unit']}]" if first["value_unit"]
+                                               else "")  # fmt: skip
+    head = f"{study.name}: rate by {first['by']}{study.mark}"
+    points = [group[0]["point"] for group in groups]
+    labels, named = labels_of(study, points, 40)
+    figure = Figure(figsize=(WIDE, 4.2))
+    heading(figure, head, named)
+    ax = figure.subplots()
+    values = list(dict.fromkeys(row["value"] for group in groups for row in group))
+    if all(finite(value) for value in values):
+        values.sort()
+    places = dict(zip(values, parameter_axis(ax, values, by), strict=True))
+    for index, (group, label) in enumerate(zip(groups, labels, strict=True)):
+        xs = [places[row["value"]] for row in group]
+        means = np.array([row["rate"] for row in group]) * factor
+        style = look(index)
+        if isinstance(values[0], str):
+            style |= {"linestyle": ""}
+        ax.plot(xs, means, label=shorten(label, 40), **style)
+        best = np.array([row["best_rate"] for row in group]) * factor
+        ax.plot(xs, best, color=style["color"], marker="_", markersize=9, linestyle="")
+        spans = [(x, row) for x, row in zip(xs, group, strict=True) if finite(row["rate_low"])]
+        ax.vlines(
+            [x for x, _ in spans],
+            [row["rate_low"] * factor for _, row in spans],
+            [row["rate_high"] * factor for _, row in spans],
+            color=style["color"], alpha=0.45, linewidth=3,
+        )  # fmt: skip
+    every = [row for group in groups for row in group]
+    highest = CUT * max(row["best_rate"] for row in every) * factor
+    bars = [(row["rate_low"] * factor, row["rate_high"] * factor) for row in every
+            if finite(row["rate_low"])]  # fmt: skip
+    positive = [row["rate"] * factor for g in groups for row in g if row["rate"] > 0]
+    if positive and max(positive) > 30 * min(positive):
+        log_axis(ax, positive)
+    else:
+        ax.set_ylim(0, highest)
+        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+    ax.set_ylabel(f"Rate [{unit}]")
+    if study.axes:
+        figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))
+    text = caption(
+        study, points, [],
+        "Points: mean over runs of the median repeat, with the 95 % interval over runs as a bar; "
+        "dashes: the best repeat, the ceiling. Rates of collectives are bus bandwidths.",
+        cut_words(bars, highest),
+        left_out_words(left_out),
+    )  # fmt: skip
+    top = max(every, key=lambda row: float(row["best_rate"]))
+    best_words = f"{number(top['best_rate'] * factor)} {unit} at {top['value']}"
+    alt = f"{head}: {counted(len(groups), 'series', 'series')}; the best is {best_words}."
+    return Drawing("sweep", head, text, alt, figure)
+
+
+def network_figures(study: ExperimentResults) -> list[Drawing]:
+    """Times of allreduces over message sizes, with what the best fit of each range gives."""
+    fits = networks(study)
+    if not fits:
+        return []
+    axes = [name for name in study.axes if name != "ranks"]
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in study.rows("sweep"):
+        key = study.key(row, (*axes, "source"))
+        if any(key == study.key(one.series, (*axes, "source")) for one in fits):
+            groups.setdefault((*key, _ranks(study, row)), []).append(row)
+    shown = evenly(list(groups.items()), MAX_SERIES)
+    head = f"{study.name}: time of an allreduce and the network's fit{study.mark}"
+    figure = Figure(figsize=(WIDE, 4.2))
+    labels, named = labels_of(study, [rows[0] for _, rows in shown], 40)
+    heading(figure, head, named)
+    ax = figure.subplots()
+    every: list[float] = []
+    for index, ((key, rows), label) in enumerate(zip(shown, labels, strict=True)):
+        style = look(index)
+        amount, seconds = (sweep_column(name, study.axes) for name in ("amount", "seconds"))
+        times = [row[seconds] * 1e6 for row in rows]
+        every += times
+        ax.plot([row[amount] for row in rows], times, label=label, **style | {"linestyle": ""})
+        for one in fits:
+            if study.key(one.series, (*axes, "source")) == key[:-1]:
+                sizes = np.geomspace(one.low_bytes, one.high_bytes, _STEPS)
+                fitted = predicted_seconds(
+                    str(one.best["algorithm"]), key[-1], sizes,
+                    one.best["latency"], one.best["bandwidth"],
+                )  # fmt: skip
+                ax.plot(sizes, fitted * 1e6, color=style["color"], linewidth=1.2)
+    for edge in sorted({one.low_bytes for one in fits} - {min(one.low_bytes for one in fits)}):
+        ax.axvline(edge, color=FAINT, linestyle=(0, (2, 2)), linewidth=1)
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_locator(LogLocator(base=2, numticks=MAX_TICKS))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_words(size)))
+    log_axis(ax, every)
+    ax.set_xlabel("Message size")
+    ax.set_ylabel("Time [µs]")
+    if len(shown) > 1:
+        figure.legend(loc="outside lower left", ncols=legend_columns(figure, labels))
+    text = caption(
+        study, [rows[0] for _, rows in shown], [],
+        "Points: mean over runs of the median repeat. Lines: the fit of the algorithm that "
+        "predicts sizes best that are left out; dotted: where a range of sizes begins.",
+        left_out_words(len(groups) - len(shown)),
+    )  # fmt: skip
+    alt = f"{head}: {counted(len(shown), 'series', 'series')}, {counted(len(fits), 'range')}."
+    return [Drawing("network", head, text, alt, figure)]
+
+
+def _ranks(study: ExperimentResults, row: Row) -> int:
+    return int(row["ranks"] if "ranks" in study.axes else study.entry["fixed"]["ranks"])

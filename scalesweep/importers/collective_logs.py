@@ -1,0 +1,304 @@
+"""Tables of collectives: what OSU Micro-Benchmarks and nccl-tests print, and nccl-tests' JSON.
+
+Each table becomes a run of the benchmark allreduce, whose report fits the network to it. Read are
+osu_allreduce, osu_bcast and osu_allgather (mvapich.cse.ohio-state.edu/benchmarks), and
+all_reduce_perf, broadcast_perf and all_gather_perf (github.com/NVIDIA/nccl-tests: src/util.cu
+writes both forms). The size of an allgather is that of its result, as nccl-tests has it; OSU's is a
+rank's share.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.compute.log_lines import Line, open_packed
+from scalesweep.core.files import digest_of
+from scalesweep.importers.imported_run import (
+    GPU,
+    ImportedRun,
+    LogRefused,
+    Refusal,
+    file_dates,
+    shown,
+)
+from scalesweep.importers.write_campaign import Rules
+from scalesweep.tables.sweeps import bus_factor
+
+BENCHMARK = "allreduce"
+RULES = Rules(scaling="scaling", comparisons=(), prefix="allreduce_")
+JSON_SIGN = re.compile(r'^\{"version":\s?\d+,\s?"start_time":\s?"')
+_LABEL = r"^(?:\s{0,6}\d{1,6}: )?"  # of srun --label: the first rank prints
+SIGN = re.compile(rf"{_LABEL}# (?:OSU [\w -]{{1,80}} Test(?: v|$)|\s*size\s+count\s+type\b)")
+MAX_JSON = 32 << 20
+OSU, NCCL = "OSU Micro-Benchmarks", "nccl-tests"
+
+_LABELLED = re.compile(_LABEL)
+_NUMBER = r"(?:\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)"
+_OSU_HEAD = re.compile(r"^# OSU (?P<test>[\w -]{1,80}) Test(?: v(?P<version>.*))?$")
+_OSU_ROW = re.compile(rf"^(?P<size>\d{{1,15}})\s+(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}\s*$")
+_OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
+_OSU_TEST = re.compile(r"^MPI[\w-]* (?P<name>\w+) Latency$")
+_OSU_COMMAND = re.compile(r"\bosu_\w+")
+_COUNT = re.compile(r"(?:^|\s)(?:-np|-n|--np|--ntasks)(?:=|\s{1,3})(?P<count>\d{1,7})(?=\s)")
+_NCCL_TESTS = {"all_reduce": "allreduce", "broadcast": "broadcast", "all_gather": "allgather"}
+_NCCL_NAME = re.compile(r"\b(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf\b")
+_NCCL_HEAD = re.compile(r"^#\s+size\s+count\s+type\b(?P<more>.*)$")
+_NCCL_ROW = re.compile(
+    rf"^\s*(?P<size>\d{{1,15}})\s+\d{{1,15}}\s+[a-z]\w{{1,15}}(?:\s+[a-z]\w{{0,15}})?(?:\s+-?\d{{1,6}})?"
+    rf"\s+(?P<time>{_NUMBER})\s+(?P<alg>{_NUMBER})\s+(?P<bus>{_NUMBER})\s+(?P<wrong>N/A|{_NUMBER})"
+)
+_NCCL_RANK = re.compile(
+    r"^#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>\d{1,5}))?\s+Pid\s+\d{1,10}\s+on\s+"
+    r"(?P<host>\S{1,200})\s+device\s+\d{1,4}\s+\[[\w:]{1,20}\]\s(?P<gpu>.{1,100})$"
+)
+
+
+@dataclass
+class _Table:
+    """A table of one collective, as far as it was read."""
+
+    program: str
+    version: str | None
+    test: str  # as the program names it
+    collective: str
+    line: int
+    ranks: int | None = None
+    hosts: list[str] = field(default_factory=list)
+    gpu: str | None = None
+    sizes: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    last_line: int = 0
+
+    def add(self, size: int, microseconds: float, line: int) -> None:
+        """Take a row; raises LogRefused if its time or size cannot be."""
+        if self.sizes and size <= self.sizes[-1]:
+            raise LogRefused(f"size {size} follows size {self.sizes[-1]}", line)
+        if not 0 < microseconds < 1e12 or not math.isfinite(microseconds):
+            raise LogRefused(f"size {size}: {microseconds:g} us is no time", line)
+        self.sizes.append(size)
+        self.seconds.append(microseconds * 1e-6)
+        self.last_line = line
+
+
+def read_runs(
+    lines: Callable[[], Iterable[Line]], file: Path, ranks: int | None = None
+) -> Iterator[ImportedRun | Refusal]:
+    """The tables of a log and the refusals in order; ``ranks`` of tables that do not state it."""
+    found: list[_Table | LogRefused] = list(_tables(lines(), file))
+    for table in found:
+        try:
+            if isinstance(table, LogRefused):
+                raise table
+            yield _run(table, file, ranks)
+        except LogRefused as error:
+            yield Refusal(file, str(error), error.line, BENCHMARK)
+
+
+def read_json(
+    lines: Callable[[], Iterable[Line]], file: Path, ranks: int | None = None
+) -> Iterator[ImportedRun | Refusal]:
+    """The run of nccl-tests' JSON file (``-J``), or why there is none."""
+    del lines, ranks  # one object; it states its ranks
+    try:
+        with open_packed(file) as content:
+            text = content.read(MAX_JSON + 1)
+        if len(text) > MAX_JSON:
+            raise LogRefused("more than 32 MiB of JSON", 1)
+        try:
+            report = json.loads(text)
+        except (ValueError, RecursionError):
+            raise LogRefused("JSON that was cut or damaged", 1) from None
+        yield _run(_json_table(report), file, None)
+    except LogRefused as error:
+        yield Refusal(file, str(error), error.line, BENCHMARK)
+
+
+def _tables(lines: Iterable[Line], file: Path) -> Iterator[_Table | LogRefused]:
+    """The tables of a log; in the place of a broken one what is wrong with it."""
+    table: _Table | None = None
+    row = _OSU_ROW
+    before = _Before(named=_test_named(file.name))
+    for line in lines:
+        text = _LABELLED.sub("", line.text.rstrip(), count=1)
+        try:
+            if head := _OSU_HEAD.match(text):
+                if table:
+                    yield table
+                table, row = None, _OSU_ROW
+                table = _osu_table(head, before, line.number)
+            elif head := _NCCL_HEAD.match(text):
+                if table:
+                    yield table
+                table, row = None, _NCCL_ROW
+                table = _nccl_table(head["more"], before, line.number)
+            elif table and (found := row.match(text)):
+                if (size := int(found["size"])) > 0:
+                    _check_wrong(found, line.number)
+                    table.add(size, float(found["time"]), line.number)
+            elif table and table.sizes and text and not text.startswith("#"):
+                yield table
+                table = None
+                before.take(text)
+            else:
+                before.take(text)
+        except LogRefused as error:
+            yield error
+            table = None
+    if table:
+        yield table
+
+
+def _check_wrong(row: re.Match[str], line: int) -> None:
+    """Raise LogRefused for a row whose results were wrong."""
+    wrong = row.groupdict().get("wrong")
+    if wrong not in (None, "N/A") and float(str(wrong)) > 0:
+        raise LogRefused(f"size {row['size']}: {wrong} wrong results", line)
+
+
+@dataclass
+class _Before:
+    """What the lines before a table say of it."""
+
+    named: str | None  # nccl-tests' program
+    count: int | None = None  # of a command that starts OSU's
+    ranks: dict[int, tuple[str, str]] = field(default_factory=dict)  # host and GPU by rank
+
+    def take(self, text: str) -> None:
+        """Look at a line."""
+        if found := _NCCL_RANK.match(text):
+            rank = int(found["rank"])
+            if rank == 0:
+                self.ranks = {}
+            if (found["group"] or "0") == "0":
+                self.ranks[rank] = (found["host"], found["gpu"].strip())
+        elif named := _test_named(text):
+            self.named = named
+        if _OSU_COMMAND.search(text) and (count := _COUNT.search(text)):
+            self.count = int(count["count"])
+
+
+def _test_named(text: str) -> str | None:
+    """The program of nccl-tests that a line or a file's name has; the last of several."""
+    found = _NCCL_NAME.findall(text[:5000])
+    return found[-1] if found else None
+
+
+def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
+    test = _OSU_TEST.match(head["test"])
+    if test is None or test["name"] not in _OSU_TESTS:
+        raise LogRefused(
+            f"OSU {head['test']} Test: only {', '.join(_OSU_TESTS)} Latency are read", line
+        )
+    count, before.count = before.count, None
+    collective = _OSU_TESTS[test["name"]]
+    version = shown(head["version"] or "")[:20] or None
+    return _Table(OSU, version, head["test"], collective, line, ranks=count)
+
+
+def _nccl_table(more: str, before: _Before, line: int) -> _Table:
+    if before.named is None:
+        raise LogRefused("neither the log nor its name says which test of nccl-tests it is", line)
+    if not re.search(r"\btime\b", more):
+        raise LogRefused("a table without times (nccl-tests -C reports the CPU's)", line)
+    table = _nccl(before.named, None, line)
+    table.ranks = len(before.ranks) or None
+    table.hosts = [host for host, _ in before.ranks.values()]
+    table.gpu = next((gpu for _, gpu in before.ranks.values()), None)
+    return table
+
+
+def _nccl(name: str, version: str | None, line: int) -> _Table:
+    if name not in _NCCL_TESTS:
+        known = ", ".join(f"{test}_perf" for test in _NCCL_TESTS)
+        raise LogRefused(f"{name}_perf: only {known} are read", line)
+    return _Table(NCCL, version, f"{name}_perf", _NCCL_TESTS[name], line)
+
+
+def _json_table(report: Any) -> _Table:
+    """The table of nccl-tests' JSON; raises LogRefused where it is not as src/util.cu writes it."""
+    try:
+        config, devices = report["config"], report["config"]["devices"]
+        name = _test_named(str(report["args"][0]))
+        version = report["nccl_version"]
+        # One entry for each process, however many GPUs it drives.
+        groups = [int(device["group"]) for device in devices]
+        processes = groups.count(groups[0])
+        ranks = processes * int(config["nthreads"]) * int(config["ngpus"])
+        table = _nccl(name or "an unnamed test", f"NCCL {version}", 1)
+        table.ranks, table.gpu = ranks, str(devices[0]["device_info"])[:100]
+        table.hosts = [str(device["hostname"])[:200] for device in devices[:processes]]
+        for result in report["results"]:
+            timed = result["out_of_place"] or result["in_place"]
+            if result["size"] > 0:
+                if (wrong := timed["nwrong"]) not in (None, 0):
+                    raise LogRefused(f"size {result['size']}: {wrong:g} wrong results", 1)
+                table.add(int(result["size"]), float(timed["time"]), 1)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise LogRefused(f"not the JSON of nccl-tests ({error!r:.80})", 1) from None
+    return table
+
+
+def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
+    count = table.ranks or ranks
+    if not table.sizes:
+        raise LogRefused("a header without a row", table.line)
+    if count is None:
+        raise LogRefused(
+            f"{table.program} does not state the number of ranks: --config ranks=N", table.line
+        )
+    if count < 2:
+        raise LogRefused("a single rank exchanges nothing", table.line)
+    share = table.program == OSU and table.collective == "allgather"
+    sizes = [size * count for size in table.sizes] if share else table.sizes
+    seconds = np.array(table.seconds)
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    variant = {"program": table.program} | ({GPU: table.gpu} if table.gpu else {})
+    stated = [table.program, table.test, count, sizes, repr(table.seconds), table.line]
+    return ImportedRun(
+        benchmark=BENCHMARK,
+        point={"ranks": count, "operation": table.collective, "sizes": None},
+        file=file,
+        line=table.line,
+        source_digest=digest_of(stated),
+        started=modified,
+        ended=modified,
+        variant=variant,
+        samples={"sweep_seconds": seconds[:, None, None]},
+        samples_per_epoch=0,
+        metrics=_metrics(table.collective, count, np.array(sizes, np.float64), seconds),
+        notes={
+            "importer": f"{table.program} table",
+            "lines": [table.line, table.last_line],
+            "test": table.test,
+            "version": table.version,
+            "hosts": sorted(set(table.hosts)),
+            "dates": file_dates("the log"),
+            "sweep": {
+                "by": "message size", "unit": "bytes", "amount_unit": "bytes",
+                "collective": table.collective, "values": sizes, "amounts": sizes,
+            },
+        },
+    )  # fmt: skip
+
+
+def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str, dict[str, Any]]:
+    """The metrics of the benchmark allreduce; of one repeat the best is the median."""
+    algorithm = float((sizes / seconds).max())
+    bus = algorithm * bus_factor(collective, ranks)
+    found = {
+        "bus_bandwidth": (bus, "bytes/s", "higher"),
+        "bus_bandwidth_median": (bus, "bytes/s", "higher"),
+        "algorithm_bandwidth": (algorithm, "bytes/s", "higher"),
+        "latency": (float(seconds[0]), "s", "lower"),
+    }
+    return {
+        name: {"value": value, "unit": unit, "better": better, "scope": "total"}
+        for name, (value, unit, better) in found.items()
+    }

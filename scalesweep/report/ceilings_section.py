@@ -1,0 +1,57 @@
+"""The section "How fast is this machine?": the ceilings that a campaign's probes found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalesweep.core.formatting import percent, size_words, text_of, with_interval
+from scalesweep.experiment.ceilings import ceilings, networks
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.ceilings import bandwidth_words, latency_words
+
+# What probes measure, in words; imported and foreign ones by their benchmark's name.
+WHAT = {
+    "compute_peak": "arithmetic", "memory_bandwidth": "memory", "file_read": "reading files",
+    "allreduce": "bus bandwidth of a collective",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the section's table; texts."""
+
+    experiment: str
+    what: str
+    value: str
+    median: str  # of the repeats, as a share
+    where: str
+    runs: str
+
+
+def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
+    """A row per ceiling and per range of a fitted network, in the campaign's order."""
+    lines = []
+    for study in studies:
+        for one in ceilings(study):
+            kind = one.what or text_of(study.entry["fixed"].get("operation") or "")
+            what = WHAT.get(study.entry["benchmark"], study.entry["benchmark"])
+            what += f": {kind}" if kind else ""
+            value = with_interval(one.value, one.low, one.high, one.unit)
+            share = "–" if one.share is None else percent(one.share)
+            place = _line(study, one.row["source"], what, value, share, one.how)
+            lines.append(Line(*place, text_of(one.row["repeats"])))
+        for fit in networks(study):
+            names = [f"{n} {text_of(v)}" for n, v in fit.series.items() if n != "source"]
+            sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
+            what = "latency and bandwidth of allreduce"
+            value = latency_words(fit) + (f", {words}" if (words := bandwidth_words(fit)) else "")
+            where = [*names, sizes, " or ".join(fit.supported)]
+            place = _line(study, fit.series["source"], what, value, "–", ", ".join(where))
+            lines.append(Line(*place, text_of(fit.best["repeats"])))
+    return lines
+
+
+def _line(
+    study: ExperimentResults, source: object, what: str, value: str, share: str, where: str
+) -> tuple[str, str, str, str, str]:
+    mark = "" if source == "measured" else f" ({source})"
+    return study.name, what[:1].upper() + what[1:] + mark, value, share, where

@@ -1,0 +1,188 @@
+"""The tables `sweep` and `network`: what probes measured by size, and the fit of a network to it.
+
+A probe goes through values (sizes, kernels, readers) within one run: its samples hold the times of
+all repeats, and the record's notes what the values are (docs/ceilings.md).
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.network_fit import RangeFit, fit_network
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import canonical_json
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.sweep_text import SWEEP
+
+ALLREDUCE = "allreduce"
+_COLUMNS = (
+    *("by", "value", "value_unit", "amount", "unit", "seconds", "seconds_low", "seconds_high"),
+    *("rate", "rate_low", "rate_high", "best_rate", "spread"),
+)
+_NETWORK = (
+    *("low_bytes", "high_bytes", "algorithm", "latency", "latency_low", "latency_high"),
+    *("bandwidth", "bandwidth_low", "bandwidth_high", "error", "best", "supported"),
+)
+
+
+@dataclass(frozen=True)
+class _Swept:
+    """The sweeps of a point's runs, all over the same thing."""
+
+    point: Point
+    runs: Sequence[Mapping[str, Any]]
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        """What all runs share: what values are of, and their units."""
+        return self.runs[0]
+
+    def values(self) -> list[Any]:
+        """The values of any run, in the order of the first that has each."""
+        found = dict.fromkeys(value for run in self.runs for value in run["values"])
+        numbers = all(not isinstance(value, str) for value in found)
+        return sorted(found) if numbers else list(found)
+
+    def times(self, value: Any) -> tuple[float, Floats]:
+        """Amount of work, and ``[run, 3]`` the best, median and worst seconds of each run."""
+        found = [
+            (run["amounts"][place], run["times"][place])
+            for run in self.runs
+            for place, one in enumerate(run["values"])
+            if one == value
+        ]
+        return found[0][0], np.array([times for _, times in found], np.float64)
+
+
+def _swept(data: ExperimentData, points: Sequence[Point]) -> list[_Swept]:
+    texts = data.texts(SWEEP)
+    found = []
+    for point in points:
+        runs = [json.loads(texts[row]) for row in point.rows.tolist() if texts[row] is not None]
+        if runs:
+            of_one = [run for run in runs if run["by"] == runs[0]["by"]]
+            found.append(_Swept(point, of_one))
+    return found
+
+
+def bus_factor(collective: str | None, ranks: int) -> float:
+    """Bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md); 1 for the rest."""
+    factors = {
+        "allreduce": 2 * (ranks - 1) / ranks,
+        "allgather": (ranks - 1) / ranks,
+        "reducescatter": (ranks - 1) / ranks,
+        "alltoall": (ranks - 1) / ranks,
+    }
+    return factors.get(collective or "", 1.0)
+
+
+def sweep_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
+    """The tables ``sweep`` and, of allreduces, ``network``; none where no run is a probe's.
+
+    ``sweep`` has a row per point and value: ``seconds`` of a call, the mean over runs of the median
+    over repeats, and ``rate``, the work per second, with 95 % bounds over runs; ``best_rate`` is
+    the best of all repeats, and ``spread`` how far the median of all runs lies below it. Rates of
+    collectives are bus bandwidths. ``network`` has a row per series, range of sizes and algorithm,
+    the best one first (``analysis.network_fit``), in s and bytes/s.
+    """
+    swept = _swept(data, points)
+    if not swept:
+        return {}
+    rows = [row for one in swept for row in _sweep_rows(data, one)]
+    tables = {"sweep": _frame(data.axes, _COLUMNS, rows, "sweep")}
+    fits = list(_network_rows(data, swept))
+    if fits:
+        axes = [name for name in data.axes if name != "ranks"]
+        tables["network"] = _frame(axes, _NETWORK, fits, "network")
+    return tables
+
+
+def sweep_column(name: str, axes: Sequence[str], table: str = "sweep") -> str:
+    """Column of a table: its name, unless a varying parameter has it."""
+    return f"{table}_{name}" if name in axes else name
+
+
+def _frame(
+    axes: Sequence[str], names: Sequence[str], rows: Sequence[Mapping[str, Any]], table: str
+) -> pd.DataFrame:
+    columns = [(name, name) for name in (*axes, "source", "repeats")]
+    columns += [(sweep_column(name, axes, table), f".{name}") for name in names]
+    frame = pd.DataFrame(
+        {title: typed_values([row[key] for row in rows]) for title, key in columns}
+    )
+    frame.attrs["units"] = {}
+    return frame
+
+
+def _ranks(data: ExperimentData, point: Point) -> int:
+    return int(point.values["ranks"] if "ranks" in data.axes else data.experiment["fixed"]["ranks"])
+
+
+def _sweep_rows(data: ExperimentData, one: _Swept) -> Iterator[dict[str, Any]]:
+    first = one.first
+    factor = bus_factor(first["collective"], _ranks(data, one.point))
+    head = {**one.point.values, "source": one.point.source}
+    several = len({type(value) for value in one.values()}) > 1
+    for value in one.values():
+        amount, times = one.times(value)
+        medians = times[:, 1]
+        rates = factor * amount / medians
+        seconds, rate = mean_interval(medians), mean_interval(rates)
+        best = factor * amount / float(times[:, 0].min())
+        values = {
+            "by": first["by"], "value": str(value) if several else value,
+            "value_unit": first["unit"], "amount": amount, "unit": f"{first['amount_unit']}/s",
+            "seconds": float(medians.mean()), "seconds_low": seconds.low,
+            "seconds_high": seconds.high, "rate": float(rates.mean()), "rate_low": rate.low,
+            "rate_high": rate.high, "best_rate": best,
+            "spread": 1 - float(np.median(rates)) / best if best else math.nan,
+        }  # fmt: skip
+        yield head | {"repeats": len(times)} | {f".{key}": v for key, v in values.items()}
+
+
+def _network_rows(data: ExperimentData, swept: Sequence[_Swept]) -> Iterator[dict[str, Any]]:
+    axes = [name for name in data.axes if name != "ranks"]
+    series: dict[str, list[_Swept]] = {}
+    for one in swept:
+        if one.first["collective"] == ALLREDUCE and one.first["amount_unit"] == "bytes":
+            key = canonical_json([*(one.point.values[name] for name in axes), one.point.source])
+            series.setdefault(key, []).append(one)
+    for group in series.values():
+        head = {name: group[0].point.values[name] for name in axes}
+        head |= {"source": group[0].point.source, "repeats": max(len(one.runs) for one in group)}
+        for fit in _fit(data, group):
+            for number, of in enumerate(fit.fits):
+                values = {
+                    "low_bytes": fit.low, "high_bytes": fit.high, "algorithm": of.algorithm,
+                    "latency": of.latency.value, "latency_low": of.latency.low,
+                    "latency_high": of.latency.high, "bandwidth": _known(of.bandwidth.value),
+                    "bandwidth_low": _known(of.bandwidth.low),
+                    "bandwidth_high": _known(of.bandwidth.high),
+                    "error": of.error, "best": number == 0, "supported": of.indistinguishable,
+                }  # fmt: skip
+                yield head | {f".{key}": value for key, value in values.items()}
+
+
+def _known(bandwidth: float) -> float:
+    """A bandwidth that the data bound; NaN where no size takes longer than another."""
+    return bandwidth if math.isfinite(bandwidth) else math.nan
+
+
+def _fit(data: ExperimentData, group: Sequence[_Swept]) -> list[RangeFit]:
+    """The fit to the medians of all runs of a series."""
+    found = [
+        (_ranks(data, one.point), amount, median)
+        for one in group
+        for value in one.values()
+        for amount, times in [one.times(value)]
+        for median in times[:, 1].tolist()
+    ]
+    ranks, sizes, seconds = np.array(found, np.float64).T
+    return fit_network(ranks, sizes, seconds)

@@ -1,0 +1,249 @@
+"""The probes of a machine's ceilings: what they count, time and leave out; each started once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allreduce.main import check_parameters as check_allreduce
+from allreduce.messages import bus_factor, split
+from compute_peak.work import flop
+from file_read import reading, stage
+from harness.program import ProgramError
+from harness.sweep import Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
+from memory_bandwidth import caches, kernels
+from tests.benchmarks.programs import Program, read, warm
+
+
+class Ticks:
+    """A clock on which each call of a case takes its own time."""
+
+    def __init__(self):
+        self.now, self.barriers = 0.0, 0
+
+    def clock(self):
+        return Clock(lambda: self.now, self.barrier, lambda value: value)
+
+    def barrier(self):
+        self.barriers += 1
+
+    def case(self, value, amount, seconds, before=None):
+        def call():
+            self.now += seconds
+
+        return Case(value, amount, lambda: call, before)
+
+
+def swept(ticks, cases, repeats=3, least=0.0, most=10.0):
+    sweep = Sweep("size", None, "B")
+    run_sweep(sweep, cases, repeats, least, most, ticks.clock())
+    return sweep
+
+
+def test_a_sweep_times_each_value_in_repeats_of_enough_calls():
+    ticks = Ticks()
+    sweep = swept(ticks, [ticks.case(1, 10.0, 0.01), ticks.case(2, 20.0, 0.5)], least=0.1)
+    assert sweep.values == [1, 2]
+    assert sweep.calls == [10, 1]
+    np.testing.assert_allclose(sweep.seconds, [[0.01] * 3, [0.5] * 3])
+    rate = rates(sweep, np.array(sweep.seconds)[:, :, None])
+    np.testing.assert_allclose(rate, [[1000] * 3, [40] * 3])
+
+
+def test_a_sweep_leaves_out_what_would_take_too_long():
+    ticks, made = Ticks(), []
+
+    def prepare():
+        made.append(1)
+        return lambda: None
+
+    # 3 repeats of 4 s are known after the first calls, those of 40 s by the two cases before. What
+    # a small case costs says little of larger ones.
+    cases = [ticks.case(0, 1e-3, 0.1), ticks.case(1, 1.0, 0.1), ticks.case(2, 5.0, 4.0)]
+    sweep = swept(ticks, [*cases, Case(3, 50.0, prepare)])
+    assert sweep.values == [0, 1]
+    assert set(sweep.left_out) == {"2", "3"}
+    assert not made
+    assert "12 s, more than seconds_per_value 10" in sweep.left_out["2"]
+
+
+def test_what_is_done_before_a_repeat_is_not_timed():
+    ticks = Ticks()
+
+    def forget():
+        ticks.now += 100.0
+
+    sweep = swept(ticks, [ticks.case(1, 1.0, 0.01, forget)], least=0.1)
+    assert sweep.calls == [1]
+    np.testing.assert_allclose(sweep.seconds, [[0.01] * 3], rtol=1e-6)
+
+
+def test_a_ceiling_is_the_best_of_values_and_repeats_by_the_slowest_rank():
+    sweep = Sweep("size", None, "B", values=[1, 2], amounts=[10.0, 20.0])
+    seconds = np.array([[[1.0, 2.0], [1.0, 1.0], [1.0, 4.0]], [[4.0, 1.0]] * 3])
+    found = ceiling_metrics("speed", "B/s", rates(sweep, seconds))
+    assert {name: each["value"] for name, each in found.items()} == {"speed": 10, "speed_median": 5}
+
+
+def test_flop_by_hand():
+    assert flop("matmul", 2) == 16  # 4 results of 2 products and 2 additions
+    # 8 images, 28 x 28 outputs, 9 positions, 16 to 16 channels, 2 FLOP.
+    assert flop("convolution", 16) == 8 * 784 * 9 * 256 * 2
+
+
+def test_bus_bandwidths_are_those_of_nccl_tests():
+    # doc/PERFORMANCE.md of nccl-tests.
+    assert bus_factor("allreduce", 4) == 1.5
+    assert bus_factor("allgather", 4) == 0.75
+    assert bus_factor("broadcast", 4) == 1
+
+
+def test_messages_are_split_into_tensors():
+    assert split(64, 1, "allreduce", 2) == ([16], 64)
+    assert split(40, 4, "allreduce", 2) == ([3, 3, 2, 2], 40)
+    assert split(4, 4, "broadcast", 2) == ([1], 4)
+    # The size of an allgather is that of its result; a rank has at least one value.
+    assert split(64, 2, "allgather", 4) == ([2, 2], 64)
+    assert split(4, 1, "allgather", 4) == ([1], 16)
+
+
+def test_sizes_that_will_not_do():
+    for sizes in ([], [64, 4], [4, 4]):
+        with pytest.raises(ProgramError, match="increasing order"):
+            check_allreduce({"sizes": sizes})
+    with pytest.raises(ProgramError, match="6 is not a multiple of 4"):
+        check_allreduce({"sizes": [4, 6]})
+
+
+def cache(folder, cpu, index, level, size, shared, kind="Unified"):
+    place = folder / f"cpu{cpu}" / "cache" / f"index{index}"
+    place.mkdir(parents=True)
+    for name, value in (("level", level), ("size", size), ("type", kind)):
+        (place / name).write_text(f"{value}\n")
+    (place / "shared_cpu_list").write_text(f"{shared}\n")
+
+
+def test_last_level_caches_count_once_each(tmp_path):
+    for cpu in range(4):
+        cache(tmp_path, cpu, 0, 1, "32K", cpu, "Data")
+        cache(tmp_path, cpu, 3, 3, "16M", "0-1" if cpu < 2 else "2-3")
+    assert caches.last_level_bytes({0, 1}, tmp_path) == 16 << 20
+    assert caches.last_level_bytes({0, 3}, tmp_path) == 32 << 20
+    assert caches.last_level_bytes({7}, tmp_path) is None
+    (tmp_path / "cpu0" / "cache" / "index3" / "size").write_text("odd")
+    assert caches.last_level_bytes({0}, tmp_path) == 32 << 10
+
+
+def test_arrays_miss_every_cache(monkeypatch):
+    monkeypatch.setattr(caches, "last_level_bytes", lambda cpus: 100 << 20)
+    assert caches.array_bytes(None) == 400 << 20
+    assert caches.array_bytes(8) == 8 << 20
+    monkeypatch.setattr(caches, "last_level_bytes", lambda cpus: None)
+    assert caches.array_bytes(None) == 64 << 20
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_numpy_kernels_are_those_of_stream(threads, monkeypatch):
+    monkeypatch.setattr(kernels, "BLOCK", 7)
+    made = kernels.numpy_kernels(100, threads)
+    assert list(made) == list(kernels.ARRAYS)
+    seen = {}
+    monkeypatch.setattr(np, "empty", lambda size: seen.setdefault(len(seen), np.zeros(size)))
+    made = kernels.numpy_kernels(100, threads)
+    a, b, c = seen.values()
+    expected = {"copy": (c, 1.0), "scale": (b, 3.0), "add": (c, 4.0), "triad": (a, 15.0)}
+    for name, call in made.items():
+        call()
+        array, value = expected[name]
+        assert (array == value).all(), name
+
+
+def test_blocks_in_order_and_at_random():
+    assert reading.offsets(10, 3, None, [0]) == [0, 3, 6]
+    chosen = reading.offsets(1000, 10, 20, [0, 1])
+    assert len(set(chosen)) == 20
+    assert chosen == reading.offsets(1000, 10, 20, [0, 1]) != sorted(chosen)
+    assert set(chosen) <= set(range(0, 1000, 10))
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_reading_a_file_that_ends_before(tmp_path, readers):
+    paths = [str(tmp_path / f"{number}") for number in range(readers)]
+    for path in paths:
+        Path(path).write_bytes(bytes(100))
+    reading.make_call(paths, [[0, 50]] * readers, 50)()
+    with pytest.raises(OSError, match="shorter than it must be"):
+        reading.make_call(paths, [[0, 60]] * readers, 50)()
+
+
+def test_raw_files_are_staged_once_and_cannot_be_packed(tmp_path):
+    data = stage.RawFiles.from_params({"file_mib": 1})
+    (tmp_path / "read").mkdir()
+    paths = [data.path(tmp_path, "read", number) for number in range(2)]
+    for number, path in enumerate(paths):
+        data.write(path, "read", number)
+        assert data.is_complete(path)
+    first, second = (Path(path).read_bytes() for path in paths)
+    assert len(first) == data.file_bytes == 1 << 20
+    assert first != second
+    assert not data.is_complete(data.path(tmp_path, "read", 2))
+    with pytest.raises(ValueError, match="file_mib"):
+        stage.RawFiles.from_params({"file_mib": 0})
+
+
+@pytest.mark.slow
+def test_compute_and_memory_start_and_leave_ceilings(tmp_path):
+    program = Program("compute_peak", {"sizes": [32, 64], "repeats": 3, "seconds_per_repeat": 0})
+    native, samples = read(*program.start(tmp_path / "one", dtype="bfloat16"))
+    assert samples["sweep_seconds"].shape == (2, 3, 1)
+    assert native["notes"]["sweep"]["amounts"] == [2 * 32**3, 2 * 64**3]
+    best = (np.array([[2 * 32**3], [2 * 64**3]]) / samples["sweep_seconds"][:, :, 0]).max()
+    assert native["metrics"]["flops"]["value"] == pytest.approx(best)
+    assert native["work"] == {}
+
+    program = Program("memory_bandwidth", {"array_mib": 2, "repeats": 3})
+    native, samples = read(*program.start(tmp_path / "two", threads=2))
+    kinds = [
+        f"{library} {kernel}" for library in ("tensorflow", "numpy") for kernel in kernels.ARRAYS
+    ]
+    assert native["notes"]["sweep"]["values"] == kinds
+    assert native["notes"]["sweep"]["amounts"] == [2 * 2**21, 2 * 2**21, 3 * 2**21, 3 * 2**21] * 2
+    best = native["metrics"]["bandwidth"]["value"]
+    assert best == max(native["metrics"][f"{name}_bandwidth"]["value"] for name in kernels.ARRAYS)
+
+
+@pytest.mark.slow
+def test_two_ranks_exchange_messages(tmp_path):
+    small = {"sizes": [4, 4096], "repeats": 3, "seconds_per_repeat": 0, "cycle_time_ms": 0.5}
+    program = Program("allreduce", small)
+    native, samples = read(*program.start(tmp_path, ranks=2, ranks_per_node=2, tensors=2))
+    assert samples["sweep_seconds"].shape == (2, 3, 2)
+    sweep = native["notes"]["sweep"]
+    assert (sweep["collective"], sweep["values"], sweep["amounts"]) == (
+        "allreduce",
+        [4, 4096],
+        [4, 4096],
+    )
+    slowest = samples["sweep_seconds"].max(axis=2)
+    metrics = {name: each["value"] for name, each in native["metrics"].items()}
+    assert metrics["algorithm_bandwidth"] == pytest.approx(
+        (np.array([[4], [4096]]) / slowest).max()
+    )
+    assert metrics["bus_bandwidth"] == pytest.approx(metrics["algorithm_bandwidth"])  # of two ranks
+    assert metrics["latency"] == pytest.approx(np.median(slowest[0]))
+
+
+@pytest.mark.slow
+def test_files_are_read_cold(tmp_path):
+    small = {"file_mib": 1, "readers": [1, 2], "repeats": 2, "block_kib": 64}
+    program = Program("file_read", small)
+    assert program.stage(tmp_path / "data", {"read": 2}, how=warm).returncode == 0
+    native, samples = read(*program.start(tmp_path / "run", tmp_path / "data"))
+    assert samples["sweep_seconds"].shape == (2, 2, 1)
+    assert native["notes"]["sweep"]["amounts"] == [1 << 20, 2 << 20]
+    assert native["notes"]["page_cache"]["dropped"]
+    value = native["metrics"]["read_bandwidth"]["value"]
+    assert native["metrics"]["reads_per_second"]["value"] == pytest.approx(value / 65536)
+    done, _ = program.start(tmp_path / "more", tmp_path / "data", readers=[1, 4])
+    assert done.returncode == 66
+    assert "2 files missing" in done.stderr

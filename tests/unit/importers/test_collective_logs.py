@@ -1,0 +1,196 @@
+"""Importing tables of collectives: OSU Micro-Benchmarks and nccl-tests, as text and JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalesweep.core.record import read_record
+from scalesweep.importers.detect_logs import is_log, read_source
+from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.write_records import import_runs
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+
+OSU = """\
+$ mpirun -np 4 --map-by core ./osu_allreduce -f
+# OSU MPI Allreduce Latency Test v7.5
+# Datatype: MPI_FLOAT.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+4                       2.00              1.50              2.50        1000
+1024                    4.00              3.00              5.00        1000
+1048576               800.00            700.00            900.00         100
+"""
+NCCL = """\
+# nccl-tests version 2.17.1 nccl-headers=22705 nccl-library=22705
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1
+#
+# Using devices
+#  Rank  0 Group  0 Pid   6899 on     node-1 device  0 [0000:04:00] NVIDIA Made-up 80GB
+#  Rank  1 Group  0 Pid   6899 on     node-1 device  1 [0000:05:00] NVIDIA Made-up 80GB
+#  Rank  2 Group  0 Pid   7011 on     node-2 device  0 [0000:04:00] NVIDIA Made-up 80GB
+#  Rank  3 Group  0 Pid   7011 on     node-2 device  1 [0000:05:00] NVIDIA Made-up 80GB
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    12.50    0.00    0.00      0    12.25    0.00    0.00      0
+        1024           256     float     sum      -1    14.00    0.07    0.11      0    13.50    0.08    0.11      0
+     1048576        262144     float     sum      -1    50.00   20.97   31.46      0    49.50   21.18   31.78      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 10.5234
+#
+"""  # noqa: E501  (as it is printed)
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    """What nccl-tests' ``-J`` writes: two processes with two GPUs each."""
+    device = {
+        "rank": 0, "group": 0, "pid": 1, "hostname": "node-1", "device": 0,
+        "device_hex": "0000:04:00", "device_info": "NVIDIA Made-up 80GB",
+    }  # fmt: skip
+    timed = {"alg_bw": 0.07, "bus_bw": 0.11, "nwrong": 0.0}
+    shared = {"count": 1, "type": "float", "redop": "sum", "root": "    -1"}
+    return {
+        "version": 2, "start_time": "2026-01-02 03:04:05",
+        "args": ["./build/all_reduce_perf", "-g", "2"], "env": [], "nccl_version": 22705,
+        "config": {
+            "nthreads": 1, "ngpus": 2, "validation": 1,
+            "devices": [device, {**device, "rank": 2, "hostname": "node-2"}],
+        },
+        "results": [
+            {"size": size, **shared, "out_of_place": {"time": time, **timed},
+             "in_place": {"time": time - 1, **timed}, "actual_iterations": 20}
+            for size, time in ((8, 12.5), (1024, 14.0), (1048576, 50.0))
+        ],
+        "out_of_bounds": {"count": 0, "okay": "true"},
+        **changes,
+    }  # fmt: skip
+
+
+def as_json(**changes: Any) -> str:
+    return json.dumps(report(**changes), separators=(",", ":"))
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write texts into a log each and read them."""
+
+    def reader(*texts: str, ranks: int | None = None, name: str = "log") -> Any:
+        for number, text in enumerate(texts):
+            (tmp_path / f"{name}_{number}.txt").write_text(text)
+        return read_source(tmp_path, ranks)[:2]
+
+    return reader
+
+
+def test_what_osu_tells(read: Read) -> None:
+    ((run,), refusals) = read(OSU)
+    assert refusals == []
+    assert run.point == {"ranks": 4, "operation": "allreduce", "sizes": None}
+    assert run.variant == {"program": "OSU Micro-Benchmarks"}
+    assert run.samples["sweep_seconds"].shape == (3, 1, 1)
+    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([2e-6, 4e-6, 8e-4])
+    assert run.notes["sweep"]["values"] == [4, 1024, 1048576]
+    assert run.notes["version"] == "7.5"
+    metrics = {name: metric["value"] for name, metric in run.metrics.items()}
+    assert metrics["algorithm_bandwidth"] == pytest.approx(1048576 / 8e-4)
+    assert metrics["bus_bandwidth"] == pytest.approx(1.5 * 1048576 / 8e-4)
+    assert metrics["latency"] == pytest.approx(2e-6)
+
+
+@pytest.mark.parametrize("text", [NCCL, as_json()], ids=["text", "json"])
+def test_what_nccl_tests_tells(read: Read, text: str) -> None:
+    ((run,), refusals) = read(text)
+    assert refusals == []
+    assert run.point == {"ranks": 4, "operation": "allreduce", "sizes": None}
+    assert run.variant == {"program": "nccl-tests", "GPU": "NVIDIA Made-up 80GB"}
+    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([12.5e-6, 14e-6, 5e-5])
+    assert run.notes["hosts"] == ["node-1", "node-2"]
+    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(31.46e9, rel=1e-3)
+
+
+def test_short_tables_several_in_a_log_and_labels_of_srun(read: Read) -> None:
+    short = "\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n"
+    rows = "1                       1.34\n8                       1.17\n64      2.00\n"
+    gather = short.replace("Broadcast", "Allgather")
+    second = f"srun --ntasks=2 osu_allgather{gather}{rows}"
+    ((bcast, allgather), refusals) = read(
+        f"srun -n 8 osu_bcast\n{short}{rows}\nreal 0m1s\n{second}"
+    )
+    assert refusals == []
+    assert (bcast.point["ranks"], bcast.point["operation"]) == (8, "broadcast")
+    assert (allgather.point["ranks"], allgather.point["operation"]) == (2, "allgather")
+    # The size of an allgather is that of its result.
+    assert allgather.notes["sweep"]["values"] == [2, 16, 128]
+    labelled = "".join(f"0: {line}\n" for line in NCCL.splitlines())
+    runs, refusals = read(labelled, name="zz")
+    assert (runs[-1].point["ranks"], refusals) == (4, [])
+
+
+REFUSED = {
+    "without ranks": (OSU.partition("\n")[2], "does not state the number of ranks"),
+    "one rank": (OSU.replace("-np 4", "-np 1"), "a single rank"),
+    "another test": (OSU.replace("Allreduce Latency", "Alltoall Latency"), "only Allreduce"),
+    "bandwidths": (OSU.replace("Allreduce Latency", "Bandwidth"), "OSU MPI Bandwidth Test: only"),
+    "no row": (OSU.partition("4   ")[0], "a header without a row"),
+    "mixed rows": (OSU + OSU.splitlines()[4] + "\n", "size 4 follows size 1048576"),
+    "no time": (OSU.replace("2.00 ", "0.00 "), "is no time"),
+    "nccl, which test": (NCCL.replace("all_reduce_perf", "?"), "says which test"),
+    "nccl, another test": (NCCL.replace("all_reduce", "alltoall"), "alltoall_perf: only"),
+    "nccl, wrong": (NCCL.replace("0.11      0", "0.11      7"), "7 wrong results"),
+    "json, cut": (as_json()[:-40], "cut or damaged"),
+    "json, no results": (as_json(results=None), "not the JSON of nccl-tests"),
+    "json, odd": (as_json(config={"devices": []}), "not the JSON of nccl-tests"),
+    "json, other": (as_json(args=["all_to_all_perf"]), "all_to_all_perf: only"),
+    "json, infinite": (as_json().replace('"time":12.5', '"time":1e999'), "is no time"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_be_trusted_is_refused(read: Read, kind: str) -> None:
+    text, reason = REFUSED[kind]
+    runs, refusals = read(text)
+    assert runs == []
+    assert len(refusals) == 1
+    assert reason in refusals[0].message
+    assert refusals[0].line is not None
+
+
+def test_ranks_that_a_log_does_not_state(read: Read) -> None:
+    ((run,), _) = read(OSU.partition("\n")[2], ranks=16)
+    assert run.point["ranks"] == 16
+
+
+def test_records_of_both_programs_are_points_of_their_own(tmp_path: Path) -> None:
+    for name, text in (("a", OSU), ("b", OSU.replace("800.00", "810.00")), ("c", NCCL)):
+        (tmp_path / f"{name}.txt").write_text(text)
+    runs, refusals, _ = read_source(tmp_path)
+    assert (len(runs), refusals) == (3, [])
+    out = tmp_path / "runs"
+    import_runs(runs, out)
+    records = [read_record(folder / "record.json") for folder in sorted(out.iterdir())]
+    assert {record["benchmark"] for record in records} == {"allreduce"}
+    assert {record["source"] for record in records} == {"imported"}
+    programs = sorted(record["notes"]["variant"]["program"] for record in records)
+    assert programs == ["OSU Micro-Benchmarks", "OSU Micro-Benchmarks", "nccl-tests"]
+    for folder in out.iterdir():
+        with np.load(folder / "samples.npz") as arrays:
+            assert arrays["sweep_seconds"].shape == (3, 1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(NCCL) - 1), st.sampled_from(["", "\x00", "9" * 400, "nan", "-"]))
+def test_damaged_logs_end_well(tmp_path_factory: Any, place: int, added: str) -> None:
+    file = tmp_path_factory.mktemp("logs") / "all_reduce_perf.txt"
+    for text in (NCCL, OSU, as_json()):
+        file.write_text(text[:place] + added + text[place + len(added) :])
+        if is_log(file):
+            for run in read_source(file)[0]:
+                assert np.isfinite(run.samples["sweep_seconds"]).all()

@@ -1,0 +1,206 @@
+"""What probes measured by size: summary, tables, ceilings, the network's fit, and findings."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.core.errors import UserError
+from scalesweep.experiment.ceilings import ceilings, is_probe, networks
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.sweeps import network_figures, sweep_figures
+from scalesweep.findings.ceilings import machine_ceilings, network_fit
+from scalesweep.tables.sweep_text import sweep_text
+from scalesweep.tables.sweeps import bus_factor
+from tests.fakes.probes import note, study_of
+
+RATE = {"speed": ("FLOP/s", "higher"), "speed_median": ("FLOP/s", "higher")}
+
+
+def seconds_of(*values: float, spread: float = 0.0, repeats: int = 3) -> Any:
+    """``[value, repeat, rank]`` of one rank: the first repeat is the best one."""
+    steps = 1 + spread * np.arange(repeats)
+    return (np.array(values)[:, None] * steps)[:, :, None]
+
+
+def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
+    seconds = np.array([[[1.0, 2.0], [3.0, 1.0], [1.0, 1.5]]])
+    record = {"notes": {"sweep": note([8], [16.0])}}
+    found = json.loads(sweep_text(record, {"sweep_seconds": seconds}) or "")
+    assert found["times"] == [[1.5, 2.0, 3.0]]
+    assert found["values"] == [8]
+    assert sweep_text({"notes": {}}, {"sweep_seconds": seconds}) is None
+    assert sweep_text(record, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        ({}, np.ones((1, 3))),
+        ({}, np.array([[[np.nan]]])),
+        ({}, np.array([[[0.0]]])),
+        ({}, np.ones((2, 1, 1))),
+        ({"values": [1, 2]}, np.ones((1, 1, 1))),
+        ({"values": [None]}, np.ones((1, 1, 1))),
+        ({"values": 7}, np.ones((1, 1, 1))),
+        ({"amounts": ["x"]}, np.ones((1, 1, 1))),
+        ({"amounts": [math.inf]}, np.ones((1, 1, 1))),
+    ],
+)
+def test_sweeps_that_cannot_be_used_are_refused(change: Any, seconds: Any) -> None:
+    record = {"notes": {"sweep": note([8], [16.0]) | change}}
+    with pytest.raises(UserError, match="sweep"):
+        sweep_text(record, {"sweep_seconds": seconds})
+
+
+def compute(repeats: int = 3, median: float = 0.96) -> ExperimentResults:
+    """Two types at one and two threads; bfloat16 is twice as fast, two threads 1.8 times."""
+    draw = np.random.default_rng(5)
+    points, speeds = [], []
+    for dtype, threads in (("float32", 1), ("float32", 2), ("bfloat16", 1), ("bfloat16", 2)):
+        speed = 1e11 * (1 + (dtype == "bfloat16")) * (1.8 if threads == 2 else 1.0)
+        runs = speed * (1 + 0.01 * draw.standard_normal(repeats))
+        said = note([64, 128], [2e9, 1.6e10], by="matrix size", amount_unit="FLOP")
+        sweeps = [(said, seconds_of(4e9 / run, 1.6e10 / run, spread=0.04)) for run in runs]
+        points.append(({"dtype": dtype, "threads": threads}, sweeps))
+        speeds.append(runs.tolist())
+    medians = [[median * value for value in runs] for runs in speeds]
+    values = {"speed": speeds, "speed_median": medians}
+    return study_of(points, RATE, values, workload=["dtype"])
+
+
+def test_the_table_has_rates_by_size_with_their_best() -> None:
+    study = compute()
+    rows = study.rows("sweep")
+    assert len(rows) == 8
+    first, second = rows[:2]
+    assert (first["by"], first["value"], first["unit"]) == ("matrix size", 64, "FLOP/s")
+    assert second["best_rate"] > second["rate"] > first["rate"]
+    assert second["rate"] == pytest.approx(second["best_rate"] / 1.04, rel=0.03)
+    assert second["rate_low"] < second["rate"] < second["rate_high"]
+    assert second["repeats"] == 3
+
+
+def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
+    study = compute()
+    assert is_probe(study)
+    found = {one.what: one for one in ceilings(study)}
+    assert set(found) == {"float32", "bfloat16"}
+    one = found["bfloat16"]
+    assert one.row["threads"] == 2
+    assert one.unit == "GFLOP/s"
+    assert one.value == pytest.approx(360, rel=0.02)
+    assert one.share == pytest.approx(0.96)
+    assert one.how == "threads 2, matrix size 128"
+    findings = machine_ceilings(study)
+    assert [finding.level for finding in findings] == ["confirmed", "confirmed"]
+    assert findings[0].text.startswith("The ceiling of float32 is 1")
+    assert "matrix size 128); the median repeat reaches 96.0 % of it." in findings[0].text
+    assert "quiet machine" not in findings[0].text
+    (drawing,) = sweep_figures(study)
+    assert drawing.figure.axes[0].get_ylabel() == "Rate [GFLOP/s]"
+    assert not network_figures(study)
+
+
+def test_a_ceiling_of_one_run_is_open_and_one_of_a_busy_machine_says_so() -> None:
+    findings = machine_ceilings(compute(repeats=1, median=0.7))
+    assert {finding.level for finding in findings} == {"open"}
+    assert all("a side has one repeat" in finding.text for finding in findings)
+    assert all("measure on a quiet machine" in finding.text for finding in findings)
+
+
+def test_words_as_values_and_experiments_without_probes() -> None:
+    said = note(["numpy copy", "numpy triad"], [1e9, 1.5e9], by="kernel")
+    sweeps = [(said, seconds_of(0.1, 0.12))] * 2
+    metrics = {"bandwidth": ("bytes/s", "higher")}
+    study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1.25e10, 1.25e10]]})
+    (one,) = ceilings(study)
+    assert one.how == "kernel numpy triad"
+    assert one.what == ""
+    (finding,) = machine_ceilings(study)
+    assert finding.text.startswith("The ceiling is 12.5 GB/s (kernel numpy triad)")
+    (drawing,) = sweep_figures(study)
+    assert "numpy triad" in drawing.alt
+    plain = ExperimentResults(study.entry, {**study.tables, "sweep": None})
+    assert machine_ceilings(plain) == network_fit(plain) == sweep_figures(plain) == []
+
+
+SIZES = (4.0 * 4.0 ** np.arange(13)).tolist()
+
+
+def network(counts: list[int], flat: bool = False, source: str = "measured") -> ExperimentResults:
+    """Allreduces by a ring with 20 µs and 2 GB/s, 2 % noise; ``flat``: size takes no time."""
+    draw = np.random.default_rng(7)
+    said = note(SIZES, SIZES, by="message size", unit="bytes", collective="allreduce")
+    points, speeds = [], []
+    for p in counts:
+        cost = 2 * (p - 1) * (20e-6 + (0 if flat else 1) * np.array(SIZES) / p / 2e9)
+        runs = [cost * np.exp(draw.normal(0, 0.02, len(SIZES))) for _ in range(3)]
+        points.append(({"ranks": p}, [(said, run[:, None, None]) for run in runs]))
+        speeds.append([float((2 * (p - 1) / p * np.array(SIZES) / run).max()) for run in runs])
+    metrics = {"bus_bandwidth": ("bytes/s", "higher")}
+    values = {"bus_bandwidth": speeds}
+    if len(counts) == 1:
+        points = [({}, sweeps) for _, sweeps in points]
+    return study_of(points, metrics, values, fixed={"ranks": counts[0]}, source=source)
+
+
+def test_the_network_of_several_rank_counts_is_a_ring() -> None:
+    study = network([2, 4, 8])
+    (one,) = networks(study)
+    assert one.supported == ["ring"]
+    assert one.best["latency"] == pytest.approx(20e-6, rel=0.05)
+    assert one.best["bandwidth"] == pytest.approx(2e9, rel=0.05)
+    (finding,) = network_fit(study)
+    assert finding.level == "confirmed"
+    assert finding.text.startswith("Allreduce takes a latency of 19.9")
+    assert "a message and reaches a bandwidth of 2.0" in finding.text
+    assert "as a ring, which the data tell from the others" in finding.text
+    bus = [row for row in study.rows("sweep") if row["ranks"] == 8 and row["value"] == SIZES[-1]]
+    assert bus[0]["rate"] == pytest.approx(2e9, rel=0.1)  # the network's own, at any rank count
+    (drawing,) = network_figures(study)
+    assert len(drawing.figure.axes[0].lines) == 6  # points and fit of each rank count
+
+
+def test_one_rank_count_does_not_tell_the_algorithm() -> None:
+    (finding,) = network_fit(network([4], source="imported"))
+    assert finding.text.startswith("Imported: Allreduce takes a latency of")
+    assert "cannot tell it from" in finding.text
+
+
+def test_sizes_that_show_no_bandwidth_are_a_note() -> None:
+    (finding,) = network_fit(network([2, 4], flat=True))
+    assert finding.level == "note" or "bandwidth" in finding.text
+    rows = network([2, 4], flat=True).rows("network")
+    assert all(row["bandwidth"] is None or row["bandwidth"] > 1e11 for row in rows)
+
+
+def test_bus_factors_are_those_of_nccl_tests() -> None:
+    assert [bus_factor(name, 4) for name in ("allreduce", "allgather", "broadcast", None)] == [
+        1.5, 0.75, 1.0, 1.0,
+    ]  # fmt: skip
+
+
+def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
+    said = note([1], [1e9])
+    sweeps = [(said, seconds_of(1.0))] * 3
+    metrics = {"bandwidth": ("bytes/s", "higher")}
+    study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1e9, 2e9, 3e9]]})
+    (finding,) = machine_ceilings(study)
+    assert finding.level == "open"
+    assert "not confirmed: its runs differ too much" in finding.text
+
+
+def test_times_that_no_formula_describes_confirm_no_network() -> None:
+    draw = np.random.default_rng(3)
+    said = note(SIZES, SIZES, by="message size", unit="bytes", collective="allreduce")
+    sweeps = [
+        (said, (1e-3 * np.exp(draw.normal(0, 1, len(SIZES))))[:, None, None]) for _ in range(3)
+    ]
+    metrics = {"bus_bandwidth": ("bytes/s", "higher")}
+    values = {"bus_bandwidth": [[1e9, 1e9, 1.1e9]]}
+    (finding,) = network_fit(study_of([({}, sweeps)], metrics, values, fixed={"ranks": 4}))
+    assert finding.level in ("open", "note")
+    assert "not confirmed, no formula comes near" in finding.text

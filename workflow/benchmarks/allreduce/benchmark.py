@@ -1,0 +1,79 @@
+"""What a rank does: take part in the same collective again and again, for each message size."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+from allreduce.messages import SIZES, bus_factor, split
+from harness.frame import Arrays
+from harness.native import Metric, metric
+from harness.probe import Probe, wait
+from harness.sweep import SECONDS, Case, Sweep, ceiling_metrics, rates
+
+
+class Collective(Probe):
+    """Time by message size."""
+
+    rate_name, rate_unit = "bus_bandwidth", "bytes/s"
+
+    def threads(self) -> tuple[int, int]:
+        """Return this rank's threads; operations that wait for Horovod take none."""
+        return 0, self.params["threads"]
+
+    def make_sweep(self) -> Sweep:
+        """Return the sweep over message sizes."""
+        return Sweep("message size", "bytes", "bytes")
+
+    def cases(self) -> Iterator[Case]:
+        """Return a case for each message size."""
+        params = self.params
+        operation, ranks = params["operation"], params["ranks"]
+        for asked in params["sizes"] or SIZES:
+            counts, size = split(asked, params["tensors"], operation, ranks)
+            if size not in self.sweep.values:  # small allgathers may come to the same
+                yield Case(size, size, partial(make_call, operation, counts))
+
+    def asked(self) -> str:
+        """Return what is timed."""
+        return str(self.params["operation"])
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return the best bandwidths, and the time of the smallest message."""
+        seconds = arrays[SECONDS]
+        factor = bus_factor(self.params["operation"], self.params["ranks"])
+        bus = rates(self.sweep, seconds, factor)
+        latency = float(np.median(seconds[0].max(axis=1)))
+        return ceiling_metrics(self.rate_name, self.rate_unit, bus) | {
+            "algorithm_bandwidth": metric(bus.max() / factor, "bytes/s", "higher"),
+            "latency": metric(latency, "s"),
+        }
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return the operation too, which a fit of the network needs."""
+        found = super().notes(about_ranks)
+        found["sweep"]["collective"] = self.params["operation"]
+        return found
+
+
+def make_call(operation: str, counts: list[int]) -> Callable[[], Any]:
+    """Return a function that hands over tensors of so many float32 and waits for all of them."""
+    tensors = [tf.ones([count]) for count in counts]
+
+    def exchange(*parts: tf.Tensor) -> list[tf.Tensor]:
+        found = []
+        for number, part in enumerate(parts):
+            name = f"{operation}_{len(counts)}_{counts[number]}_{number}"
+            if operation == "allreduce":
+                found.append(hvd.allreduce(part, op=hvd.Sum, name=name))
+            elif operation == "broadcast":
+                found.append(hvd.broadcast(part, root_rank=0, name=name))
+            else:
+                found.append(hvd.allgather(part, name=name))
+        return found
+
+    compiled = tf.function(exchange)
+    return lambda: wait(compiled(*tensors))

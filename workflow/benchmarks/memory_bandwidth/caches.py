@@ -1,0 +1,53 @@
+"""How large the caches of this process are, and how large arrays must be to miss them."""
+
+import os
+from pathlib import Path
+
+CPUS = Path("/sys/devices/system/cpu")
+TIMES = 4  # STREAM's rule: each array at least four times the sum of the last-level caches
+LEAST_BYTES = 64 << 20  # where no cache size can be read
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def last_level_bytes(cpus: set[int], folder: Path = CPUS) -> int | None:
+    """Return the bytes of the last-level caches that these CPUs share, each counted once.
+
+    None where the kernel does not tell.
+    """
+    found: dict[str, tuple[int, int]] = {}  # by who shares it: level, bytes
+    for cpu in cpus:
+        of_cpu = []
+        for index in (folder / f"cpu{cpu}" / "cache").glob("index*"):
+            try:
+                level = int((index / "level").read_text())
+                size = (index / "size").read_text().strip()
+                shared = (index / "shared_cpu_list").read_text().strip()
+                kind = (index / "type").read_text().strip()
+                of_cpu.append((level, int(size[:-1]) * _UNITS[size[-1]], shared, kind))
+            except (OSError, ValueError, KeyError, IndexError):
+                continue
+        data = [cache for cache in of_cpu if cache[3] != "Instruction"]
+        if data:
+            level, size_bytes, shared, _ = max(data)
+            found[f"L{level} {shared}"] = (level, size_bytes)
+    if not found:
+        return None
+    last = max(level for level, _ in found.values())
+    return sum(size for level, size in found.values() if level == last)
+
+
+def array_bytes(array_mib: int | None) -> int:
+    """Return the size of an array: the one that is asked for, or what misses the caches here."""
+    if array_mib is not None:
+        return array_mib << 20
+    return max(LEAST_BYTES, TIMES * (last_level_bytes(os.sched_getaffinity(0)) or 0))
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """Return the memory that can be had without swapping; None where the kernel does not tell."""
+    try:
+        lines = meminfo.read_text().splitlines()
+        kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return int(kib) << 10
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
