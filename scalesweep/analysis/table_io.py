@@ -28,6 +28,7 @@ TABLES = (
     "phases",
     "power",
     "functions",
+    "timeline",
     "score",
     "ranks",
     "efficiency",

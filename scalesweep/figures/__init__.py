@@ -38,6 +38,7 @@ from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.figures.sweeps import network_figures, sweep_figures
+from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
 _WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
@@ -125,6 +126,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         sweep_figures,
         network_figures,
         ledger_figures,
+        waterfall_figures,
         roofline_figures,
         site_figures,
         rank_figures,

@@ -34,6 +34,7 @@ from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
+from scalesweep.findings.timeline import timeline_signs
 
 __all__ = ["Finding", "find"]
 
@@ -62,6 +63,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         data_loading,
         waiting,
         slow_ranks,
+        timeline_signs,
         drift,
         canary,
         oversubscribed,

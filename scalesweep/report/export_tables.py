@@ -28,6 +28,7 @@ from scalesweep.tables.ceilings import Ceiling, machine_ceilings
 from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -167,6 +168,9 @@ class _Work:
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions
+        timelines = timeline_table(part.entry, part.runs, unread)
+        if timelines is not None:
+            tables[name]["timeline"] = timelines
         files = write_tables(tables, self.out)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread

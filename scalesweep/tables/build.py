@@ -112,8 +112,8 @@ def make_tables(
             series = [[points[i] for i in group] for group in _series(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
-                tables["efficiency"] = steps
+            steps = efficiency_table(data, series)
+            tables |= {} if steps is None else {"efficiency": steps}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
             if (layers := roofline_table(data, points, ceilings)) is not None:

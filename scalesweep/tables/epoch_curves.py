@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
+from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
@@ -67,6 +68,7 @@ def curves_of(
 def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
+    account = account or profile_account(record.get("metrics") or {}, ranks)
     return None if account is None else json.dumps(account.to_json())
 
 
