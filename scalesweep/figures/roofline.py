@@ -269,13 +269,16 @@ def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: floa
     """Names of the first few dots next to them, where no other name and no dot is in the way."""
     places = [_place(ax, point, one, factor) for one in shown]
     taken: list[_Box] = [(x - right, x + right, y, up) for x, y, right, up in places]
+    for roof in point.roofs.values():  # the names of ridges
+        x, y = _shares(ax, roof.ridge, roof.flops * factor)
+        taken.append((x, x + 0.28, y + 0.03, 0.03))
     for one, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
         several = f" ×{one.count}" if one.count > 1 else ""
         text = f"{one.layer}{several}"
-        width, high = 0.0095 * len(text), 0.017
+        width, high = 0.007 * len(text), 0.017
         ways = (
             *((0, -up - high, "center"), (right, 0, "left"), (-right, 0, "right")),
-            (0, up + high, "center"),
+            *((0, up + high, "center"), (0, -up - 3 * high, "center")),
         )
         for dx, dy, align in ways:
             begin = x + dx - {"left": 0.0, "center": width / 2, "right": width}[align]
@@ -294,11 +297,17 @@ def _place(
     ax: Axes, point: PointRoofline, one: Entry, factor: float
 ) -> tuple[float, float, float, float]:
     """Where a dot is and how far its edge is to the right and up, as shares of the axes."""
-    (left, edge), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    x = math.log(max(one.intensity or 1, left) / left) / math.log(edge / left)
-    y = math.log(max(one.flops * factor, bottom) / bottom) / math.log(top / bottom)
+    x, y = _shares(ax, one.intensity or 1, one.flops * factor)
     away = math.sqrt(_area(one, point) / math.pi) + 2  # points
     return x, y, away / _INCHES[0] / 72, away / _INCHES[1] / 72
+
+
+def _shares(ax: Axes, x: float, y: float) -> tuple[float, float]:
+    """Where a point of logarithmic axes is, as shares of them."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return math.log(x / left) / math.log(right / left), math.log(y / bottom) / math.log(
+        top / bottom
+    )
 
 
 def _overlap(one: _Box, other: _Box) -> bool:
