@@ -82,6 +82,7 @@ rule all:
         SWEEP.pending_markers(),
         SWEEP.adopted(),
         SWEEP.reread(),
+        SWEEP.session(),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"
@@ -108,4 +109,5 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/import.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/history.smk"
 include: "workflow/rules/doctor.smk"

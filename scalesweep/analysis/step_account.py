@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalesweep.analysis.pop import PYPOP
 from scalesweep.analysis.types import Floats
 
 # Terms of the ledger in the order of the formula, and what each is called.
@@ -34,10 +35,15 @@ TERMS = {
     "persistent": "Persistent imbalance",
     "alternating": "Alternating imbalance",
     "transfer": "Transfer",
+    "communication": "Communication, waiting and transfer together",
     "barrier": "Barrier",
     "unattributed": "Unattributed",
 }
-STEPS, EPOCHS = "steps", "epochs"
+STEPS, EPOCHS, PROFILE = "steps", "epochs", "profile"
+# What a step is called in each form.
+STEP_WORDS = {STEPS: "step", EPOCHS: "epoch", PROFILE: "run"}
+# How serialisation and transfer are defined: here, every step ends in a collective.
+COLLECTIVE = "collective"
 _SPANS = ("span_input", "span_compute", "span_communication")
 
 
@@ -45,9 +51,11 @@ _SPANS = ("span_input", "span_compute", "span_communication")
 class StepAccount:
     """Seconds per step of one run; None for what it does not show.
 
-    ``form``: STEPS, or EPOCHS where the run kept its epochs only: a step is then an epoch, input
-    and computation are one term, and an imbalance that alternates within an epoch goes unseen.
+    ``form``: STEPS; EPOCHS where the run kept its epochs only: a step is then an epoch, input
+    and computation are one term, and an imbalance that alternates within an epoch goes unseen;
+    PROFILE where another tool measured a whole run (``profile_account``), which is then the step.
     ``per_epoch`` is the number of steps that the samples of an epoch are shared among.
+    ``variant`` is how ``factors`` define serialisation and transfer, empty where they have neither.
     ``slowest`` is the rank with the largest C, ``slowest_input`` its part of the persistent
     imbalance that is input.
     """
@@ -61,7 +69,7 @@ class StepAccount:
     compute: float | None
     busy: float | None
     persistent: float
-    alternating: float
+    alternating: float | None
     transfer: float | None
     barrier: float | None
     mean_busy: float
@@ -69,6 +77,10 @@ class StepAccount:
     busiest: float
     slowest: int
     slowest_input: float | None
+    communication: float | None = None
+    variant: str = COLLECTIVE
+    serialisation: float | None = None  # as a replay gave them
+    transfer_factor: float | None = None
 
     @property
     def unattributed(self) -> float:
@@ -77,27 +89,43 @@ class StepAccount:
         return self.elapsed - math.fsum(value for value in known if value is not None)
 
     def factors(self) -> dict[str, float]:
-        """The efficiency factors of the run, each multiplicative; their product is the last."""
-        return {
-            "load_balance": self.mean_busy / self.max_busy,
-            "serialisation": self.max_busy / self.busiest,
-            "transfer": self.busiest / self.elapsed,
-            "parallel_efficiency": self.mean_busy / self.elapsed,
-        }
+        """The efficiency factors of the run, each multiplicative; their product is the last.
+
+        Of a profile communication efficiency takes the place of serialisation and transfer, which
+        follow it where they are known.
+        """
+        found = {"load_balance": self.mean_busy / self.max_busy}
+        if self.form == PROFILE:
+            found["communication"] = self.max_busy / self.elapsed
+            if self.serialisation is not None and self.transfer_factor is not None:
+                found |= {"serialisation": self.serialisation, "transfer": self.transfer_factor}
+        else:
+            found["serialisation"] = self.max_busy / self.busiest
+            found["transfer"] = self.busiest / self.elapsed
+        return {**found, "parallel_efficiency": self.mean_busy / self.elapsed}
 
     def additive(self) -> dict[str, float]:
-        """The same as losses of the elapsed time: what the three lack adds up to what the last
+        """The same as losses of the elapsed time: what the factors lack adds up to what the last
         lacks."""
-        return {
-            "load_balance": 1 - (self.max_busy - self.mean_busy) / self.elapsed,
-            "serialisation": 1 - (self.busiest - self.max_busy) / self.elapsed,
-            "transfer": self.busiest / self.elapsed,
-            "parallel_efficiency": self.mean_busy / self.elapsed,
-        }
+        found = {"load_balance": 1 - (self.max_busy - self.mean_busy) / self.elapsed}
+        if self.communication is not None:
+            found["communication"] = self.max_busy / self.elapsed
+        else:
+            found["serialisation"] = 1 - (self.busiest - self.max_busy) / self.elapsed
+            found["transfer"] = self.busiest / self.elapsed
+        return {**found, "parallel_efficiency": self.mean_busy / self.elapsed}
+
+    @property
+    def additive_variant(self) -> str:
+        """How ``additive`` defines serialisation and transfer; empty where it has neither."""
+        if self.form != PROFILE:
+            return COLLECTIVE
+        return PYPOP if self.communication is None else ""
 
     def to_json(self) -> dict[str, Any]:
-        """The account as a mapping that ``from_json`` takes."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """The account as a mapping that ``from_json`` takes, without what only profiles have."""
+        found = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, usual) in found.items() if value != usual}
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "StepAccount":

@@ -28,12 +28,16 @@ TABLES = (
     "phases",
     "power",
     "functions",
+    "timeline",
     "score",
     "ranks",
     "efficiency",
+    "roofline",
+    "ceilings",
+    "canary",
+    "parts",
     "sweep",
     "network",
-    "parts",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 

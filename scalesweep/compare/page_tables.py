@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.compare.environment_diff import Surroundings
@@ -17,6 +16,7 @@ from scalesweep.core.formatting import (
     text_of,
     with_interval,
 )
+from scalesweep.report.cells import Text, headings, number_cell, table
 
 FOLDER = "compare"  # of the tables, next to the page
 # What one page may hold; the rest is in the CSV files.
@@ -24,69 +24,51 @@ MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FACTS = 1500, 200, 6, 60
 _MARKS = {IMPROVED: "▲", WORSE: "▼"}
 
 
-@dataclass(frozen=True)
-class Text:
-    """A cell of a table: what is shown, and what it is sorted by (numbers: all their digits)."""
-
-    text: str
-    order: str | None = None
-    kind: str = ""  # class
-
-
 def _title(one: Count | Change) -> str:
     unit = "" if one.quantity.unit in ("", "1") else f" [{one.quantity.unit}]"
     return f"{one.quantity.label}{unit}, {PHASES[one.phase]}"
 
 
-def _number(value: float, text: str, kind: str = "num") -> Text:
-    """A number with all its digits to sort by, and a missing one with none."""
-    return Text(text, repr(float(value)) if finite(value) else "", kind)
-
-
 def _table(
     label: str,
-    headings: Sequence[Text],
+    head: Sequence[Text],
     rows: Sequence[Sequence[Text]],
     of: int = 0,
     more: tuple[str, str] = ("row", ""),
 ) -> dict[str, Any]:
     """What the template makes a table of; ``of`` rows there are in all, of which ``more`` tells
     what they are and the file that has them."""
-    left_out = max(of - len(rows), 0)
-    content = {"label": label, "headings": headings, "rows": rows, "left_out": left_out}
-    return content | {"noun": more[0], "file": f"{FOLDER}/{more[1]}"}
-
-
-def _headings(*words: str, numbers: Sequence[str] = ()) -> list[Text]:
-    return [Text(word, None, "num" if word in numbers else "") for word in words]
+    return table(label, head, rows, of, (more[0], f"{FOLDER}/{more[1]}"))
 
 
 def count_table(summary: Iterable[Count]) -> dict[str, Any]:
     """Verdicts by experiment, metric and phase."""
     numbers = [*(verdict.capitalize() for verdict in VERDICTS)]
     numbers += ["By chance", "Corrected", "Geometric mean"]
-    headings = _headings("Experiment", "Metric", "Better", *numbers, numbers=numbers)
-    return _table("Verdicts by experiment and metric", headings, [*map(_count_row, summary)])
+    head = headings("Experiment", "Metric", "Better", *numbers, numbers=numbers)
+    return _table("Verdicts by experiment and metric", head, [*map(_count_row, summary)])
 
 
 def _count_row(one: Count) -> list[Text]:
     kept = sum(one.kept.values())
     cells = [Text(one.experiment), Text(_title(one)), Text(one.quantity.better)]
-    cells += [_number(one.verdicts[verdict], str(one.verdicts[verdict])) for verdict in VERDICTS]
-    cells += [_number(one.by_chance, number(one.by_chance, 2)), _number(kept, str(kept))]
+    cells += [
+        number_cell(one.verdicts[verdict], str(one.verdicts[verdict])) for verdict in VERDICTS
+    ]
+    cells += [number_cell(one.by_chance, number(one.by_chance, 2)), number_cell(kept, str(kept))]
     mean = one.overall
     if mean is None:
-        return [*cells, _number(math.nan, "–")]
-    return [*cells, _number(mean.value, with_interval(mean.value, mean.low, mean.high))]
+        return [*cells, number_cell(math.nan, "–")]
+    return [*cells, number_cell(mean.value, with_interval(mean.value, mean.low, mean.high))]
 
 
 def difference_table(around: Surroundings) -> dict[str, Any]:
     """Facts that are not the same on both sides."""
     found = around.differences
     rows = [[Text(cell) for cell in (d.fact, d.kind, d.base, d.new)] for d in found[:MAX_FACTS]]
-    headings = _headings("Fact", "About", "Base", "New")
+    head = headings("Fact", "About", "Base", "New")
     more = ("difference", "environment.csv")
-    return _table("Differences between the sides", headings, rows, len(found), more)
+    return _table("Differences between the sides", head, rows, len(found), more)
 
 
 def labels(found: Sequence[Change]) -> list[str]:
@@ -118,16 +100,16 @@ def _parameter_cells(names: Sequence[str], pair: Pair) -> list[Text]:
     if len(names) > MAX_COLUMNS:
         return [Text(", ".join(map(_named, names, values)))]
     return [
-        _number(value, text_of(value)) if finite(value) else Text(text_of(value))
+        number_cell(value, text_of(value)) if finite(value) else Text(text_of(value))
         for value in values
     ]
 
 
 def _parameter_headings(names: Sequence[str], pairs: Sequence[Pair]) -> list[Text]:
     if not names or len(names) > MAX_COLUMNS:
-        return _headings("Point")
+        return headings("Point")
     numbers = [n for n in names if all(finite(pair.point.values.get(n)) for pair in pairs)]
-    return _headings(*names, numbers=numbers)
+    return headings(*names, numbers=numbers)
 
 
 def point_table(
@@ -150,16 +132,16 @@ def point_table(
                 Text(PHASES[one.phase]),
                 _cell(one.base, factor),
                 _cell(one.new, factor),
-                _number(one.ratio, with_interval(one.ratio, one.low, one.high)),
+                number_cell(one.ratio, with_interval(one.ratio, one.low, one.high)),
                 _verdict(one),
-                _number(one.adjusted, _p(one.adjusted)),
+                number_cell(one.adjusted, _p(one.adjusted)),
             ]
         )
     numbers = ("Base", "New", "Ratio", "p, corrected")
     columns = _parameter_headings(names, pairs)
-    columns += _headings("Source") if len(sources) > 1 else []
-    columns += _headings("Metric", "Phase", "Base", "New", "Ratio", "Verdict", numbers=numbers)
-    columns += _headings(numbers[-1], numbers=numbers)
+    columns += headings("Source") if len(sources) > 1 else []
+    columns += headings("Metric", "Phase", "Base", "New", "Ratio", "Verdict", numbers=numbers)
+    columns += headings(numbers[-1], numbers=numbers)
     more = ("row", "points.csv")
     values = pairs[0].point.values
     sides = [listed([*dict.fromkeys(_names(pairs, role))], 4) for role in ("base", "new")]
@@ -200,7 +182,7 @@ def _scales(found: Iterable[Change]) -> Mapping[str, tuple[float, str]]:
 def _cell(cell: Cell, factor: float) -> Text:
     low, high = cell.low * factor, cell.high * factor
     shown = with_interval(cell.mean * factor, low, high)
-    return _number(cell.mean, f"{shown} (1)" if cell.repeats == 1 else shown)
+    return number_cell(cell.mean, f"{shown} (1)" if cell.repeats == 1 else shown)
 
 
 def _verdict(one: Change) -> Text:
@@ -233,15 +215,15 @@ def alone_table(role: str, joined: Joined) -> dict[str, Any]:
             Text(f"{pair.point.kind[0]}, version {pair.point.kind[1]}"),
             Text(_point_words(pair, words[pair.experiment])),
             Text(pair.point.source),
-            _number(len(pair.point.rows), str(len(pair.point.rows))),
+            number_cell(len(pair.point.rows), str(len(pair.point.rows))),
             Text(pair.why),
         ]
         for pair in mine[:MAX_ALONE]
     ]
-    headings = _headings(
+    head = headings(
         "Experiment", "Benchmark", "Point", "Source", "Runs", "On the other side", numbers=("Runs",)
     )
-    table = _table(f"Points only in {role}", headings, rows, len(mine), ("point", "unmatched.csv"))
+    table = _table(f"Points only in {role}", head, rows, len(mine), ("point", "unmatched.csv"))
     return {"role": role, "count": len(mine), **table}
 
 
@@ -260,7 +242,7 @@ def version_table(joined: Joined) -> dict[str, Any]:
         rows.append([Text(pair.experiment), Text(pair.point.kind[0]), Text(point)])
         rows[-1] += [Text(version, version, "num") for version in versions]
     numbers = ("Version in base", "Version in new")
-    headings = _headings("Experiment", "Benchmark", "Point", *numbers, numbers=numbers)
+    head = headings("Experiment", "Benchmark", "Point", *numbers, numbers=numbers)
     more = ("point", "versions.csv")
-    table = _table("Points with another version", headings, rows, len(pairs), more)
+    table = _table("Points with another version", head, rows, len(pairs), more)
     return {"count": len(pairs), **table}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
 from scalesweep.analysis.stats import (
     CONFIDENCE,
@@ -237,20 +238,6 @@ def _adjust(found: Iterable[Change]) -> None:
     for family in families.values():
         for one, adjusted in zip(family, adjusted_p([c.p for c in family]), strict=True):
             one.adjusted = adjusted
-
-
-def adjusted_p(values: Sequence[float]) -> list[float]:
-    """p values corrected after Benjamini and Hochberg (1995), in the order given.
-
-    The share of false ones among those below a level is at most that level on average, if the
-    values are independent: they are of different points, which share no run.
-    """
-    p = np.asarray(values, np.float64)
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    result = np.empty(p.size)
-    result[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
-    return [float(value) for value in result]
 
 
 def counts(found: Iterable[Change]) -> list[Count]:

@@ -39,6 +39,13 @@ class PowerOrder(TypedDict):
     nodes: int
 
 
+class CanaryOrder(TypedDict):
+    """What is run before and after the program, to see what the machine does."""
+
+    argv: list[str]  # with {out}, a folder that only the launcher knows
+    results: int  # files that its processes leave
+
+
 class Patterns(TypedDict):
     """What the metrics of a foreign program are read from its logs with."""
 
@@ -93,6 +100,7 @@ class Order(TypedDict):
     time_limit_s: float
     asked: Asked | None  # None outside of Slurm
     power: NotRequired[PowerOrder | None]  # None: switched off
+    canary: NotRequired[CanaryOrder]  # where it is asked for
     extract: NotRequired[ExtractOrder]  # of a foreign program
     program: NotRequired[ProgramOrder]  # not in an order of an earlier version
     order: NotRequired[RunPlace]

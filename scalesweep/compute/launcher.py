@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scalesweep.compute import hang_report
+from scalesweep.compute.canary import Canary
 from scalesweep.compute.job_spec import JOB_FILE, Order
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
@@ -115,6 +116,8 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     """Run the program and sample its power."""
     work = attempt.work
     program = _program(spec)
+    canary = Canary(spec, work)
+    canary.measure("before")
     with Sampling(spec, work) as sampling:
         outcome = run_program(spec, work, root)
         sampling.ran(outcome.started, outcome.started + outcome.wall_s)
@@ -124,6 +127,8 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
                 if not path.is_dir():
                     path.unlink(missing_ok=True)
                     path.mkdir()
+    if outcome.exit_code == 0:  # what has failed is compared with nothing
+        canary.measure("after")
     started = datetime.fromtimestamp(outcome.started, UTC)
     ended = started + timedelta(seconds=outcome.wall_s)
     base: dict[str, Any] = {
@@ -143,6 +148,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         **({"order": spec["order"]} if "order" in spec else {}),
         **program,
         **sampling.result(),
+        **canary.result(),
     }
     if spec["profile"] != NONE:
         base["profile"] = left_files(spec["profile"], work)

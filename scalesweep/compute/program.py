@@ -143,6 +143,37 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.found)
 
 
+def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
+    """Start another program as that of the run is, and wait; why it failed, empty if it did not.
+
+    What it prints goes to the file ``log`` in ``work``.
+    """
+    if spec["prologue"]:
+        script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
+        argv = ["bash", "-e", "-c", script]
+    env = {**environment(spec), MARK: mark(work)}
+    with (work / log).open("wb") as out, guard(work):
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (as above)
+            )  # fmt: skip
+        except OSError as error:
+            return f"cannot start {argv[0]}: {error.strerror}"
+        with _stop_on_signal(process):
+            late = False
+            try:
+                _wait(process, limit_s)
+            except subprocess.TimeoutExpired:
+                late = True
+            _end_group(process)
+            if process.returncode:
+                end_marked(work)
+    if late:
+        return f"took longer than {limit_s:g} s"
+    return f"exit code {process.returncode}" if process.returncode else ""
+
+
 class _CodeState(threading.Thread):
     """Reads git states; ``found`` holds them, for the record, once it is joined.
 

@@ -68,6 +68,8 @@ class Benchmark:
     ``launch``: instead of the site's; ``python``: what starts the program instead of the site's,
     maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
     known.
+    ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s) or
+    ``memory`` (bytes/s); None for all other benchmarks.
     ``parts``: regular expressions that group the functions of a profile; empty: those by default.
     """
 
@@ -82,6 +84,7 @@ class Benchmark:
     work: Expression | None
     workers: Workers | None
     main_metric: str | None
+    ceiling: str | None
     metrics: Mapping[str, str]  # definitions, for the report
     compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
     data: DataSet | None
@@ -294,6 +297,7 @@ def load_benchmark(
         work=expression(work["samples"], "work.samples") if work else None,
         workers=workers,
         main_metric=check_main_metric(extract, content.get("main_metric"), path),
+        ceiling=_ceiling(content, path),
         metrics={name: one.get("definition", "") for name, one in metrics.items()},
         compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
@@ -332,6 +336,14 @@ def _python(python: str | None, path: Path) -> str | None:
             "{program:NAME}"
         )
     return python
+
+
+def _ceiling(content: Mapping[str, Any], path: Path) -> str | None:
+    """What of the machine the main metric is the most of; raises UserError if none is named."""
+    found: str | None = content.get("ceiling")
+    if found is not None and "main_metric" not in content:
+        raise UserError(f"{path}: ceiling: {found} needs a main_metric, whose best value it is")
+    return found
 
 
 def _workers(content: Mapping[str, Any], path: Path, expression: Any) -> Workers:

@@ -20,6 +20,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
+from scalesweep.config.history_settings import HistorySettings, read_history
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
@@ -81,7 +82,8 @@ class Campaign:
     which runs are started, None where it is that of the file. The control comes last. After
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
-    ``imported``: what an importer says of the runs that it left out.
+    ``imported``: what an importer says of the runs that it left out. ``history``: where finished
+    points are kept as a session; None: nowhere.
     """
 
     name: str
@@ -96,7 +98,9 @@ class Campaign:
     stop_after: int | None
     seed: int | None
     accept_stale: frozenset[str] = frozenset()
+    canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
+    history: HistorySettings | None = None
 
     @property
     def runs_folder(self) -> Path:
@@ -138,10 +142,13 @@ def load_campaign(
     results: str | None = None,
     cluster: bool = False,
     profile: str | None = None,
+    history: str | None = None,
+    baseline: str | None = None,
 ) -> Campaign:
     """Read, check and expand a campaign file.
 
-    ``site`` and ``results`` override the file's own, ``profile`` that of every experiment.
+    ``site``, ``results``, ``history`` (the folder) and ``baseline`` override the file's own,
+    ``profile`` that of every experiment.
     ``cluster`` is whether jobs go to Slurm: it picks between the sites of a file that names one
     for each. Raises UserError naming file, key and allowed values.
     """
@@ -184,8 +191,10 @@ def load_campaign(
         budget_node_hours=content.get("budget_node_hours"),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
+        canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
+        history=read_history(content, history, baseline),
     )
 
 

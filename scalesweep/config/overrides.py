@@ -22,11 +22,15 @@ OVERRIDES = {
     "map": "what the columns of a table mean (import_table)",
     "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
     "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
+    "history": "keep the finished points in this folder too, as a session (history: the folder)",
+    "baseline": "history: the commit or tag that counts as 1.0, instead of the last stable level",
+    "fail": "regression: end `snakemake history` with a line for each regression, exit code 1",
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
     "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs)",
 }
 _ALLOWED = {
     "check": ("full",),
+    "fail": ("regression",),
     "pending": ("ignore",),
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ class Site:
     launch: Mapping[str, tuple[str, ...]] | None
     power: PowerSampling | None
     slurm: SlurmSite | None
+    canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
+    peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
@@ -172,6 +174,8 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         launch=content.get("launch"),
         power=_power(content),
         slurm=_slurm(content, path),
+        canary=content.get("canary", False),
+        peaks=content.get("peaks", {}),
     )
     if site.launch is not None:
         for ranks in (1, 2):

@@ -98,6 +98,7 @@ class PlanExperiment(TypedDict):
     excluded: list[ExcludedPoint]
     points: int
     estimate: PlanEstimate
+    ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
 
@@ -153,6 +154,13 @@ class PlanOrder(TypedDict):
     of: int  # runs in all
 
 
+class PlanCanary(TypedDict):
+    """What looking at the machine before and after each pending run costs."""
+
+    runs: int
+    seconds: float  # of one run
+
+
 class Plan(TypedDict):
     """All of plan.json; ``digest`` is there once it was written."""
 
@@ -165,6 +173,8 @@ class Plan(TypedDict):
     order: PlanOrder
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
+    canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
+    peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]
 

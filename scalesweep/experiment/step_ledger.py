@@ -18,7 +18,7 @@ from scalesweep.tables.efficiency import (
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
-    "transfer", "barrier", "unattributed",
+    "transfer", "communication", "barrier", "unattributed",
 )  # fmt: skip
 
 

@@ -33,10 +33,12 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.figures.sweeps import network_figures, sweep_figures
+from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
 _WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
@@ -124,6 +126,8 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         sweep_figures,
         network_figures,
         ledger_figures,
+        waterfall_figures,
+        roofline_figures,
         site_figures,
         rank_figures,
         accuracy_figures,

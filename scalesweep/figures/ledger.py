@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from scalesweep.analysis.step_account import EPOCHS
+from scalesweep.analysis.step_account import STEP_WORDS
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import PARTS, Ledger, ledgers
@@ -38,6 +38,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "persistent": ("#D55E00", ""),
     "alternating": ("#E69F00", ""),
     "transfer": ("#CC79A7", ""),
+    "communication": ("#CC79A7", "////"),
     "barrier": ("#F0E442", ""),
     "unattributed": ("#9aa1ab", ""),
 }
@@ -58,7 +59,7 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
     )
     bottom = min(0.0, *(sum(v.value for v in one.parts.values() if v.value < 0) for one in some))
     factor, unit = (1.0, "ms") if top < 1e3 else (1e-3, "s")
-    what = "an epoch" if all(one.form == EPOCHS for one in some) else "a step"
+    what = step_words(some)
     head = f"{study.name}: where the time of {what} goes{study.mark}"
     labels, named = labels_of(study, [one.row for one in some], 44)
     figure = Figure(figsize=(WIDE, 1.15 + 0.34 * len(some) + (0.2 if named else 0)))
@@ -97,6 +98,13 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
     )  # fmt: skip
     alt = f"{head}: {counted(len(some), 'bar')}. {_largest(study, some)}"
     return [Drawing("ledger", head, text, alt, figure)]
+
+
+def step_words(some: Sequence[Ledger]) -> str:
+    """What a step of these ledgers is called, with its article."""
+    forms = {one.form for one in some}
+    word = STEP_WORDS[forms.pop()] if len(forms) == 1 else "step"
+    return f"{'an' if word == 'epoch' else 'a'} {word}"
 
 
 def _largest(study: ExperimentResults, some: Sequence[Ledger]) -> str:

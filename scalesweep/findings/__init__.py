@@ -14,6 +14,7 @@ from scalesweep.findings.accuracy import (
     target_time,
 )
 from scalesweep.findings.base import Finding
+from scalesweep.findings.canary import canary
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
@@ -29,9 +30,11 @@ from scalesweep.findings.general import (
 )
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
 from scalesweep.findings.threads import best_threads
+from scalesweep.findings.timeline import timeline_signs
 
 __all__ = ["Finding", "find"]
 
@@ -50,6 +53,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         efficiency_threshold,
         cache_effect,
         largest_loss,
+        step_against_roof,
         score,
         target_time,
         accuracy_over_scale,
@@ -59,7 +63,9 @@ def find(study: ExperimentResults) -> list[Finding]:
         data_loading,
         waiting,
         slow_ranks,
+        timeline_signs,
         drift,
+        canary,
         oversubscribed,
         outlier_runs,
         warnings,

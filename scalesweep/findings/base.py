@@ -17,8 +17,10 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "best value": ("compare-", "ratio-"),
     "ratio": ("ratio-", "compare-"),
     "sites": ("sites-",),
+    "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
@@ -29,6 +31,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
     "stragglers": ("ranks-",),
     "drift": ("control",),
+    "roofline": ("roofline",),
 }
 
 _ON_MAIN = frozenset(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_account import EPOCHS
+from scalesweep.analysis.step_account import EPOCHS, STEP_WORDS
 from scalesweep.core.formatting import number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
@@ -17,8 +17,13 @@ WORDS = {
     "persistent": "waiting for the rank that is always the slowest (persistent imbalance)",
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
     "transfer": "transfer, the exchange of gradients itself",
+    "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
 }
+# The same where a record does not split input from computation.
+WHOLE = "input and computation, which take longer on each rank than at the reference"
+REST = "unattributed"
+LONG = 5e3  # ms from which a step is given in s
 # A loss below this share of the ideal step is no reason to act.
 NOTABLE = 0.02
 
@@ -27,7 +32,8 @@ def largest_loss(study: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, the largest loss against the ideal step.
 
     Nothing where the step is not clearly longer than the ideal, or by less than 2 %; a note where
-    more of it is unattributed than any term explains.
+    more of it is unattributed than any term explains, and none is named where the interval of the
+    largest is wider than it.
     """
     last: dict[tuple[object, ...], Ledger] = {}
     for one in ledgers(study):
@@ -50,28 +56,47 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     ranked = sorted(losses, key=lambda name: losses[name].loss or 0, reverse=True)
     largest = losses[ranked[0]]
     assert largest.loss is not None
-    step = "epoch" if one.form == EPOCHS else "step"
+    step = STEP_WORDS[one.form]
     where = f"at {study.describe(one.row)}" if study.axes else "here"
+    factor, unit = (1.0, "ms") if whole.value < LONG else (1e-3, "s")
     head = (
-        f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value)} ms, "
-        f"{number(whole.loss)} ms more than the ideal {number(ideal)} ms"
+        f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
+        f"{unit}, {number(whole.loss * factor)} {unit} more than the ideal "
+        f"{number(ideal * factor)} {unit}"
     )
     rest = one.parts["unattributed"].loss or 0.0
     if largest.loss <= abs(rest):
         text = (
-            f"{head}; {number(rest)} ms of that are unattributed, more than any part explains: "
-            "measure with more and longer steps, or with a profile"
+            f"{head}; {number(rest * factor)} {unit} of that are unattributed, more than any part "
+            "explains: measure with more and longer steps, or with a profile"
         )
-        return [_made(study, one, NOTE, f"{text}.", largest)]
-    interval = with_interval(largest.loss, largest.loss_low, largest.loss_high)
+        return [_made(study, one, NOTE, f"{text}.", largest, REST)]
+    low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
+    interval = with_interval(largest.loss * factor, low, high, unit)
+    named = WHOLE if (one.form, ranked[0]) == (EPOCHS, "slower") else WORDS[ranked[0]]
+    others = [losses[name] for name in ranked[1:]]
+    if _wide(largest):
+        text = (
+            f"{head}; no part is named as the largest, because the interval of the candidate, "
+            f"{named}, is wider than it: {interval}"
+        )
+        return [_made(study, one, OPEN, f"{text}.", largest, ranked[0], others)]
     reached = ideal / (whole.value - largest.loss)
     text = (
-        f"{head}; the largest part is {WORDS[ranked[0]]}, {interval} ms: without it the {step} "
+        f"{head}; the largest part is {named}, {interval}: without it the {step} "
         f"would reach {percent(reached)} of the ideal instead of {percent(ideal / whole.value)}"
     )
-    sure = _sure(largest, [losses[name] for name in ranked[1:]])
+    sure = _sure(largest, others)
     text += "" if sure else "; not confirmed as the largest by its interval"
-    return [_made(study, one, CONFIRMED if sure else OPEN, f"{text}.", largest)]
+    level = CONFIRMED if sure else OPEN
+    return [_made(study, one, level, f"{text}.", largest, ranked[0], others)]
+
+
+def _wide(largest: Term) -> bool:
+    """Whether the interval of a loss is wider than the loss."""
+    if largest.loss is None or largest.loss_low is None or largest.loss_high is None:
+        return False
+    return largest.loss_high - largest.loss_low > largest.loss
 
 
 def _sure(largest: Term, others: Sequence[Term]) -> bool:
@@ -81,12 +106,26 @@ def _sure(largest: Term, others: Sequence[Term]) -> bool:
     return all(largest.loss_low > max(0.0, other.loss or 0.0) for other in others)
 
 
-def _made(study: ExperimentResults, one: Ledger, level: str, text: str, term: Term) -> Finding:
+def _made(
+    study: ExperimentResults,
+    one: Ledger,
+    level: str,
+    text: str,
+    term: Term,
+    name: str,
+    others: Sequence[Term] = (),
+) -> Finding:
+    """The finding; ``margin``: how far the loss is from what its interval has to be clear of."""
+    assert term.loss is not None
+    margin = term.loss - max(0.0, *(other.loss or 0.0 for other in others), 0.0)
     evidence = {
         "experiment": study.name,
         "table": "efficiency",
         "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
         "numbers": {"loss": term.loss, "low": term.loss_low, "high": term.loss_high},
-        "figure": "ledger",
+        "term": name,
+        "margin": margin,
+        "repeats": one.row.get("repeats"),
+        "share": None if one.ideal is None else one.ideal.value / one.elapsed.value,
     }
     return Finding(study.name, RULE, level, marked(one.row["source"], text), evidence)

@@ -22,7 +22,7 @@ MAX_SERIES_SENTENCES, MAX_THRESHOLD_SENTENCES = 4, 6
 
 
 @dataclass(frozen=True)
-class _Efficiency:
+class Efficiency:
     """Total efficiency of a point: value and 95 % interval (None where there is none)."""
 
     row: Row
@@ -48,7 +48,7 @@ class _Efficiency:
         return f"{percent(self.value, self.low, self.high)}{unsure}"
 
 
-def _efficiencies(study: ExperimentResults, series: Series, phase: str) -> list[_Efficiency]:
+def efficiencies(study: ExperimentResults, series: Series, phase: str) -> list[Efficiency]:
     """Efficiencies of a series without its base, by scale."""
     stem = _stem(study)
     found = []
@@ -59,7 +59,7 @@ def _efficiencies(study: ExperimentResults, series: Series, phase: str) -> list[
         if finite(value):
             known = finite(low, high)
             found.append(
-                _Efficiency(
+                Efficiency(
                     row,
                     study.scale_of(row),
                     study.scaled(study.scale_of(row)),
@@ -76,7 +76,8 @@ def _stem(study: ExperimentResults) -> str:
     return "total" if metric == "total_throughput" else metric
 
 
-def _eff_columns(study: ExperimentResults, phase: str) -> list[str]:
+def efficiency_columns(study: ExperimentResults, phase: str) -> list[str]:
+    """Columns of the efficiency and its interval in the table ``scaling``."""
     return [column(f"{_stem(study)}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
 
 
@@ -96,13 +97,13 @@ def efficiency_at_largest(study: ExperimentResults) -> list[Finding]:
         end = study.scale_of(series.rows[-1])
         sure, one_sided, unsure = True, True, ""
         for phase in study.main.phases:
-            points = _efficiencies(study, series, phase)
+            points = efficiencies(study, series, phase)
             if points and points[-1].count == end:
                 parts.append(f"{points[-1].text} in the {PHASES[phase]}")
                 if points[-1].low is None:
                     sure, unsure = False, _why(study, series, phase)
                 one_sided = one_sided and points[-1].side != "straddles"
-                columns = [*evidence.get("numbers", {}), *_eff_columns(study, phase)]
+                columns = [*evidence.get("numbers", {}), *efficiency_columns(study, phase)]
                 evidence = evidence_of(study, "scaling", points[-1].row, columns)
         if not parts:
             continue
@@ -141,9 +142,9 @@ def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
 
     Series with bases of different scales do not compare: each kind has its own range.
     """
-    by_base: dict[int, list[tuple[_Efficiency, Series]]] = {}
+    by_base: dict[int, list[tuple[Efficiency, Series]]] = {}
     for series in study.series:
-        if points := _efficiencies(study, series, phase):
+        if points := efficiencies(study, series, phase):
             base = study.scale_of(series.rows[0])
             by_base.setdefault(base, []).append((points[-1], series))
     found = []
@@ -156,7 +157,7 @@ def _efficiency_range(study: ExperimentResults, phase: str) -> list[Finding]:
             f"{low.text} ({low_series.label}, {low.at}) and {high.text} ({high_series.label}, "
             f"{high.at})."
         )
-        evidence = evidence_of(study, "scaling", low.row, _eff_columns(study, phase))
+        evidence = evidence_of(study, "scaling", low.row, efficiency_columns(study, phase))
         evidence["figure"] = f"overview-{phase}"
         sources = listed(sorted({str(pair[0].row["source"]) for pair in last}))
         found.append(Finding(study.name, "efficiency", NOTE, marked(sources, text), evidence))
@@ -175,11 +176,11 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
     if study.main is None:
         return []
     # Series -> sentence, level, source -> phases and the decisive point.
-    same: dict[tuple[str, str, str, tuple[str, ...]], list[tuple[Series, _Efficiency]]] = {}
+    same: dict[tuple[str, str, str, tuple[str, ...]], list[tuple[Series, Efficiency]]] = {}
     for series in study.series:
-        told: dict[tuple[str, str], tuple[list[str], _Efficiency]] = {}
+        told: dict[tuple[str, str], tuple[list[str], Efficiency]] = {}
         for phase in study.main.phases:
-            points = _efficiencies(study, series, phase)
+            points = efficiencies(study, series, phase)
             if points:
                 text, level, point = _threshold(study, points, series.holes)
                 told.setdefault((text, level), ([], point))[0].append(phase)
@@ -192,7 +193,7 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
         labels = [series.label for series, _ in members if series.label]
         who = labels[0] if len(labels) == 1 else f"{len(labels)} series ({listed(labels, 3)})"
         sentence = f"{f'{who}: ' if labels else ''}{words}: {text}."
-        columns = [name for phase in among for name in _eff_columns(study, phase)]
+        columns = [name for phase in among for name in efficiency_columns(study, phase)]
         evidence = evidence_of(study, "scaling", members[0][1].row, columns)
         if len(members) > 1:
             evidence["figure"] = f"overview-{among[-1]}"
@@ -211,8 +212,8 @@ def efficiency_threshold(study: ExperimentResults) -> list[Finding]:
 
 
 def _threshold(
-    study: ExperimentResults, points: Sequence[_Efficiency], holes: Mapping[int, str]
-) -> tuple[str, str, _Efficiency]:
+    study: ExperimentResults, points: Sequence[Efficiency], holes: Mapping[int, str]
+) -> tuple[str, str, Efficiency]:
     """Sentence, level and decisive point for efficiencies sorted by scale."""
     last = points[-1]
     first = next((p for p in points if p.side not in ("above", "~above")), None)
@@ -241,7 +242,7 @@ def _threshold(
     return f"{text}; not clearly under 80 % at any {study.scale_words}", OPEN, first
 
 
-def _over(study: ExperimentResults, points: Sequence[_Efficiency]) -> str:
+def _over(study: ExperimentResults, points: Sequence[Efficiency]) -> str:
     """The largest scale whose interval lies over 80 %, as the beginning of a sentence."""
     best = next((p for p in reversed(points) if p.side == "above"), None)
     if best is None:

@@ -14,6 +14,9 @@ from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
+# What a canary takes before and after a run together: 2 s each on two cores, and the start of many
+# ranks.
+CANARY_S = 10.0
 # Causes for which another attempt may succeed, with or without larger limits.
 ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", LAUNCH_FAILED})
 
@@ -62,6 +65,7 @@ def request_for(
         if failure["cause"] == "TIMEOUT":
             # Slurm counts in minutes: what was given may be more than the program's limit.
             given_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
+            given_s -= CANARY_S * campaign.canary
             longer_s = 2 * max(asked["limit_s"], given_s)
             limit_s = min(longer_s, _longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
@@ -71,8 +75,8 @@ def request_for(
         if failure["cause"] in ELSEWHERE and 2 * site.nodes_for(run.point) <= site.nodes:
             exclude = str(failure.get("nodes") or "")
     shape = run_shape(
-        site, run.point, limit_s, experiment.memory_gb_per_rank, mem_mb, experiment.constraint,
-        exclude,
+        site, run.point, limit_s + CANARY_S * campaign.canary, experiment.memory_gb_per_rank,
+        mem_mb, experiment.constraint, exclude,
     )  # fmt: skip
     return Request(shape, limit_s)
 

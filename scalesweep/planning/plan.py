@@ -29,6 +29,7 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
+from scalesweep.planning.job_requests import CANARY_S
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
 from scalesweep.planning.runtime_estimates import BASES, Estimates
 from scalesweep.planning.stock import take_stock
@@ -94,6 +95,11 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+    if campaign.canary:
+        pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
+        plan["canary"] = {"runs": pending, "seconds": CANARY_S}
+    if campaign.site.peaks:
+        plan["peaks"] = dict(campaign.site.peaks)
     if campaign.imported:
         plan["imported"] = cast(PlanImported, dict(campaign.imported))
     return plan
@@ -170,6 +176,8 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    if benchmark.ceiling is not None:
+        entry["ceiling"] = benchmark.ceiling
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count

@@ -6,13 +6,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import ExtractOrder, Order, PowerOrder, ProgramOrder
+from scalesweep.compute.job_spec import (
+    CanaryOrder,
+    ExtractOrder,
+    Order,
+    PowerOrder,
+    ProgramOrder,
+)
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, Experiment, Run
 from scalesweep.config.command_template import program_named
 from scalesweep.config.executables import named_programs
 from scalesweep.config.site import Site
 from scalesweep.config.study import study_folder
+from scalesweep.core.paths import CANARY
 from scalesweep.core.profilers import split_name
 from scalesweep.planning.job_requests import Request
 
@@ -41,6 +48,19 @@ def power_order(site: Site, nodes: int) -> PowerOrder | None:
         "sysfs": site.power.sysfs,
         "nodes": nodes,
     }
+
+
+def canary_order(
+    campaign: Campaign, launcher: Sequence[str], point: Mapping[str, Any]
+) -> CanaryOrder:
+    """The canary of a run, started with the words of its ``launcher``.
+
+    A rank has as many processes as it has cores to itself.
+    """
+    site = campaign.site
+    workers = max(1, site.cores_per_node // site.ranks_on_node(point))
+    words = [site.python, str(CANARY), "--out", "{out}", "--workers", str(workers)]
+    return {"argv": [*launcher, *words], "results": int(point["ranks"]) * workers}
 
 
 def run_spec(
@@ -75,6 +95,8 @@ def run_spec(
         "power": power_order(site, site.nodes_for(point)),
         "program": program_order(campaign, benchmark, point),
     }
+    if campaign.canary:
+        order["canary"] = canary_order(campaign, launcher, point)
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract

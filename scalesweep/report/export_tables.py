@@ -8,7 +8,7 @@ tables read, or the code.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +24,11 @@ from scalesweep.core.record import POWER, RECORD
 from scalesweep.experiment.results import ExperimentResults, lasting
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
+from scalesweep.tables.ceilings import Ceiling, machine_ceilings
 from scalesweep.tables.cprofile import functions_table, profile_files
+from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -39,6 +42,7 @@ class _Part:
     summary: pd.DataFrame  # rows of its runs
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
+    ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
 
     @property
     def entry(self) -> PlanExperiment:
@@ -54,6 +58,7 @@ class _Part:
                 self.plan,
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
+                [asdict(one) for one in self.ceilings],
             ]
         )
 
@@ -119,6 +124,7 @@ def _parts(
         "digest": "",
     }
     found = {}
+    ceilings = machine_ceilings(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -131,6 +137,7 @@ def _parts(
             here,
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
+            ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
         )
     return found
 
@@ -155,10 +162,15 @@ class _Work:
         """
         part = self.parts[name]
         unread: list[str] = []
-        tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, unread)
+        tables = make_tables(
+            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings
+        )
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions
+        timelines = timeline_table(part.entry, part.runs, unread)
+        if timelines is not None:
+            tables[name]["timeline"] = timelines
         files = write_tables(tables, self.out)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread

@@ -22,6 +22,7 @@ from scalesweep.core.record import read_failure
 from scalesweep.experiment.results import ExperimentResults, inputs_digest
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
+from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
@@ -108,6 +109,7 @@ def render_report(
                 "id": name,
                 "study": study,
                 "counts": Counter(run["status"] for run in study.entry["runs"]),
+                "card": card_section(plan, study, found, targets, facts),
                 "findings": [(one, evidence_links(one, targets)) for one in found],
                 "collapsed": _collapsed(found),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],

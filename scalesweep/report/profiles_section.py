@@ -1,11 +1,12 @@
-"""The report's section on profiled runs: their files, and the functions that took longest."""
+"""The report's section on profiled runs: files, functions that took longest, Horovod's phases."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.timeline_account import PHASES
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import number, percent
+from scalesweep.core.formatting import finite, number, percent
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, TENSORFLOW
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.cprofile import profile_files
@@ -17,8 +18,9 @@ MAX_FILES = 8
 # How each is opened.
 OPENED_WITH = {
     CPROFILE: "Python's pstats, or a viewer such as snakeviz",
-    TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile)",
-    HOROVOD_TIMELINE: "chrome://tracing or Perfetto",
+    TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile), or as "
+    "docs/profiles.md says with Perfetto",
+    HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
 
 
@@ -50,7 +52,31 @@ def profiles_section(
         "left_out": len(entries) - len(rows),
         "kinds": {kind: OPENED_WITH[kind] for kind in dict.fromkeys(r["kind"] for r in entries)},
         "functions": _functions(study),
+        "timelines": _timelines(study),
     }
+
+
+def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each run with a timeline of Horovod: its phases with share and time, and what it lacks."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in study.rows("timeline"):
+        ticked, every = row["ticked"], row["negotiations"]
+        words = f"{ticked:,} of {every:,} negotiations say when each rank was ready"
+        if not every or ticked < every:
+            words += "; with HOROVOD_CACHE_CAPACITY=0 all do"
+        run = found.setdefault(
+            str(row["run_id"]),
+            {"where": study.describe(row), "steps": row["steps"], "ready": words, "rows": []},
+        )
+        known = finite(row["share"])
+        run["rows"].append(
+            {
+                "phase": PHASES.get(str(row["phase"]), row["phase"]),
+                "share": percent(row["share"]) if known else "not in this timeline",
+                "ms": number(row["ms"]),
+            }
+        )
+    return list(found.values())[:MAX_TABLES]
 
 
 def _functions(study: ExperimentResults) -> list[dict[str, Any]]:

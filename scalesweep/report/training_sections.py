@@ -15,6 +15,7 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.report.layer_table import layer_table
 from scalesweep.report.points_table import Cell, Column, Table, table_of
 from scalesweep.tables.provenance import EnergyFacts, RunFacts
 from scalesweep.tables.training import ENERGY, RESULTS
@@ -32,6 +33,7 @@ DEFINITIONS = {
 SECTIONS = {
     "Accuracy": ("accuracy-",),
     "Phases": ("phases-",),
+    "Layers": ("roofline",),
     "Parts": ("parts-",),
     "Energy": ("energy-", "power-"),
 }
@@ -62,11 +64,17 @@ def training_sections(
     tables = {
         "Accuracy": accuracy_table(study, limit),
         "Phases": phase_table(study, limit),
+        "Layers": layer_table(study, limit),
         "Parts": part_table(study, limit),
     }
     notes = {
         "Accuracy": _accuracy_notes(study),
         "Phases": ["Seconds of rank 0, means over repeats with 95 % intervals."],
+        "Layers": [
+            "The layers of a model, each timed apart, and the whole step: means over repeats of "
+            "all layers of a kind together, forward and backward. Bound and least time are by the "
+            "ceilings of the machine (docs/roofline.md)."
+        ],
         "Parts": [
             "Share of the time of a rank by part of the program, from profiles of other tools; "
             "means over ranks and repeats with 95 % intervals."

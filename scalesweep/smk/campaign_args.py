@@ -11,9 +11,18 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
     parser.add_argument("--site", help="site instead of the campaign's own")
     parser.add_argument("--results", help="results folder instead of the campaign's own")
+    parser.add_argument("--history", help="folder of the history instead of the campaign's own")
+    parser.add_argument("--baseline", help="commit or tag instead of the campaign's own")
     parser.add_argument("--profile", help="kind of profile instead of the campaign's own")
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
     """The campaign that the arguments name. Raises UserError."""
-    return load_campaign(args.campaign, args.site, args.results, profile=args.profile)
+    return load_campaign(
+        args.campaign,
+        args.site,
+        args.results,
+        profile=args.profile,
+        history=args.history,
+        baseline=args.baseline,
+    )

@@ -198,6 +198,26 @@ class SnakemakeContext:
             # Snakemake takes a newer file of the same content for the same.
             stamp.write_text(f"{time.time_ns()}\n")
 
+    @property
+    def history_digest(self) -> str:
+        """Which history the campaign's points are kept in, and as of which repository."""
+        kept = self.campaign.history
+        return digest_of([str(kept.folder.resolve()), str(kept.repository)] if kept else [], 6)
+
+    def session(self) -> list[str]:
+        """What is left when the finished points have been kept in the history, if there is one."""
+        return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
+
+    @property
+    def regressions_file(self) -> Path:
+        """Where `snakemake history --config fail=regression` leaves how many there are."""
+        return Path(self.results, "logs", "history.failed")
+
+    def history_outcome(self) -> str:
+        """What a call of `snakemake history` that is to fail with regressions ends with."""
+        wanted = "fail" in self.options and self.regressions_file.exists()
+        return self.regressions_file.read_text().strip() if wanted else ""
+
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read
         since the workflow was parsed; empty if there are none."""
@@ -225,12 +245,19 @@ class SnakemakeContext:
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
         words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
-        if "profile" in self.options:
-            words += ["--profile", self.options["profile"]]
+        for key in ("profile", "history", "baseline"):
+            if key in self.options:
+                words.append(f"--{key}={self.options[key]}")
         return shlex.join([*words, "--results", self.results])
 
     def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
         campaign = self.campaign
-        names = (campaign.file, campaign.site.name, self.results, self.options.get("profile"))
-        return shlex.join(report_command(snakefile, *names))
+        words = report_command(
+            snakefile,
+            campaign.file,
+            campaign.site.name,
+            self.results,
+            {key: self.options[key] for key in ("profile", "history") if key in self.options},
+        )
+        return shlex.join(words)

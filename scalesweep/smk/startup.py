@@ -65,6 +65,8 @@ def prepare(
         options.get("results"),
         cluster=cluster,
         profile=options.get("profile"),
+        history=options.get("history"),
+        baseline=options.get("baseline"),
     )
     site = campaign.site
     _check_names(campaign, cluster)
@@ -127,6 +129,8 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
         f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
         "the folder of the Snakefile": REPO,
     }
+    if campaign.history:
+        named[f"{campaign.file}: history"] = campaign.history.folder
     if cluster or study_folder():
         named["the working folder"] = Path.cwd()
     for where, name in named.items():

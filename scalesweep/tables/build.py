@@ -32,6 +32,8 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.canary import canary_table
+from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
@@ -39,6 +41,7 @@ from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
@@ -51,21 +54,26 @@ def make_tables(
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,
+    ceilings: Sequence[Ceiling] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without. ``scaling``, ``threads``, ``comparisons``,
+    cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
+    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
-    ``network`` of probes; the control point has ``runs`` and ``points`` only.
+    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
+    they had one; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
+    if ceilings is None:
+        ceilings = machine_ceilings(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -104,8 +112,12 @@ def make_tables(
             series = [[points[i] for i in group] for group in _series(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            if data.scale in data.axes and (steps := efficiency_table(data, series)) is not None:
-                tables["efficiency"] = steps
+            steps = efficiency_table(data, series)
+            tables |= {} if steps is None else {"efficiency": steps}
+            if (canary := canary_table(data)) is not None:
+                tables["canary"] = canary
+            if (layers := roofline_table(data, points, ceilings)) is not None:
+                tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
         result[experiment["name"]] = tables
     return result
 

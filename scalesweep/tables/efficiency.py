@@ -20,7 +20,7 @@ from scalesweep.analysis.stats import (
     mean_interval,
     ratio_interval,
 )
-from scalesweep.analysis.step_account import TERMS, StepAccount
+from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -40,12 +40,16 @@ LABELS = {
     SLOWER: "Slower than at the reference",
     "load_balance": "Load balance",
     "serialisation": "Serialisation",
+    "communication": TERMS["communication"],
     "parallel_efficiency": "Parallel efficiency",
     "computation_scaling": "Computation scaling",
     "global_efficiency": "Global efficiency",
 }
 _MS = 1e3
-_NAMES = ("form", "kind", "term", "value", "low", "high", "unit", "loss", "loss_low", "loss_high")
+_NAMES = (
+    "form", "kind", "variant", "term", "value", "low", "high", "unit",
+    "loss", "loss_low", "loss_high",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,13 @@ def efficiency_table(
     ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
     terms also ``loss``, what they take more than in the ideal step, with bounds. Kinds: ``ledger``
     in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and ``additive``, the
-    efficiency factors. None if no run of the experiment has an account.
+    efficiency factors, with the ``variant`` of serialisation and transfer. None if no run of the
+    experiment has an account, or its scale does not vary and no run is a profile.
     """
     measured = [[_measured(data, point) for point in points] for points in series]
     found = [one for group in measured for one in group if one]
-    if not found:
+    profiled = any(one.accounts[0].form == PROFILE for one in found)
+    if not found or not (profiled or data.scale in data.axes):
         return None
     rows: list[dict[str, Any]] = []
     for group in measured:
@@ -93,8 +99,10 @@ def efficiency_table(
         for one in known:
             head = {**one.point.values, "source": one.point.source, "repeats": len(one.accounts)}
             base = known[0] if known[0].accounts[0].form == one.accounts[0].form else None
-            for row in _rows(one, base, _same_batch(data, one, base, found)):
-                values = {"form": one.accounts[0].form, **row}
+            ratio = None if base is None else _ratio(data, one, base)
+            batch = _same_batch(data, one, base, found)
+            for row in _rows(one, base, ratio, batch):
+                values = {"form": one.accounts[0].form, "variant": _variant(one, row), **row}
                 rows.append(
                     head | {efficiency_column(name, data.axes): v for name, v in values.items()}
                 )
@@ -126,8 +134,22 @@ def _measured(data: ExperimentData, point: Point) -> _Measured | None:
     return _Measured(point, chosen) if chosen else None
 
 
-def _ratio(one: _Measured, base: _Measured) -> float | None:
-    """Work of a rank in a step over that at the reference; None where a run does not tell."""
+def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
+    """How serialisation and transfer of a row of factors are defined; None for any other row."""
+    if row["term"] not in ("serialisation", "transfer") or row["kind"] == LEDGER:
+        return None
+    account = one.accounts[0]
+    return account.variant if row["kind"] == MULTIPLICATIVE else account.additive_variant
+
+
+def _ratio(data: ExperimentData, one: _Measured, base: _Measured) -> float | None:
+    """Work of a rank in a step over that at the reference; None where a run does not tell.
+
+    Of a profile, which counts no samples, as the kind of scaling that its source states has it.
+    """
+    if one.accounts[0].form == PROFILE:
+        of_ranks = base.accounts[0].ranks / one.accounts[0].ranks
+        return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))
     here, there = one.local_samples, base.local_samples
     return here / there if here and there else None
 
@@ -157,8 +179,9 @@ def _same_batch(
     return None
 
 
-def _rows(one: _Measured, base: _Measured | None, batch: _Measured | None) -> list[dict[str, Any]]:
-    ratio = None if base is None else _ratio(one, base)
+def _rows(
+    one: _Measured, base: _Measured | None, ratio: float | None, batch: _Measured | None
+) -> list[dict[str, Any]]:
     rows = _ledger(one, base, ratio, batch)
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(one, kind)
@@ -239,6 +262,7 @@ def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
     return [
         _row(kind, term, np.array([factors[term] for factors in of_runs]), "1")
         for term in of_runs[0]
+        if all(term in factors for factors in of_runs)
     ]
 
 

@@ -4,8 +4,9 @@
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
 ``_account``: where the time of a step went (``StepAccount``); ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
-a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran. Missing (None)
-where a record has none.
+a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
+what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
+after it. Missing (None) where a record has none.
 """
 
 import json
@@ -18,10 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
+from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import account_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
+from scalesweep.tables.canary_rates import CANARY, canary_text
+from scalesweep.tables.layers import LAYERS, layers_text
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 from scalesweep.tables.sweep_text import SWEEP, sweep_text
@@ -30,7 +34,7 @@ ACCOUNT = "_account"
 STATED = "_stated"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS)
+CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY)
 
 
 def curves_of(
@@ -56,12 +60,15 @@ def curves_of(
         PARTS: _numbers(record.get("parts"), "parts"),
         SWEEP: sweep_text(record, samples),
         FACTS: facts_text(record, machines),
+        LAYERS: layers_text(record, samples),
+        CANARY: canary_text(record),
     }
 
 
 def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
+    account = account or profile_account(record.get("metrics") or {}, ranks)
     return None if account is None else json.dumps(account.to_json())
 
 

@@ -118,6 +118,10 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert variables["HOROVOD_CYCLE_TIME"] == "2.5"
     assert variables["HOROVOD_HIERARCHICAL_ALLREDUCE"] == "1"
     assert variables["HOROVOD_AUTOTUNE"] == "1"
+    # Autotuning changes these while the program runs.
+    settings = native["notes"]["horovod"]
+    assert (settings["fusion_threshold_bytes"], settings["cycle_time_ms"]) == (None, None)
+    assert settings["from"]["cycle_time_ms"] == "autotune"
     wall = 48 / value(native, "total_images_per_second")
     # On rank 0, whose clock the wall time is of: rank 1 may leave the barrier before it.
     assert samples["step_times"][:, 0].sum() <= wall <= native["phases"]["timed"]

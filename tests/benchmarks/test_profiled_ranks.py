@@ -1,12 +1,19 @@
 """A benchmark program under a profiler: every rank leaves its own."""
 
+import json
 import pstats
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from scalesweep.analysis.horovod_trace import read_trace
+from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
 from scalesweep.core.profilers import TIMELINE, environment
 from tests.benchmarks.programs import Program, entry, read, warm
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +49,19 @@ def test_tensorflow_sees_the_operations(tmp_path):
     folder = run(tmp_path, "tensorflow", 1)
     (trace,) = folder.rglob("*.xplane.pb")
     assert b"Conv2D" in trace.read_bytes()
+    # As the documentation says to open it in Perfetto.
+    page = (ROOT / "docs" / "profiles.md").read_text()
+    (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)
+    done = subprocess.run([sys.executable, "-c", code, trace], capture_output=True, check=True)
+    events = json.loads(done.stdout)["traceEvents"]
+    assert any(event["ph"] == "X" and "Conv2D" in event["name"] for event in events)
 
 
 def test_horovod_timeline_sees_the_reductions(tmp_path):
     folder = run(tmp_path, "horovod_timeline", 2)
-    assert "gradient_0" in (folder / TIMELINE).read_text()
+    text = (folder / TIMELINE).read_text()
+    assert "gradient_0" in text
+    account = timeline_account(read_trace(text))
+    assert account is not None
+    assert 0 < account.shares[REDUCTION] < 1
+    assert 0 < account.shares[IDLE] < 1

@@ -26,6 +26,7 @@ def test_what_a_report_must_do(browser: Any, address: str) -> None:
 def test_a_finding_leads_to_its_rows_and_these_to_their_runs(browser: Any, address: str) -> None:
     visit = Visit(browser, address)
     root = Path(address.removeprefix("file://")).parent
+    visit.page.locator(".study .every > summary").first.click()
     finding = visit.page.locator(".findings li", has_text="Efficiency at 1,024 ranks").first
     finding.get_by_role("link", name="rows").click()
     visit.page.wait_for_selector('[data-table="e1-points"].live')
@@ -137,16 +138,31 @@ def test_figures_are_large_enough_on_a_phone(browser: Any, address: str) -> None
         ".card svg",
         "all => all.map(s => [s.getBoundingClientRect().width, s.viewBox.baseVal.width])",
     )
-    assert len(sizes) == 9
+    assert len(sizes) == 10
     # The smallest regular text is 8 units high; keep it above 7 pixels.
     assert all(8 * shown / units > 7 for shown, units in sizes)
     visit.context.close()
 
 
+def test_the_first_screen_begins_with_a_card(browser: Any, address: str) -> None:
+    """The verdict is above the fold, its figure inside the card, and metadata below the cards."""
+    for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light")):
+        visit = Visit(browser, address, width, scheme)
+        card = visit.page.locator(".study").first
+        verdict = card.locator(".findings li").first.bounding_box()
+        assert verdict["y"] + verdict["height"] < 900
+        box, chart = card.bounding_box(), card.locator(".small-chart").bounding_box()
+        assert chart["x"] >= box["x"]
+        assert chart["x"] + chart["width"] <= box["x"] + box["width"]
+        assert chart["width"] > 200
+        assert visit.page.locator(".facts").bounding_box()["y"] > box["y"] + box["height"]
+        visit.context.close()
+
+
 def test_labels_stay_inside_their_figures(browser: Any, address: str) -> None:
     visit = Visit(browser, address)
     outside = visit.page.evaluate(
-        """() => [...document.querySelectorAll('.card svg')].flatMap(s => {
+        """() => [...document.querySelectorAll('.card svg, .small-chart')].flatMap(s => {
           const b = s.getBoundingClientRect()
           return [...s.querySelectorAll('text')].filter(t => {
             const r = t.getBoundingClientRect()

@@ -88,7 +88,8 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
         rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
     assert owners == {int(row["job_id"]): row["run_id"] for row in rows}
     # One that had failed before the second call began is run again.
-    assert len(rows) == 4 or (len(rows) == 5 and len(live) == 2)
+    more = [row for row in rows if [one["run_id"] for one in rows].count(row["run_id"]) > 1]
+    assert len(rows) - len(more) // 2 == 4 and {row["state"] for row in more} <= {"FAILED"}
     assert all(a["ended"] <= b["started"] for a, b in itertools.pairwise(rows)), rows
     assert len(records) == 2 and ids["slow"] in records
     assert code == 1

@@ -104,6 +104,10 @@ def test_profiles_of_other_tools(project: Project) -> None:
     points = rows_of(results / "tables" / "solver_scaling" / "points.csv")
     found = [float(row["parallel_efficiency_mean_run"]) for row in points]
     assert found == pytest.approx([0.75, 0.55])
+    (timelines,) = results.glob("tables/solver*/timeline.csv")
+    shares = {row["phase"]: row["share"] for row in rows_of(timelines)}
+    assert float(shares["reduction"]) == pytest.approx(0.051) and shares["queue"] == ""
+    assert "Horovod's timeline" in (results / "report.html").read_text()
     figures = json.loads((results / "figures" / "index.json").read_text())
     assert ("solver_scaling", "parts-share") in {(f["experiment"], f["name"]) for f in figures}
     (messages,) = results.glob("tables/messages_*")

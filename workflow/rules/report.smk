@@ -83,6 +83,10 @@ if SWEEP.options.get("pending") != "ignore":
 
             if (outcome := outcome_file(Path(RESULTS))).exists():
                 sys.exit(f"error: {outcome.read_text()}")
+        if "history" in facts.targets(workflow) and (
+            worse := SWEEP.history_outcome()
+        ):
+            sys.exit(f"error: {worse}")
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):

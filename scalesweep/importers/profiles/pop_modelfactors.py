@@ -18,6 +18,7 @@ from scalesweep.analysis.pop import (
     pop_factors,
 )
 from scalesweep.analysis.profile import Profile
+from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles.source import (
     Found,
@@ -144,6 +145,8 @@ def _profile(
         "runtime": metric(seconds(_RUNTIME), "s", "lower"),
         **{name: metric(value, "1", "higher") for name, value in values.items()},
     }
+    if known:
+        metrics[IDEAL_RUNTIME] = metric(replay.runtime, "s", "lower")
     as_printed: list[str] = []
     for line, name in _PRINTED.items():
         printed = rows[line][place] / 100 if line in rows else math.nan

@@ -29,8 +29,10 @@ DEFINITIONS = {
     "global_efficiency": "parallel efficiency x computation scaling",
     "speedup": "run time at the base / run time (weak scaling: x ranks / base ranks)",
     "runtime": "longest elapsed time of a rank",
+    "ideal_runtime": "run time of a replay on an ideal network",
     "useful_time": "elapsed less MPI time, mean over the ranks",
     "mpi_time": "time in MPI, mean over the ranks",
+    "idle_share": "share of a step in which no tensor is in any phase of Horovod",
     "timeline_length": "from the first to the last event of the timeline",
     "kernel_time": "sum over all kernels, mean over the ranks",
     "copy_time": "sum over all copies and fills of memory, mean over the ranks",
@@ -211,6 +213,7 @@ def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
         words = {
             "sum": f"time in {phase}, all tensors added up",
             "union": f"time during which at least one tensor was in {phase}",
+            "share": f"share of a step with at least one tensor in {phase.replace('_', ' ')}",
         }.get(kind, "as the tool states it")
         found[name] = DEFINITIONS.get(name, words)
     return found

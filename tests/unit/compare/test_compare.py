@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.stats import ratio_interval
 from scalesweep.compare.environment_diff import surroundings
 from scalesweep.compare.inputs import Side
@@ -18,7 +19,6 @@ from scalesweep.compare.significance import (
     UNCLEAR,
     WORSE,
     Change,
-    adjusted_p,
     changes,
     counts,
     geometric_mean,

@@ -103,6 +103,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("cnn_training", 1): "126721cc82de056b",
     ("cosmoflow_training", 1): "ef0e8ca07546f079",
     ("nt3", 1): "73018de6b9e0c683",
+    ("step_layers", 1): "02d4e768a3b0a6e3",
     ("compute_peak", 1): "7abfc5c63ae6ed45",
     ("memory_bandwidth", 1): "d5df9c74287e74be",
     ("allreduce", 1): "a6cb409c625874c0",

@@ -15,7 +15,7 @@ from scalesweep.figures.power import SLOTS, merge_spans
 from scalesweep.figures.style import INK, MAX_LINES, Drawing
 from tests.fakes.training import Training, make_training, nt3
 
-NAMES = ["ledger", "accuracy-time", "accuracy-energy", "accuracy-loss", "phases-time",
+NAMES = ["ledger", "waterfall", "accuracy-time", "accuracy-energy", "accuracy-loss", "phases-time",
          "energy-phases", "power-time"]  # fmt: skip
 
 
@@ -93,7 +93,9 @@ def test_without_power_samples_runs_are_marked_at_their_total(tmp_path: Path) ->
 def test_without_energy_there_is_nothing_of_it(tmp_path: Path) -> None:
     study = one(tmp_path, nt3(watts=lambda p, r: None))
     names = {drawing.name for drawing in draw(study)}
-    assert names == {"scaling-run", "ledger", "accuracy-time", "accuracy-loss", "phases-time"}
+    assert names == {
+        "scaling-run", "ledger", "waterfall", "accuracy-time", "accuracy-loss", "phases-time",
+    }  # fmt: skip
 
 
 def test_error_with_its_target(tmp_path: Path) -> None:

@@ -65,10 +65,12 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
 
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
-    assert names["io_weak_scaling"] == ["scaling-init", "scaling-later", "ledger"]
+    assert names["io_weak_scaling"] == [
+        "scaling-init", "scaling-later", "ledger", "waterfall",
+    ]  # fmt: skip
     assert names["thread_pools"] == ["heatmap", "groups-init", "groups-later"]
     assert names["batch_sizes"][:3] == ["overview-init", "overview-later", "scaling-1-init"]
-    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 1
+    assert len(names["batch_sizes"]) == 2 + 3 * 2 + 2
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
     assert names["not_started"] == []
 
@@ -231,7 +233,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     out = tmp_path / "figures"
     entries = write_figures([study], out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
-    assert len(before) == 9
+    assert len(before) == 12
     (out / "e" / "old.svg").write_text("old")
     (out / "gone").mkdir()
     (out / "gone" / "old.pdf").write_text("old")
@@ -330,7 +332,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     root = make_results(tmp_path, [Fake("e", {"ranks": [1, 2], "mode": ["a", "b"]}, "weak")])
     study = studies_of(root)["e"]
     monkeypatch.setattr(figures_module, "_many", lambda _study: [scaling.scaling_figures])
-    everything = {"ledger"} | {sketch.name for sketch in figures_module.listed(study)}
+    everything = {"ledger", "waterfall"} | {sketch.name for sketch in figures_module.listed(study)}
     with monkeypatch.context() as patched:
         limits = Limits(seconds=60, memory_bytes=200 * 2**20)
         patched.setattr(figures_module, "LIMITS", limits)
@@ -345,7 +347,7 @@ def test_a_figure_beyond_its_limits_is_missing_alone(
     }
     assert missing_words(entries).startswith("2 figures not drawn: e/overview-init (it takes more")
     drawn = {path.stem for path in out.glob("*/*.svg")}
-    assert drawn == everything - set(missing) and len(drawn) == 5
+    assert drawn == everything - set(missing) and len(drawn) == 6
     page = visible(render_page(root))
     assert "e: overview-init: this figure is missing." in page
     assert "Not drawn: its process was killed by SIGKILL. The tables have its numbers." in page

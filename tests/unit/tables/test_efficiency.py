@@ -14,6 +14,8 @@ from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
+from scalesweep.figures.waterfall import waterfall_figures
+from scalesweep.findings.base import figure_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.tables.build import make_tables
 from tests.fakes.plan import whole_plan
@@ -222,7 +224,36 @@ def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     assert finding.level == "confirmed"
     assert "the largest part is transfer, the exchange of gradients itself, 24.9 [" in finding.text
     assert "would reach" in finding.text
-    assert finding.evidence["figure"] == "ledger"
+    assert figure_of(finding, {"ledger": {}, "waterfall": {}}) == "waterfall"
+
+
+def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
+    base = noisy(1, compute=100, input=2)
+    large = noisy(4, compute=110, input=1, persistent=8, transfer=20, unattributed=3)
+    study = study_of([({"ranks": 1}, base, 320), ({"ranks": 4}, large, 4 * 320)])
+    (drawing,) = waterfall_figures(study)
+    (ax,) = drawing.figure.axes
+    labels = [one.get_text() for one in ax.get_yticklabels()]
+    assert (labels[0], labels[-1]) == ("Ideal", "Measured")
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    (one,) = [one for one in ledgers(study) if one.elapsed.loss is not None]
+    assert one.ideal is not None
+    assert bars[0] == pytest.approx((0, one.ideal.value))
+    assert bars[-1] == pytest.approx((0, one.elapsed.value))
+    # Every loss begins where the one before it ended; what is saved goes back.
+    losses = {name: term.loss for name, term in one.parts.items() if term.loss is not None}
+    at = one.ideal.value
+    for (low, high), loss in zip(bars[1:-1], losses.values(), strict=True):
+        assert (low, high) == pytest.approx(sorted((at, at + loss)))
+        at += loss
+    assert losses["input"] < 0
+    assert at == pytest.approx(one.elapsed.value)
+    # Nothing overlaps: labels and numbers each have a row of their own.
+    drawing.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in (*ax.texts, *ax.get_yticklabels())]
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    # A point without a reference has none.
+    assert waterfall_figures(study_of([({"ranks": 1}, base, 320)])) == []
 
 
 def test_it_abstains_where_more_is_unattributed() -> None:

@@ -1,6 +1,7 @@
 """Horovod: start, barrier, and gathering from all ranks on rank 0."""
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import profiling, watch
+from harness import facts, profiling, watch
+from harness.horovod_settings import effective_settings
 from harness.program import EXIT_PARAMETERS, ProgramError
 
 GATHER_BYTES = 8 << 20
@@ -127,12 +129,13 @@ def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
 
 
 def facts_about_horovod() -> dict[str, Any]:
-    """Return what Horovod runs on and how ranks lie on hosts."""
+    """Return what Horovod runs on, how ranks lie on hosts, and its effective settings."""
     return {
         "local_ranks": hvd.local_size(),
         # Enabled for control, data or both, but with one of them on Gloo Horovod 0.28 crashes.
         "controller": "mpi" if hvd.mpi_enabled() else "gloo",
         "nccl": bool(hvd.nccl_built()),
+        **effective_settings(os.environ, facts.versions()["horovod"]),
     }
 
 

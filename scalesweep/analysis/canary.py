@@ -1,0 +1,75 @@
+"""Whether machines differed between points, or changed during runs: tests on canaries.
+
+Rates are compared on a logarithmic scale: differences are shares.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats as scipy_stats
+
+# Chance of a warning where nothing differs, for each test of the two rates.
+ALPHA = 0.005
+# Differences below this are no reason to doubt a comparison.
+LEAST_CHANGE = 0.02
+LEAST_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change as a share, with the bounds of its 95 % interval."""
+
+    change: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The slowest and the fastest of groups, and by how much the fastest is above: a share."""
+
+    slowest: int
+    fastest: int
+    more: float
+    chance: float
+
+
+def during(before: Sequence[float], after: Sequence[float]) -> Change | None:
+    """The change of a rate from before to after, over runs; None if none is clear and notable.
+
+    Student's t on the runs' differences of logarithms, two-sided at ``ALPHA``.
+    """
+    logs = np.log(after) - np.log(before)
+    if len(logs) < LEAST_RUNS:
+        return None
+    mean, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    if error > 0:
+        chance = float(2 * scipy_stats.t.sf(abs(mean) / error, len(logs) - 1))
+    else:
+        chance = 0.0 if mean else 1.0
+    if chance > ALPHA or abs(math.expm1(mean)) < LEAST_CHANGE:
+        return None
+    half = float(scipy_stats.t.ppf(0.975, len(logs) - 1)) * error
+    return Change(*(math.expm1(value) for value in (mean, mean - half, mean + half)))
+
+
+def between(groups: Sequence[Sequence[float]]) -> Spread | None:
+    """Whether a rate differs between groups (points), each the rates of its runs.
+
+    One-way analysis of variance of the logarithms at ``ALPHA``; groups of one run only add to the
+    others' freedom, and are left out. None if no difference is clear and notable.
+    """
+    known = [(place, np.log(group)) for place, group in enumerate(groups) if len(group) > 1]
+    if len(known) < 2 or sum(len(logs) for _, logs in known) < LEAST_RUNS + len(known):
+        return None
+    means = [float(logs.mean()) for _, logs in known]
+    low, high = int(np.argmin(means)), int(np.argmax(means))
+    more = math.expm1(means[high] - means[low])
+    if more < LEAST_CHANGE or all(float(np.ptp(logs)) == 0 for _, logs in known):
+        return None
+    chance = float(scipy_stats.f_oneway(*(logs for _, logs in known)).pvalue)
+    if not chance <= ALPHA:
+        return None
+    return Spread(known[low][0], known[high][0], more, chance)

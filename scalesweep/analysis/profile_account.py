@@ -1,0 +1,78 @@
+"""The account of a run that a profiler measured: its useful time, imbalance and communication.
+
+Profiles in the terms of POP (modelfactors, TALP, mpitrace) know neither steps nor input. With u the
+useful time of a rank, T the run time and T' that of a replay on an ideal network:
+
+    T = mean u                    computation
+      + (max u - mean u)          persistent imbalance
+      + (T - max u)               communication; with a replay it is split into
+            (T' - max u)          serialisation, and
+            (T - T')              transfer
+
+These are the losses of POP's additive form (numericalalgorithmsgroup/pypop, pypop/metrics/mpi.py),
+times T.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scalesweep.analysis.pop import MODELFACTORS
+from scalesweep.analysis.step_account import PROFILE, StepAccount
+from scalesweep.core.formatting import finite
+
+# Two decimals of three factors.
+_AGREE = 0.02
+IDEAL_RUNTIME = "ideal_runtime"
+
+
+def profile_account(metrics: Mapping[str, Any], ranks: int) -> StepAccount | None:
+    """The account from the metrics of an imported profile, in s per run.
+
+    None where run time, parallel efficiency, load balance or communication efficiency is missing,
+    or parallel efficiency is not the product of the other two (of ranks with several threads it
+    holds their losses too).
+    """
+    names = (
+        "runtime", "parallel_efficiency", "load_balance", "communication_efficiency",
+        "serialisation_efficiency", "transfer_efficiency", IDEAL_RUNTIME,
+    )  # fmt: skip
+    runtime, parallel, balance, communication, serial, transfer, ideal = (
+        _value(metrics.get(name)) for name in names
+    )
+    if runtime is None or parallel is None or balance is None or communication is None:
+        return None
+    if min(runtime, parallel, balance, communication) <= 0:
+        return None
+    if abs(parallel - balance * communication) > _AGREE or communication > 1 or balance > 1:
+        return None
+    mean, highest = parallel * runtime, communication * runtime
+    replayed = None if ideal is None or not highest <= ideal <= runtime else ideal
+    split = serial is not None and transfer is not None
+    return StepAccount(
+        form=PROFILE,
+        steps=1,
+        per_epoch=1,
+        ranks=ranks,
+        elapsed=runtime,
+        input=None,
+        compute=mean,
+        busy=None,
+        persistent=highest - mean,
+        alternating=None if replayed is None else replayed - highest,
+        transfer=None if replayed is None else runtime - replayed,
+        barrier=None,
+        communication=runtime - highest if replayed is None else None,
+        mean_busy=mean,
+        max_busy=highest,
+        busiest=highest if replayed is None else replayed,
+        slowest=0,
+        slowest_input=None,
+        variant=MODELFACTORS if split else "",
+        serialisation=serial if split else None,
+        transfer_factor=transfer if split else None,
+    )
+
+
+def _value(metric: Any) -> float | None:
+    value = metric.get("value") if isinstance(metric, Mapping) else None
+    return float(value) if finite(value) else None

@@ -1,0 +1,93 @@
+"""Findings on canaries: whether machines differed or changed between runs that are compared."""
+
+from collections.abc import Sequence
+
+from scalesweep.analysis.canary import LEAST_RUNS, between, during
+from scalesweep.core.formatting import counted, finite, percent
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.findings.base import NOTE, WARNING, Finding
+from scalesweep.tables.canary import COMPUTE, MEMORY
+
+RULE = "canary"
+_WORDS = {COMPUTE: "matrix products", MEMORY: "copies"}
+
+
+def canary(study: ExperimentResults) -> list[Finding]:
+    """Warnings where the machine differed between points or changed during runs; else a note.
+
+    Nothing where runs have no canary.
+    """
+    rows = [row for row in study.rows("canary") if row["source"] == "measured"]
+    runs: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        runs.setdefault(str(row["run_id"]), {})[str(row["look"])] = row
+    if not runs:
+        return []
+    found = []
+    for column, words in _WORDS.items():
+        found += _between(study, list(runs.values()), column, words)
+        found += _during(study, list(runs.values()), column, words)
+    if found:
+        return found
+    if len(runs) < LEAST_RUNS:
+        text = f"Too few runs to compare their machines: {counted(len(runs), 'run')} with a canary."
+    else:
+        text = (
+            f"No difference between machines, and no change during runs, is clear in the canaries "
+            f"of {counted(len(runs), 'run')}."
+        )
+    return [_finding(study, NOTE, text, {"runs": len(runs)})]
+
+
+def _between(
+    study: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+) -> list[Finding]:
+    """A warning if the machine was clearly faster at one point than at another."""
+    groups: dict[Key, list[float]] = {}
+    points: dict[Key, Row] = {}
+    for looks in runs:
+        rates = [row[column] for row in looks.values() if finite(row.get(column))]
+        if rates:
+            row = next(iter(looks.values()))
+            key = study.key(row, study.axes)
+            groups.setdefault(key, []).append(sum(rates) / len(rates))
+            points[key] = row
+    spread = between(list(groups.values()))
+    if spread is None:
+        return []
+    slow, fast = (list(points.values())[place] for place in (spread.slowest, spread.fastest))
+    text = (
+        f"Machines differed between points: before and after the runs at {study.describe(fast)} "
+        f"{words} were {percent(spread.more)} faster than at {study.describe(slow)}. Part of what "
+        "differs between these points may be the machine's."
+    )
+    return [_finding(study, WARNING, text, {"more": spread.more, "chance": spread.chance})]
+
+
+def _during(
+    study: ExperimentResults, runs: Sequence[dict[str, Row]], column: str, words: str
+) -> list[Finding]:
+    """A warning if the machine was clearly slower or faster after the runs than before."""
+    pairs = [
+        (float(looks["before"][column]), float(looks["after"][column]))
+        for looks in runs
+        if looks.keys() >= {"before", "after"}
+        and finite(looks["before"].get(column), looks["after"].get(column))
+    ]
+    change = during([a for a, _ in pairs], [b for _, b in pairs])
+    if change is None:
+        return []
+    low, high = sorted((abs(change.low), abs(change.high)))
+    way = "slower" if change.change < 0 else "faster"
+    text = (
+        f"Machines changed during runs: after them {words} were "
+        f"{percent(abs(change.change), low, high)} {way} than before "
+        f"({counted(len(pairs), 'run')}). Heat or other work on the nodes does that."
+    )
+    numbers = {"change": change.change, "low": change.low, "high": change.high}
+    return [_finding(study, WARNING, text, numbers)]
+
+
+def _finding(study: ExperimentResults, level: str, text: str, numbers: dict[str, float]) -> Finding:
+    evidence = {"experiment": study.name, "table": "canary", "key": {}, "numbers": numbers}
+    return Finding(study.name, RULE, level, text, evidence)

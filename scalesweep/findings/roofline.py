@@ -1,0 +1,98 @@
+"""Findings on rooflines: how much of what its layers could do a step reaches."""
+
+from scalesweep.analysis.roofline import LAUNCH
+from scalesweep.core.formatting import number, percent
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.rooflines import Entry, PointRoofline, rooflines
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
+from scalesweep.tables.ceilings import MEASURED
+
+RULE = "roofline"
+# Layers' sum over the step: outside of this the layers say little about the step.
+LEAST_COVERAGE, MOST_COVERAGE = 0.8, 1.25
+_WORDS = {"compute": "compute bound", "memory": "memory bound", LAUNCH: "launch bound"}
+
+
+def step_against_roof(study: ExperimentResults) -> list[Finding]:
+    """For each roofline, at its largest and smallest local batch, what the step reaches.
+
+    Nothing without measured ceilings, but that no roofline is drawn where no peaks are there
+    either. A note where the layers do not account for the step, or it is faster than the ceilings.
+    """
+    groups = rooflines(study)
+    if groups and not any(point.roofs for group in groups for point in group):
+        text = (
+            "No roofline is drawn: the campaign has measured no ceilings (experiments of "
+            "compute_peak and memory_bandwidth), and the site file has no peaks; the table "
+            "roofline has FLOP, bytes and times of the layers"
+        )
+        evidence = {"experiment": study.name, "table": "roofline", "key": {}, "numbers": {}}
+        return [Finding(study.name, RULE, NOTE, f"{text}.", evidence)]
+    found = []
+    for group in groups:
+        ends = [group[0]]
+        if group[-1].local_batch != group[0].local_batch:
+            ends.append(group[-1])
+        found += [finding for point in ends for finding in _finding(study, point)]
+    return found
+
+
+def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
+    step = point.step
+    if MEASURED not in point.roofs or step.of_roof is None:
+        return []
+    where = f"at {study.describe(point.row)} " if study.axes else ""
+    coverage = step.coverage or 0.0
+    if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
+        text = (
+            f"{where}the layers, timed apart, come to {percent(coverage)} of the step: what they "
+            "could do says little about the step"
+        )
+        return [_made(study, point, NOTE, text)]
+    low, high = step.of_roof_low, step.of_roof_high
+    if low is not None and low > 1:
+        text = (
+            f"{where}the step is faster than the measured ceilings allow "
+            f"({percent(step.of_roof, low, high)}): its arrays stay in caches, or the "
+            "ceilings were measured too low"
+        )
+        return [_made(study, point, NOTE, text)]
+    reached = percent(step.of_roof, low, high)
+    text = f"{where}the step reaches {reached} of what its layers could on this machine"
+    gap = max(point.layers, key=_gap)
+    if step.of_roof < 1 and _gap(gap) > 0:
+        several = f" ({gap.count} layers)" if gap.count > 1 else ""
+        bound = f", {_WORDS[gap.bound]}" if gap.bound in _WORDS else ""
+        text += (
+            f"; the largest gap is in {gap.layer}{several}{bound}: {number(gap.ms)} ms, where "
+            f"{number(gap.least_ms)} ms would do"
+        )
+    small = [one for one in point.layers if one.bound == LAUNCH]
+    if small and sum(one.ms for one in small) > 0.2 * step.ms:
+        text += f"; {percent(sum(one.ms for one in small) / step.ms)} of it is launch bound"
+    sure = high is not None and high < 1
+    if low is None:
+        text += "; not confirmed: without repeats of step and ceilings it has no interval"
+    elif not sure:
+        text += "; not confirmed to be less than all of it by its interval"
+    return [_made(study, point, CONFIRMED if sure else OPEN, text)]
+
+
+def _gap(one: Entry) -> float:
+    """What a kind of layer takes more than the least, in ms."""
+    return 0.0 if one.least_ms is None else one.ms - one.least_ms
+
+
+def _made(study: ExperimentResults, point: PointRoofline, level: str, text: str) -> Finding:
+    step = point.step
+    evidence = {
+        "experiment": study.name,
+        "table": "roofline",
+        "key": {name: point.row.get(name) for name in study.axes}
+        | {"source": point.row["source"], "layer": step.layer},
+        "numbers": {
+            "of_roof": step.of_roof, "low": step.of_roof_low, "high": step.of_roof_high,
+            "coverage": step.coverage,
+        },
+    }  # fmt: skip
+    return Finding(study.name, RULE, level, marked(point.row["source"], f"{text}."), evidence)

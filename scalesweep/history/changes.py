@@ -1,0 +1,123 @@
+"""What changed at a step: the commit, and everything else that the records say."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from scalesweep.analysis.verdicts import Verdict
+from scalesweep.core.formatting import listed
+
+_MOST = 4  # values that are named
+
+
+class Known(Protocol):
+    """What is known of a session."""
+
+    @property
+    def commit(self) -> str: ...  # noqa: D102
+    @property
+    def dirty(self) -> bool: ...  # noqa: D102
+    @property
+    def program(self) -> str: ...  # noqa: D102
+    @property
+    def hosts(self) -> str: ...  # noqa: D102
+    @property
+    def launcher(self) -> str: ...  # noqa: D102
+    @property
+    def facts(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Along:
+    """What differs between the sessions of both sides.
+
+    ``first``, ``last``: the newest session of the base and the oldest of the new level, by commit;
+    ``code``: whether the program differs, None where that is not known; ``others``: facts that do,
+    with the values of base and new.
+    """
+
+    first: str = ""
+    last: str = ""
+    code: bool | None = None
+    others: Mapping[str, tuple[str, str]] | None = None
+
+    @property
+    def confounds(self) -> bool:
+        """Whether the commit alone cannot be held to have made a difference."""
+        return bool(self.others) or self.code is False
+
+    @property
+    def reason(self) -> str:
+        """What else changed, in words."""
+        named = [f"{fact} ({old} → {new})" for fact, (old, new) in (self.others or {}).items()]
+        if not named:
+            return f"the program is the same on both sides ({self.last})" if self.confounds else ""
+        if self.code is False:
+            return f"the program is the same, but {listed(named, _MOST)} changed"
+        return f"{listed(named, _MOST)} changed at the same time"
+
+
+def along(sessions: Sequence[Known], verdict: Verdict) -> Along:
+    """What changed from the base of a verdict to its new sessions.
+
+    A fact has changed if none of its values is on both sides. Of hosts that counts only where all
+    of the base ran on the same ones: on a cluster jobs go wherever there is room.
+    """
+    base, new = ([sessions[place] for place in side] for side in (verdict.base, verdict.new))
+    if not base or not new:
+        return Along()
+    others = changed_facts(base, new)
+    hosts = {one.hosts for one in base}
+    if len(hosts) == 1 and "" not in hosts and not any(set(one.hosts.split()) & _words(hosts)
+                                                       for one in new):  # fmt: skip
+        others["hosts"] = (_named(hosts), _named({one.hosts for one in new}))
+    code: bool | None = None
+    for of in (_commit, _program):
+        mine, theirs = ({of(one) for one in side} for side in (base, new))
+        if "" not in mine | theirs:
+            code = not mine & theirs
+            break
+    return Along(base[-1].name, new[0].name, code, others)
+
+
+def _commit(one: Known) -> str:
+    """The commit, which says nothing of a program with local changes."""
+    return "" if one.dirty else one.commit
+
+
+def _program(one: Known) -> str:
+    return one.program
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in text.split()}
+
+
+def changed_facts(base: Sequence[Known], new: Sequence[Known]) -> dict[str, tuple[str, str]]:
+    """Facts that both sides have recorded and that have no value in common: old and new values."""
+    sides = [[_facts_of(one) for one in side] for side in (base, new)]
+    found = {}
+    for name in dict.fromkeys(name for side in sides for facts in side for name in facts):
+        old, now = ({facts[name] for facts in side if name in facts} for side in sides)
+        if old and now and not old & now:
+            found[name] = (_named(old), _named(now))
+    return found
+
+
+def _facts_of(one: Known) -> dict[str, str]:
+    found = _parsed(one.facts)
+    return found | ({"launcher": one.launcher} if one.launcher else {})
+
+
+@lru_cache(maxsize=1024)  # most sessions say the same
+def _parsed(text: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(text) if text else {}
+    return found
+
+
+def _named(values: Iterable[str]) -> str:
+    return listed(sorted(values), 2)

@@ -1,0 +1,216 @@
+"""The page of a history: verdicts first, then every point, its series, and the sessions."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from scalesweep.analysis.levels import LEAST_LEVEL, SPIKE
+from scalesweep.analysis.verdicts import (
+    CONFOUNDED,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    LEAST_SESSIONS,
+    REGRESSION,
+    STABLE,
+    VERDICTS,
+    WINDOW,
+)
+from scalesweep.core.formatting import finite, number, percent
+from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.figures.missing import LIMITS
+from scalesweep.history.figure import draw_series
+from scalesweep.history.judged import History, Judged, SessionFacts
+from scalesweep.history.words import (
+    change_of,
+    ledger_words,
+    place_of,
+    range_of,
+    sentence_of,
+    title_of,
+)
+from scalesweep.report.cells import Text, headings, number_cell, table
+from scalesweep.report.html_assets import assets, render
+from scalesweep.report.links import Links
+
+TEMPLATE, SCRIPTS = "history.html.j2", ("tables.js", "compare.js")
+# What one page may hold; the rest is in the CSV files.
+MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS = 60, 2000, 24, 1000
+CHANGES = (REGRESSION, CONFOUNDED, IMPROVEMENT)
+_LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
+_KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
+
+
+def ranked(series: Iterable[Judged]) -> list[Judged]:
+    """By verdict, the gravest first; main metrics before others, large changes before small."""
+    return sorted(
+        series,
+        key=lambda one: (
+            VERDICTS.index(one.verdict.kind),
+            not one.main,
+            -abs(math.log(one.verdict.ratio)) if finite(one.verdict.ratio) else 0.0,
+        ),
+    )
+
+
+def render_history(history: History, folder: Path, out: Path, files: Sequence[str]) -> str:
+    """The page as HTML, to be written to ``out``; everything from sessions is escaped.
+
+    ``files``: relative addresses of the tables.
+    """
+    order = ranked(history.series)
+    changed = [one for one in order if one.verdict.kind in CHANGES]
+    groups: dict[str, list[Judged]] = {}
+    for one in order:
+        groups.setdefault(place_of(one), []).append(one)
+    figures = _figures(order)
+    share = max(30, MAX_ROWS // max(len(groups), 1))
+    sessions = _sessions(history.series)
+    links = Links(out)
+    context = {
+        "folder": str(folder),
+        "history": history,
+        "spans": [min(s.started for s in sessions), max(s.started for s in sessions)]
+        if sessions
+        else [],
+        "points": len({(o.site, o.benchmark, o.version, o.identity) for o in order}),
+        "changed": [_finding(one) for one in changed[:MAX_SENTENCES]],
+        "more_changed": max(len(changed) - MAX_SENTENCES, 0),
+        "open": [sentence_of(o) for o in order if o.verdict.kind == INCONCLUSIVE][:MAX_SENTENCES],
+        "counts": _counts(groups),
+        "groups": [
+            {
+                "name": name,
+                "table": _series_table(name, group, share),
+                "figures": [figures[id(one)] for one in group if id(one) in figures],
+                "left_out": sum(one.shown is not None for one in group)
+                - sum(id(one) in figures for one in group),
+            }
+            for name, group in groups.items()
+        ],
+        "sessions": _session_table(sessions, links),
+        "judged": sum(finite(one.verdict.p) for one in order),
+        "rules": {
+            "least": LEAST_SESSIONS, "stable": STABLE, "window": WINDOW, "spike": SPIKE,
+            "level": LEAST_LEVEL,
+        },
+        "files": files,
+        "assets": assets(SCRIPTS, charts=False),
+    }  # fmt: skip
+    return render(TEMPLATE, context, {"day": lambda moment: f"{moment:%Y-%m-%d %H:%M}"})
+
+
+def _finding(one: Judged) -> dict[str, Any]:
+    terms = ledger_words(one.ledger)
+    rows = [[Text(term), *(Text(cell, None, "num") for cell in cells)] for term, *cells in terms]
+    head = headings("Term", "Base, ms", "New, ms", "Difference, ms",
+                    numbers=("Base, ms", "New, ms", "Difference, ms"))  # fmt: skip
+    return {
+        "tag": one.verdict.kind,
+        "level": _LEVELS[one.verdict.kind],
+        "text": sentence_of(one),
+        "ledger": table("Where the time of a step goes, before and after", head, rows)
+        if terms
+        else None,
+    }
+
+
+def _counts(groups: dict[str, list[Judged]]) -> dict[str, Any]:
+    """Verdicts by place."""
+    words = [verdict.capitalize() for verdict in VERDICTS]
+    head = headings("Where", "Points and metrics", *words, numbers=["Points and metrics", *words])
+    rows = []
+    for name, group in groups.items():
+        count = Counter(one.verdict.kind for one in group)
+        cells = [number_cell(len(group), str(len(group)))]
+        cells += [number_cell(count[verdict], str(count[verdict])) for verdict in VERDICTS]
+        rows.append([Text(name), *cells])
+    return table("Verdicts by benchmark and site", head, rows)
+
+
+def _series_table(name: str, group: Sequence[Judged], limit: int) -> dict[str, Any]:
+    """Every point and metric of a place."""
+    numbers = ("Change", "Margin", "p, corrected", "Sessions", "Noise, repeats", "Noise, sessions")
+    head = headings(
+        "Point", "Metric", "Verdict", "Change", "Since", "Margin", "p, corrected", "Sessions",
+        "Noise, repeats", "Noise, sessions", numbers=numbers,
+    )  # fmt: skip
+    rows = []
+    for one in group[:limit]:
+        verdict, shown = one.verdict, one.shown
+        noise = [shown.within, shown.between] if shown else [math.nan, math.nan]
+        rows.append(
+            [
+                Text(one.point),
+                Text(title_of(one)),
+                Text(verdict.kind, str(VERDICTS.index(verdict.kind)), _KINDS.get(verdict.kind, "")),
+                number_cell(verdict.ratio, change_of(one)),
+                Text(range_of(one) or "–"),
+                number_cell(one.margin, percent(one.margin)),
+                number_cell(verdict.adjusted, _p(verdict.adjusted)),
+                number_cell(len(one.sessions), str(len(one.sessions))),
+                *(number_cell(value, percent(value)) for value in noise),
+            ]
+        )
+    return table(f"Points of {name}", head, rows, len(group), ("row", "tables/verdicts.csv"))
+
+
+def _p(value: float) -> str:
+    if not finite(value):
+        return "–"
+    return "< 0.0001" if value < 0.0001 else number(value, 2)
+
+
+def _figures(order: Sequence[Judged]) -> dict[int, dict[str, Any]]:
+    """Figures of the gravest series, by the identity of each; drawn within limits."""
+    chosen = [one for one in order if one.shown is not None and len(one.sessions) > 1]
+    chosen = chosen[:MAX_FIGURES]
+    drawn = limited_map(_figure, chosen, range(len(chosen)), 1, LIMITS)
+    return {
+        id(one): {"caption": f"{one.point}: not drawn, {result.reason}.", "svg": None}
+        if isinstance(result, Failed)
+        # Written by scalesweep.figures, which serialises every label as XML text.
+        else {"caption": result[0], "svg": Markup(result[1])}
+        for one, result in zip(chosen, drawn, strict=True)
+    }
+
+
+def _figure(chosen: Sequence[Judged], place: int) -> tuple[str, str]:
+    drawing, svg = draw_series(chosen[place], f"series-{place + 1}")
+    return drawing.caption, svg
+
+
+def _sessions(series: Iterable[Judged]) -> list[SessionFacts]:
+    """All sessions, the newest first."""
+    found: dict[str, SessionFacts] = {}
+    for one in series:
+        for session in one.sessions:
+            known = found.setdefault(session.session, session)
+            if session.started < known.started:
+                found[session.session] = session
+    return sorted(found.values(), key=lambda session: session.started, reverse=True)
+
+
+def _session_table(sessions: Sequence[SessionFacts], links: Links) -> dict[str, Any]:
+    head = headings("Started, UTC", "Commit", "Subject", "Tags", "Hosts", "Results")
+    head[-1] = Text("Report", None, "link")
+    rows = []
+    for one in sessions[:MAX_SESSIONS]:
+        report = Path(one.results) / "report.html"
+        rows.append(
+            {
+                "cells": [
+                    Text(f"{one.started:%Y-%m-%d %H:%M}", one.started.isoformat()),
+                    Text(one.name + (" (local changes)" if one.dirty else "")),
+                    Text(one.subject),
+                    Text(one.tags),
+                    Text(one.hosts if len(one.hosts) < 40 else f"{one.hosts[:37]}..."),
+                ],
+                "href": links.to(report) if report.is_file() else "",
+                "results": one.results,
+            }
+        )
+    return {"head": head, "rows": rows, "left_out": max(len(sessions) - MAX_SESSIONS, 0)}

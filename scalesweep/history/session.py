@@ -1,0 +1,226 @@
+"""The finished points of a campaign as sessions: a row per run and number, with all around it."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.analysis.metrics import (
+    EPOCH_METRICS,
+    EPOCH_PHASES,
+    NEVER,
+    Quantity,
+    column,
+    compared,
+    quantities_of,
+)
+from scalesweep.analysis.step_account import TERMS, StepAccount
+from scalesweep.analysis.table_io import read_table
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.formatting import finite, text_of
+from scalesweep.core.plan_format import PlanExperiment, read_plan
+from scalesweep.core.record import RECORD, BadRecord, record_bytes
+from scalesweep.history.store import LEDGER, METRIC, RunKey, Session
+from scalesweep.history.tracked import Tracker
+from scalesweep.planning.record_reader import parse_record
+from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.provenance import run_facts
+
+_COMMIT = "git commit"  # has columns of its own
+_MAIN = "total_throughput"  # of a benchmark that names no main metric
+_MS = 1e3
+
+
+def sessions_of(campaign: Campaign) -> list[Session]:
+    """The finished runs of a campaign's results folder, a session for each commit measured.
+
+    Reads ``plan.json``, ``summary.parquet`` and the records. Raises UserError for what cannot be
+    read; a record that has gone since is left out.
+    """
+    plan = read_plan(campaign.results / "plan.json")
+    summary = read_table(campaign.results / "summary.parquet")
+    places = {run_id: row for row, run_id in enumerate(summary["run_id"].tolist())}
+    by_name = {one.name: one for one in campaign.experiments}
+    tracker = Tracker(campaign.history.repository if campaign.history else None)
+    found: dict[str, dict[RunKey, list[dict[str, Any]]]] = {}
+    taken: set[str] = set()
+    for entry in plan["experiments"]:
+        if entry["name"] not in by_name:
+            continue  # the campaign file was edited since
+        numbers = _Numbers(summary, entry)
+        for run in entry["runs"]:
+            run_id = run["run_id"]
+            if run_id in taken or run_id not in places:
+                continue
+            record = _record(campaign.runs_folder / run_id)
+            if record is None:
+                continue
+            taken.add(run_id)
+            commit = tracker.of(record, by_name[entry["name"]].benchmark)
+            head = {
+                "campaign": campaign.name,
+                "results": str(campaign.results.resolve()),
+                **_identity(record, entry, run["point"]),
+                "commit": commit.commit or None,
+                "dirty": commit.dirty,
+                "commit_time": _time(commit.time),
+                **{name: getattr(commit, name) for name in ("subject", "tags", "repository")},
+                **_surroundings(record, campaign),
+            }
+            group = [campaign.site.name, campaign.name, head["results"]]
+            group += [commit.commit, commit.dirty]
+            key = (str(record["site"]), run_id, _start_text(record))
+            rows = [{**head, **row} for row in numbers.of(places[run_id])]
+            found.setdefault(canonical_json(group), {})[key] = rows
+    return [
+        Session(digest_of(json.loads(group), 8), _compact(min(key[2] for key in runs)), runs)
+        for group, runs in found.items()
+    ]
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    try:
+        record = parse_record(record_bytes(folder / RECORD), folder.name)
+    except (OSError, BadRecord):
+        return None
+    return record if _time(record["started"]) else None
+
+
+def _time(text: Any) -> datetime | None:
+    """A moment in UTC, to the millisecond; None for what is none."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def _start_text(record: Mapping[str, Any]) -> str:
+    moment = _time(record["started"])
+    assert moment is not None
+    return moment.isoformat()
+
+
+def _compact(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment):%Y%m%dT%H%M%SZ}"
+
+
+def _identity(
+    record: Mapping[str, Any], entry: PlanExperiment, planned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What was measured, where and when.
+
+    ``identity`` is the point without what has its default, as in the run's id.
+    """
+    point = record["point"]
+    infos = entry["parameters"]
+    unusual = {
+        name: value
+        for name, value in point.items()
+        if name not in infos or value != infos[name]["default"]
+    }
+    words = [f"{name} {text_of(planned.get(name))}" for name in entry["axes"]]
+    return {
+        "site": record["site"],
+        "source": record["source"],
+        "experiment": entry["name"],
+        "benchmark": record["benchmark"],
+        "version": record["version"],
+        "scaling": entry["scaling"],
+        "scale": entry["scale"],
+        "workers": int(planned.get(entry["scale"], point["ranks"])),
+        "identity": canonical_json(unusual),
+        "point": canonical_json(point),
+        "label": ", ".join(words),
+        "run_id": record["run_id"],
+        "repeat": record["repeat"],
+        "started": _time(record["started"]),
+        "ended": _time(record["ended"]),
+    }
+
+
+def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
+    """Hosts, launcher, program and facts of a run; facts as a map in JSON."""
+    run = run_facts(record)
+    facts: dict[str, dict[str, None]] = {}
+    for kind, _ in run.hardware:
+        for name, value in kind:
+            facts.setdefault(name, {})[value] = None
+    told = {name: " | ".join(sorted(values)) for name, values in facts.items()}
+    for name, value in run.environment:
+        if not name.startswith(_COMMIT):
+            told.setdefault(name, value)
+    own = (record.get("program") or {}).get("launch") or campaign.site.launch or {}
+    files = (record.get("program") or {}).get("files") or {}
+    digests = [file.get("blake2b") for file in files.values() if file.get("blake2b")]
+    gpus = told.get("GPUs") or told.get("GPU")
+    device = record["point"].get("device")
+    return {
+        "device": device if device in ("cpu", "gpu") else "gpu" if gpus else "cpu",
+        "hosts": " ".join(sorted(run.hosts)),
+        "launcher": " ".join((own.get("multi") or own.get("single") or [""])[:1]),
+        "program": digest_of(sorted(digests), 6) if digests else "",
+        "facts": canonical_json(told),
+    }
+
+
+class _Numbers:
+    """What the runs of an experiment have measured."""
+
+    def __init__(self, summary: pd.DataFrame, entry: PlanExperiment) -> None:
+        quantities = quantities_of(summary, entry["benchmark"])
+        main = entry["main_metric"] or _MAIN
+        declared = entry.get("compare", {})
+        self._columns: list[tuple[Quantity, str, str, bool, Sequence[float]]] = []
+        for name, quantity in quantities.items():
+            phases = (*EPOCH_PHASES, "run") if name in EPOCH_METRICS else ("run",)
+            never = compared(name, declared, main) == NEVER
+            for phase in phases:
+                title = column(name, "mean", phase)
+                if title in summary:
+                    values = summary[title].tolist()
+                    self._columns.append((quantity, name, phase, never, values))
+        self._main = main
+        self._accounts = summary[ACCOUNT].tolist() if ACCOUNT in summary else None
+
+    def of(self, place: int) -> Iterator[dict[str, Any]]:
+        """The rows of a run: its means, then the terms of its ledger in ms per step.
+
+        Judged are metrics of the whole run and the main one in its steady phase: times and rates of
+        epochs say the same in several ways.
+        """
+        there = [one for one in self._columns if finite(one[-1][place])]
+        phases = [phase for _, name, phase, *_ in there if name == self._main]
+        steady = next((phase for phase in ("later", "run", "init") if phase in phases), "")
+        for quantity, name, phase, never, values in there:
+            main = name == self._main and phase == steady
+            yield {
+                "kind": METRIC,
+                "metric": name,
+                "phase": phase,
+                "value": float(values[place]),
+                "unit": quantity.unit,
+                "better": quantity.better,
+                "main": main,
+                "judged": (main or phase == "run") and not never,
+            }
+        text = self._accounts[place] if self._accounts else None
+        if isinstance(text, str):
+            yield from _ledger(StepAccount.from_json(json.loads(text)))
+
+
+def _ledger(account: StepAccount) -> Iterator[dict[str, Any]]:
+    terms: Iterable[str] = [*TERMS, "elapsed"]
+    for term in terms:
+        value = getattr(account, term)
+        if value is not None and math.isfinite(value):
+            yield {
+                "kind": LEDGER, "metric": term, "phase": account.form, "value": value * _MS,
+                "unit": "ms", "better": "lower", "main": False, "judged": False,
+            }  # fmt: skip

@@ -1,0 +1,105 @@
+"""Of which commit a run is: that of the repository of the program that was measured."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.core.host import git_state
+from scalesweep.core.paths import BENCHMARKS, REPO
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A commit of the measured program; empty where nothing is known of it.
+
+    ``time``: when it was committed, ISO 8601; ``tags``: separated by spaces.
+    """
+
+    commit: str = ""
+    dirty: bool = False
+    time: str = ""
+    subject: str = ""
+    tags: str = ""
+    repository: str = ""
+
+
+UNTRACKED = Tracked()
+
+
+class Tracker:
+    """Finds the commits of runs; asks git once for each that it meets."""
+
+    def __init__(self, repository: Path | None) -> None:
+        """``repository``: what the campaign names; None: as the records say."""
+        self._top = repository.resolve() if repository else None
+        self._described = cache(_described)
+        self._moved = cache(_moved)
+        self._state = cache(git_state)
+
+    def of(self, record: Mapping[str, Any], benchmark: Benchmark) -> Tracked:
+        """The commit that a run measured.
+
+        Of the repository that the campaign names: what the record says of a program that lies in
+        it, else its commit now, unless it has moved to another one since the run began. Otherwise
+        that of a foreign program's repository, of the study, or of scalesweep for a shipped
+        benchmark.
+        """
+        git, place = _recorded(record, benchmark)
+        if (top := self._top) is not None:
+            if git is None or place is None or not place.resolve().is_relative_to(top):
+                git = self._unmoved(top, str(record.get("started")))
+            place = top
+        if git is None:
+            return UNTRACKED
+        commit = str(git["commit"])
+        known = self._described(place, commit) if place else ("", "", "")
+        return Tracked(commit, bool(git["dirty"]), *known, str(place or ""))
+
+    def _unmoved(self, folder: Path, started: str) -> Mapping[str, Any] | None:
+        """State of a repository that was the same when the run began; None if it was not."""
+        try:
+            began = datetime.fromisoformat(started).timestamp()
+        except ValueError:
+            return None
+        return self._state(folder) if began >= self._moved(folder) else None
+
+
+def _recorded(
+    record: Mapping[str, Any], benchmark: Benchmark
+) -> tuple[Mapping[str, Any] | None, Path | None]:
+    """State and place of the repository of the program, as the record says."""
+    files = (record.get("program") or {}).get("files") or {}
+    for file in files.values():
+        if isinstance(file.get("git"), dict):
+            return file["git"], Path(file["path"]).parent
+    if benchmark.folder.resolve().is_relative_to(BENCHMARKS):
+        return (None, None) if benchmark.extract else (record.get("git"), REPO)
+    return record.get("study"), benchmark.folder
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git prints; empty where it cannot tell."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _described(folder: Path, commit: str) -> tuple[str, str, str]:
+    """Time, subject and tags of a commit; empty where they are not known."""
+    time, _, subject = _git(folder, "show", "-s", "--format=%cI%n%s", commit, "--").partition("\n")
+    return time, subject, " ".join(_git(folder, "tag", "--points-at", commit).split())
+
+
+def _moved(folder: Path) -> float:
+    """When the checked-out commit was last another one, in Unix seconds; 0 if not known."""
+    found = re.search(r"@\{(\d+)\}", _git(folder, "log", "-g", "-1", "--format=%gd", "--date=unix"))
+    return float(found[1]) if found else 0.0

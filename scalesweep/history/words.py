@@ -1,0 +1,102 @@
+"""A verdict in words: for the page, and a line for a terminal."""
+
+import math
+from collections.abc import Mapping
+
+from scalesweep.analysis.verdicts import (
+    CONFOUNDED,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NO_CHANGE,
+    REGRESSION,
+    TOO_EARLY,
+)
+from scalesweep.core.formatting import PHASES, counted, number, percent
+from scalesweep.history.judged import Judged
+
+
+def title_of(one: Judged) -> str:
+    """The metric, and the phase where it is not the whole run."""
+    phase = "" if one.phase == "run" else f", {PHASES[one.phase]}"
+    return f"{one.metric}{phase}"
+
+
+def place_of(one: Judged) -> str:
+    """Where it was measured, and what scaled."""
+    scaling = "" if one.scaling == "none" else f", {one.scaling} scaling"
+    mark = "" if one.source == "measured" else f" ({one.source})"
+    return f"{one.benchmark} on {one.site}{mark}, {one.device.upper()}{scaling}"
+
+
+def change_of(one: Judged) -> str:
+    """How much the newest level differs from the base: ``+10.2 [8.1, 12.3] %``."""
+    verdict = one.verdict
+    if math.isnan(verdict.ratio):
+        return "–"
+    text = percent(verdict.ratio - 1, verdict.low - 1, verdict.high - 1)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def range_of(one: Judged) -> str:
+    """Between which commits the newest level begins."""
+    along = one.along
+    return f"{along.first}..{along.last}" if one.verdict.stepped and along.last else ""
+
+
+def sentence_of(one: Judged) -> str:
+    """The verdict as a sentence without its first word, which is the verdict itself."""
+    verdict = one.verdict
+    where = f"{place_of(one)}, {one.point}: {title_of(one)}"
+    if verdict.kind == TOO_EARLY:
+        more = f"; {counted(verdict.wanted, 'more session')} needed" if verdict.wanted else ""
+        return f"{where}: {verdict.reason}{more}."
+    told = f"{where}: {change_of(one)} against {_base(one)}"
+    if commits := range_of(one):
+        subject = one.sessions[verdict.new[0]].subject
+        told += f", since {commits}" + (f" ({subject})" if subject else "")
+    told += "."
+    if verdict.kind == CONFOUNDED:
+        told += f" Not attributable to the commit alone: {verdict.reason}."
+    elif verdict.kind == INCONCLUSIVE:
+        told += f" {_settling(one)}"
+    elif verdict.kind == NO_CHANGE:
+        told += f" The interval lies within {percent(one.margin)}."
+    if verdict.kind in (REGRESSION, IMPROVEMENT) and not verdict.stepped:
+        told += " The last two sessions; not yet a level of its own."
+    if one.shown is not None and one.shown.spikes[-1]:
+        told += " The newest session is an outlier until a second one confirms it."
+    return told
+
+
+def _base(one: Judged) -> str:
+    verdict = one.verdict
+    names = [one.sessions[place].name for place in verdict.base]
+    return f"{names[0]}..{names[-1]}" if len(names) > 1 else names[0]
+
+
+def _settling(one: Judged) -> str:
+    """What would settle an inconclusive verdict."""
+    verdict = one.verdict
+    why = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. " if verdict.reason else ""
+    ways = []
+    if verdict.sessions:
+        ways.append(f"{verdict.sessions} sessions of this level (now {len(verdict.new)})")
+    if verdict.repeats:
+        now = one.values[verdict.new[-1]].size
+        ways.append(f"{verdict.repeats} repeats a session (now {now})")
+    if not ways:
+        return f"{why}More sessions would hardly settle it: the change is close to the margin."
+    return f"{why}Likely to settle it: {' or '.join(ways)}."
+
+
+def line_of(one: Judged) -> str:
+    """A line for a terminal."""
+    return f"{one.verdict.kind}: {sentence_of(one)}"
+
+
+def ledger_words(ledger: Mapping[str, tuple[float, float]]) -> list[tuple[str, str, str, str]]:
+    """Rows of a ledger: term, ms per step in base and new, and their difference."""
+    return [
+        (term, number(old), number(new), f"{'-' if new < old else '+'}{number(abs(new - old))}")
+        for term, (old, new) in ledger.items()
+    ]

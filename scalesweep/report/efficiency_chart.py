@@ -1,0 +1,106 @@
+"""The small figure of a card: efficiency over the scale with intervals, in the page's colours."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from scalesweep.core.formatting import percent, shorten
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.scaling import GOOD
+from scalesweep.findings.verdict import Verdict
+
+# In units of the SVG.
+WIDTH, HEIGHT = 300, 178
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 286, 10, 144
+_APART = 7  # between the marks of two series at one scale
+_LINE = 15  # a line of the legend
+_LABEL = 24  # room for the label of a scale
+MAX_SERIES = 4
+_HIGHEST = 1.6  # share of the ideal beyond which the axis ends
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where scales and shares of the ideal are drawn."""
+
+    counts: Sequence[int]
+    top: float
+
+    def x(self, count: int) -> float:
+        span = max(math.log2(self.counts[-1] / self.counts[0]), 1.0)
+        return _LEFT + 20 + (_RIGHT - _LEFT - 40) * math.log2(count / self.counts[0]) / span
+
+    def y(self, share: float) -> float:
+        return _BOTTOM - (_BOTTOM - _TOP) * min(max(share, 0.0), self.top) / self.top
+
+
+def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> Markup | None:
+    """An SVG of the first series that have efficiencies, four at most; None where none has one."""
+    some = list(verdicts[:MAX_SERIES])
+    if not some:
+        return None
+    every = [point for one in some for point in one.points]
+    counts = {point.count for point in every} | {_base(study, one) for one in some}
+    highest = max(point.value if point.high is None else point.high for point in every)
+    frame = _Frame(sorted(counts), min(max(1.05, highest), _HIGHEST))
+    parts = [*_axes(study, frame)]
+    for place, one in enumerate(some):
+        shift = (place - (len(some) - 1) / 2) * _APART
+        parts += _series(place, _base(study, one), one, shift, frame)
+    labels = [one.series.label for one in some if one.series.label]
+    for place, label in enumerate(labels):
+        at = HEIGHT + _LINE * place + 14
+        parts.append(
+            f'<g class="s{place + 1}"><circle cx="{_LEFT}" cy="{at - 4}" r="3.5"/></g>'
+            f'<text x="{_LEFT + 9}" y="{at}">{escape(shorten(label, 42))}</text>'
+        )
+    words = [
+        f"{f'{one.series.label}: ' if one.series.label else ''}{point.at} {point.text}"
+        for one in some
+        for point in one.points
+    ]
+    alt = escape(f"Efficiency with 95 % intervals: {'; '.join(words)}")
+    return Markup(
+        f'<svg class="small-chart" viewBox="0 0 {WIDTH} {HEIGHT + _LINE * len(labels) + 6}"'
+        f' role="img" aria-label="{alt}">{"".join(parts)}</svg>'
+    )
+
+
+def _base(study: ExperimentResults, one: Verdict) -> int:
+    return study.scale_of(one.series.rows[0])
+
+
+def _axes(study: ExperimentResults, frame: _Frame) -> Iterator[str]:
+    """Lines at 0, 50, 80 and 100 % of the ideal, and the scales that were measured."""
+    for share in (0.0, 0.5, GOOD, 1.0):
+        kind = {GOOD: "bound", 1.0: "ideal"}.get(share, "grid")
+        y = frame.y(share)
+        yield f'<path class="{kind}" d="M{_LEFT} {y:.1f}H{_RIGHT}"/>'
+        yield f'<text class="end" x="{_LEFT - 5}" y="{y + 3.5:.1f}">{100 * share:.0f} %</text>'
+    last = math.inf
+    for count in reversed(frame.counts):  # the largest is always labelled
+        if last - frame.x(count) >= _LABEL:
+            last = frame.x(count)
+            yield f'<text class="mid" x="{last:.1f}" y="{HEIGHT - 18}">{count:,}</text>'
+    middle = (_LEFT + _RIGHT) / 2
+    yield f'<text class="mid" x="{middle}" y="{HEIGHT - 3}">Number of {escape(study.scale)}</text>'
+
+
+def _series(place: int, base: int, one: Verdict, shift: float, frame: _Frame) -> Iterator[str]:
+    """Base, points and intervals of a series; a mark has its numbers as a title."""
+    at = [(base, 1.0), *((point.count, point.value) for point in one.points)]
+    line = " ".join(f"{frame.x(count) + shift:.1f},{frame.y(share):.1f}" for count, share in at)
+    yield f'<g class="s{place + 1}"><polyline points="{line}"/>'
+    yield f'<circle class="base" cx="{frame.x(base) + shift:.1f}" cy="{frame.y(1):.1f}" r="3.5"/>'
+    for point in one.points:
+        x, title = frame.x(point.count) + shift, percent(point.value, point.low, point.high)
+        if point.low is not None and point.high is not None:
+            low, high = frame.y(point.low), frame.y(point.high)
+            yield f'<path class="interval" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'
+        yield (
+            f'<circle cx="{x:.1f}" cy="{frame.y(point.value):.1f}" r="3.5">'
+            f"<title>{escape(f'{point.at}: {title}')}</title></circle>"
+        )
+    yield "</g>"

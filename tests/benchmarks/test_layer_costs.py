@@ -1,0 +1,167 @@
+"""FLOP and bytes of layers: hand values for every kind, and published counts of whole models."""
+
+import dataclasses
+import gc
+
+import pytest
+
+from step_layers import costs, described
+from step_layers.costs import Cost, Layer, cost
+
+# Of a batch of 2, activations and weights of 4 bytes: FLOP forward, backward, bytes forward,
+# backward, worked out by hand.
+BY_HAND = {
+    # 3x3, 3 -> 8 channels, 4x4 positions, bias: 2*27*8*16 = 6912 a product, 128 values out, 48 in.
+    "conv2d": (
+        Layer("conv2d", ((4, 4, 3),), (4, 4, 8), (3, 3, 3, 8), 224, bias=True),
+        (2 * (6912 + 128), 2 * (13824 + 128), 8 * (48 + 128) + 896, 8 * (128 + 48 + 48) + 1792),
+    ),
+    # 5 wide, 1 -> 2 channels, 6 positions, ReLU, which reads the output once more.
+    "conv1d": (
+        Layer("conv1d", ((10, 1),), (6, 2), (5, 1, 2), 10, activation="relu"),
+        (2 * 120, 2 * 240, 8 * (10 + 12) + 40, 8 * (12 + 10 + 12 + 10) + 80),
+    ),
+    "conv3d": (
+        Layer("conv3d", ((2, 2, 2, 1),), (2, 2, 2, 3), (2, 2, 2, 1, 3), 24),
+        (2 * 384, 2 * 768, 8 * (8 + 24) + 96, 8 * (24 + 8 + 8) + 192),
+    ),
+    # 10 -> 4 units, bias, tanh: 80 + 4 + 4; backward 160 + 4 + 12.
+    "dense": (
+        Layer("dense", ((10,),), (4,), (10, 4), 44, bias=True, activation="tanh"),
+        (2 * 88, 2 * 176, 8 * (10 + 4) + 176, 8 * (4 + 10 + 4 + 10) + 352),
+    ),
+    "batch_norm": (
+        Layer("batch_norm", ((3, 3, 2),), (3, 3, 2), weights=4),
+        (2 * 108, 2 * 162, 8 * 36 + 16, 8 * 54 + 32),
+    ),
+    # Five channels: 10 FLOP for the product with the band.
+    "lrn": (
+        Layer("lrn", ((2, 2, 5),), (2, 2, 5), window=5),
+        (2 * 20 * 17, 2 * 20 * 24, 8 * 40, 8 * 80),
+    ),
+    "activation": (
+        Layer("activation", ((6,),), (6,), activation="leaky_relu"),
+        (2 * 6, 2 * 6, 8 * 12, 8 * 18),
+    ),
+    "bias": (Layer("bias", ((2, 3),), (2, 3), weights=3), (12, 12, 8 * 12 + 12, 8 * 6 + 24)),
+    "add": (Layer("add", ((4,), (4,), (4,)), (4,)), (16, 0, 8 * 16, 0)),
+    # 2x2 windows on 4x4 pixels: every input value once.
+    "average_pool": (
+        Layer("average_pool", ((4, 4, 1),), (2, 2, 1), window=4),
+        (2 * 16, 2 * 16, 8 * 20, 8 * 20),
+    ),
+    "max_pool": (Layer("max_pool", ((4, 4, 1),), (2, 2, 1)), (0, 0, 8 * 20, 8 * (4 + 16 + 4 + 16))),
+    "concatenate": (Layer("concatenate", ((2,), (3,)), (5,)), (0, 0, 8 * 10, 8 * 10)),
+    "pad": (Layer("pad", ((2, 2, 1),), (4, 4, 1)), (0, 0, 8 * 20, 8 * 20)),
+    "dropout": (Layer("dropout", ((7,),), (7,)), (14, 14, 8 * 21, 8 * 21)),
+    "scale": (Layer("scale", ((4,),), (4,)), (16, 8, 8 * 8, 8 * 8)),
+    "reshape": (Layer("reshape", ((2, 3),), (6,)), (0, 0, 0, 0)),
+    "loss": (Layer("loss", ((10,),), (10,)), (60, 40, 8 * 20, 8 * 30)),
+    # Reads weights and gradients, writes weights, once whatever the batch.
+    "update": (Layer("update", (), (), weights=1000), (2000, 0, 12000, 0)),
+}
+
+
+def test_every_kind_has_a_hand_value():
+    assert set(BY_HAND) == costs.KINDS
+    assert set(described.KINDS.values()) <= costs.KINDS
+
+
+@pytest.mark.parametrize("kind", sorted(BY_HAND))
+def test_hand_values(kind):
+    layer, expected = BY_HAND[kind]
+    assert layer.kind == kind
+    assert dataclasses.astuple(cost(layer, 2)) == expected
+
+
+def test_the_first_layer_has_no_gradient_by_its_input():
+    layer, _ = BY_HAND["conv2d"]
+    found, whole = cost(layer, 2, by_input=False), cost(layer, 2)
+    assert found.flop_forward == whole.flop_forward
+    assert found.flop_backward == 2 * (6912 + 128)
+    # Neither are weights read for it, nor is it written.
+    assert whole.bytes_backward - found.bytes_backward == 8 * 48 + 896
+
+
+def test_half_the_size_of_activations_leaves_weights_as_they_are():
+    layer, _ = BY_HAND["dense"]
+    assert cost(layer, 2, size=2).bytes_forward == 4 * (10 + 4) + 176
+    assert cost(layer, 2, size=2).flop == cost(layer, 2).flop
+
+
+def test_totals_add_up():
+    found = costs.total([Cost(1, 2, 3, 4), Cost(10, 20, 30, 40)])
+    assert found == Cost(11, 22, 33, 44)
+    assert (found.flop, found.bytes) == (33, 77)
+
+
+def test_arithmetic_intensity_of_a_square_convolution():
+    # k*k*C/4 FLOP per byte where activations are large against weights (float32).
+    layer = Layer("conv2d", ((512, 512, 64),), (512, 512, 64), (3, 3, 64, 64), 9 * 64 * 64)
+    found = cost(layer, 64)
+    assert found.flop_forward / found.bytes_forward == pytest.approx(64 * 9 / 4, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_published_counts():
+    """The models as they are shipped, against counts of others.
+
+    torchvision states multiply-adds of convolutions and dense layers (``_ops`` of its weights):
+    15.470 G for vgg16 (torchvision/models/vgg.py), 4.089 G for resnet50 (resnet.py), whose strides
+    are in the 3x3 convolutions where ours, and those of He et al. (arXiv:1512.03385, table 1,
+    3.8 G), are in the 1x1 before. google-research/receptive_field (RECEPTIVE_FIELD_TABLE.md) states
+    FLOP, biases included, of TF-Slim's alexnet_v2, whose layers are alexnet's, at 224 pixels: up
+    to conv1 0.136 G, conv2 0.552, conv3 0.743, conv4 1.125, conv5 1.380.
+    """
+    import tensorflow as tf
+
+    from cnn_training import models
+    from step_layers import networks
+
+    def layers_of(network):
+        found = {one.name: described.describe(one) for one in networks.layers_of(network)}
+        del network
+        tf.keras.backend.clear_session()
+        gc.collect()
+        return found
+
+    def products(layers):
+        """Multiply-adds of convolutions and dense layers."""
+        bare = [
+            dataclasses.replace(one, bias=False, activation="linear")
+            for one in layers
+            if one.kind in costs.PRODUCTS
+        ]
+        return sum(cost(one, 1).flop_forward for one in bare) / 2
+
+    vgg16 = layers_of(models.build("vgg16", "imagenet", "NHWC"))
+    assert products(vgg16.values()) == pytest.approx(15.470e9, rel=0.01)
+
+    resnet50 = layers_of(models.build("resnet50", "imagenet", "NCHW"))
+    assert products(resnet50.values()) == pytest.approx(3.86e9, rel=0.001)
+    moved = dict(resnet50)
+    for name in ("conv3_block1_1_conv", "conv4_block1_1_conv", "conv5_block1_1_conv"):
+        channels, height, width = moved[name].output
+        output = (channels, 2 * height, 2 * width)
+        moved[name] = dataclasses.replace(moved[name], output=output)
+    assert products(moved.values()) == pytest.approx(4.089e9, rel=0.01)
+    # No one counts the rest of a residual network, because it is next to nothing.
+    rest = sum(cost(one, 1).flop_forward for one in resnet50.values()) / 2
+    assert products(resnet50.values()) < rest < 1.02 * products(resnet50.values())
+
+    inputs = tf.keras.Input((224, 224, 3))
+    alexnet = models.BODIES["alexnet", "imagenet"](models.Maker("NHWC"), inputs)
+    at_224 = layers_of(tf.keras.Model(inputs, alexnet))
+    convolutions = [cost(one, 1).flop_forward for one in at_224.values() if one.kind == "conv2d"]
+    up_to = [sum(convolutions[: number + 1]) / 1e9 for number in range(5)]
+    assert up_to == pytest.approx([0.136, 0.552, 0.743, 1.125, 1.380], rel=0.01)
+
+    # Every layer of every other model has formulas: these have all kinds of layers there are.
+    others = [("lenet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")]
+    kinds = {one.kind for found in (vgg16, resnet50, at_224) for one in found.values()}
+    for model, data_set in (*others, ("densenet40_k12", "cifar10")):
+        kinds |= {one.kind for one in layers_of(models.build(model, data_set, "NHWC")).values()}
+    for model in ("cosmoflow", "nt3"):
+        params = {"model": model, "sample_size": 32, "features": 200}
+        kinds |= {one.kind for one in layers_of(networks.make(params).model).values()}
+    assert kinds == costs.KINDS - {costs.LOSS, costs.UPDATE}

@@ -1,0 +1,47 @@
+"""Layers timed apart: what a run leaves, and that the parts are all of the step."""
+
+import numpy as np
+import pytest
+
+from step_layers import costs
+from tests.benchmarks.programs import Program, read
+
+pytestmark = pytest.mark.slow
+PROGRAM = Program(
+    "step_layers",
+    {"model": "alexnet", "data_set": "cifar10", "batch_size": 16, "rounds": 2, "least_ms": 5},
+)
+
+
+def test_two_ranks_time_their_layers(tmp_path):
+    native, samples = read(*PROGRAM.start(tmp_path, ranks=2, ranks_per_node=2))
+    layers = native["notes"]["layers"]
+    # 5 layers of weights, LRN, two poolings, the loss and the update; ReLUs are in their layers.
+    assert dict(zip(layers["kind"], layers["count"], strict=True)).keys() == {
+        "conv2d", "max_pool", "lrn", "dense", costs.LOSS, costs.UPDATE,
+    }  # fmt: skip
+    assert sum(layers["count"]) == 11
+    assert samples["layer_step"].shape == samples["layer_launch"].shape == (2, 2)
+    assert samples["layer_forward"].shape == samples["layer_both"].shape
+    assert samples["layer_both"].shape == (2, len(layers["name"]), 2)
+    # The first convolution: 5x5, 3 to 64 channels, 32x32 pixels, no gradient by the images.
+    product = 16 * 2 * 75 * 64 * 1024
+    bias = 16 * 64 * 1024
+    assert layers["flop_forward"][0] == product + bias
+    assert layers["flop_backward"][0] == product + bias
+    metrics = {name: one["value"] for name, one in native["metrics"].items()}
+    counts = np.array(layers["count"])
+    flop = counts @ np.add(layers["flop_forward"], layers["flop_backward"])
+    assert metrics["step_flop"] == pytest.approx(flop)
+    medians = np.median(samples["layer_both"], axis=0)
+    assert metrics["layers_time"] == pytest.approx((counts @ medians).mean())
+    assert metrics["layer_coverage"] > 0.5
+    # A convolution takes longer with its gradients, and longer than nothing.
+    assert (medians[0] > np.median(samples["layer_forward"], axis=0)[0]).all()
+    assert (medians[0] > 10 * np.median(samples["layer_launch"], axis=0)).all()
+
+
+def test_parameters_are_checked_before_tensorflow_starts(tmp_path):
+    done, _ = PROGRAM.start(tmp_path, model="nt3", data_format="NCHW")
+    assert done.returncode == 2
+    assert "data_format NCHW: model nt3 is there in NHWC only" in done.stderr

@@ -1,0 +1,114 @@
+"""Made-up sessions of a history, without campaigns."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalesweep.history.store import METRIC, Session, append
+
+FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
+DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class FakeSession:
+    """A session of the day ``day``: repeats of each point (by label) of ``metric``.
+
+    ``ledger``: ms per step by term, of all points.
+    """
+
+    day: int
+    points: Mapping[str, Sequence[float]]
+    commit: str | None = None
+    facts: Mapping[str, str] = field(default_factory=lambda: FACTS)
+    hosts: str = "node1"
+    site: str = "here"
+    tags: str = ""
+    scaling: str = "weak"
+    device: str = "cpu"
+    metric: str = "step_time"
+    better: str = "lower"
+    ledger: Mapping[str, float] = field(default_factory=dict)
+    dirty: bool = False
+
+
+def commit_of(day: int) -> str:
+    """The commit of a day: 40 digits that begin with its number."""
+    return f"{day:04d}".ljust(40, "c")
+
+
+def make_session(fake: FakeSession) -> Session:
+    """What ``store.append`` takes."""
+    rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    commit = commit_of(fake.day) if fake.commit is None else fake.commit
+    for number, (label, values) in enumerate(fake.points.items()):
+        for repeat, value in enumerate(values):
+            started = DAY_0 + timedelta(days=fake.day, minutes=number, seconds=repeat)
+            run_id = f"b-r1-{number:08d}{repeat:04d}"
+            head = {
+                "campaign": "nightly", "site": fake.site, "source": "measured",
+                "results": f"/scratch/results/{fake.day}", "experiment": "e", "benchmark": "b",
+                "version": 1, "scaling": fake.scaling, "device": fake.device, "scale": "ranks",
+                "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
+                "label": label, "workers": 1, "run_id": run_id, "repeat": repeat,
+                "started": started, "ended": started + timedelta(seconds=1), "commit": commit,
+                "dirty": fake.dirty, "commit_time": DAY_0 + timedelta(days=fake.day),
+                "subject": f"Change {fake.day}", "tags": fake.tags, "repository": "/src/program",
+                "program": "", "hosts": fake.hosts, "launcher": "mpirun",
+                "facts": json.dumps(dict(fake.facts)),
+            }  # fmt: skip
+            number_of = {
+                "kind": METRIC, "metric": fake.metric, "phase": "run", "value": value, "unit": "s",
+                "better": fake.better, "main": True, "judged": True,
+            }  # fmt: skip
+            ledger = [
+                {"kind": "ledger", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
+                 "better": "lower", "main": False, "judged": False}
+                for term, ms in fake.ledger.items()
+            ]  # fmt: skip
+            rows[fake.site, run_id, started.isoformat()] = [
+                {**head, **one} for one in (number_of, *ledger)
+            ]
+    first = min(key[2] for key in rows)
+    return Session(
+        f"{fake.site}-{fake.day}-{fake.device}-{fake.scaling}",
+        f"{datetime.fromisoformat(first):%Y%m%dT%H%M%SZ}",
+        rows,
+    )
+
+
+def make_history(folder: Path, sessions: int = 14) -> None:
+    """A history with a verdict of every kind: weak scaling on a CPU, strong scaling on a GPU.
+
+    Two ranks get slower by 10 % in session 10 with nothing else; eight get faster with another
+    Horovod in session 8; four have a single spike.
+    """
+    rng = np.random.default_rng(1)
+    fakes = []
+    for day in range(sessions):
+        facts = {**FACTS, "horovod": "0.28.2" if day >= 8 else "0.28.1"}
+
+        def around(level: float, noise: float = 0.005) -> list[float]:
+            return [level * float(np.exp(rng.normal(0, noise))) for _ in range(3)]
+
+        slow = 1.1 if day >= 10 else 1.0
+        points = {
+            "ranks 1": around(1.0),
+            "ranks 2": around(1.05 * slow),
+            "ranks 4": around(1.2 * (1.4 if day == 5 else 1.0)),
+            "ranks 8": around(1.4 * (0.9 if day >= 8 else 1.0)),
+            "ranks 16": around(1.5, 0.1),
+        }
+        ledger = {"compute": 900 * slow, "transfer": 50.0, "elapsed": 950 * slow}
+        tags = "v1.0" if day == 3 else ""
+        fakes.append(FakeSession(day, points, facts=facts, ledger=ledger, tags=tags))
+        fakes.append(
+            FakeSession(day, {"ranks 1": around(0.1)}, device="gpu", scaling="strong", site="gpus")
+        )
+    fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
+    append(folder, map(make_session, fakes))

@@ -1,0 +1,149 @@
+"""Verdicts on series: how often they are false, how often a step is found, and what else holds."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bench.lib.planted import KINDS, Kind, plant
+from scalesweep.analysis.levels import Series, find_spikes, read_series, segments
+from scalesweep.analysis.types import Floats
+from scalesweep.analysis.verdicts import (
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NO_CHANGE,
+    REGRESSION,
+    TOO_EARLY,
+    Verdict,
+    corrected,
+    judge,
+)
+
+QUIET = Kind("quiet", within=0.002, between=0.001)
+SIMULATED = 250
+
+
+def series_of(groups: Sequence[Floats]) -> Series:
+    return read_series([np.log(group) for group in groups])
+
+
+def verdict_of(
+    groups: Sequence[Floats], better: str = "lower", base: Sequence[int] | None = None
+) -> Verdict:
+    return judge(series_of(groups), better, 0.03, base)
+
+
+def made(levels: Sequence[float], seed: int = 0, kind: Kind = QUIET) -> list[Floats]:
+    """Sessions of a quiet machine at these levels."""
+    noise = plant(np.random.default_rng(seed), kind, len(levels))
+    return [level * group for level, group in zip(levels, noise, strict=True)]
+
+
+@pytest.mark.parametrize("kind", [KINDS[1], KINDS[-1]], ids=lambda kind: kind.name)
+def test_false_alarms_are_rare_and_steps_are_found(kind: Kind) -> None:
+    """A short version of bench/history.py: 30 sessions of 5 repeats, 2 % noise in a session, 1 %
+    among sessions; the last kind drifts, passes noise on, and has spikes and hiccups too."""
+    found = {}
+    for step in (0.0, 0.05):
+        rng = np.random.default_rng(7)
+        kinds = [verdict_of(plant(rng, kind, step=step)).kind for _ in range(SIMULATED)]
+        found[step] = Counter(kinds)
+    false = found[0.0][REGRESSION] + found[0.0][IMPROVEMENT]
+    # 5 %, and three standard errors of what was simulated.
+    assert false / SIMULATED <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SIMULATED)
+    power = found[0.05][REGRESSION] / SIMULATED
+    assert power >= (0.9 if kind is KINDS[1] else 0.6)
+    assert found[0.05][NO_CHANGE] / SIMULATED <= 0.05
+
+
+def test_a_step_counts_from_its_second_session_on() -> None:
+    once, twice = made([1.0] * 12 + [1.1]), made([1.0] * 12 + [1.1] * 2)
+    assert verdict_of(once).kind == NO_CHANGE  # the one before it
+    assert series_of(once).spikes.nonzero()[0].tolist() == [12]
+    found = verdict_of(twice)
+    assert found.kind == REGRESSION and found.new == (12, 13) and found.base == tuple(range(12))
+    assert found.low < 1.1 < found.high and found.stepped
+    assert verdict_of(twice, better="higher").kind == IMPROVEMENT
+    later = verdict_of(made([1.0] * 12 + [1.1] * 20))
+    assert later.kind == REGRESSION and later.new == tuple(range(12, 32))
+
+
+def test_a_spike_is_neither_a_level_nor_noise() -> None:
+    levels = [1.0] * 20
+    levels[3], levels[11], levels[15] = 1.4, 1.3, 0.7
+    found = series_of(made(levels))
+    assert found.spikes.nonzero()[0].tolist() == [3, 11, 15]
+    assert found.starts == (0,) and found.between < 0.01
+    assert verdict_of(made(levels)).kind == NO_CHANGE
+    # What two sessions show, and then no more, is no level to compare with.
+    levels[11:13] = [1.3, 1.3]
+    found = series_of(made(levels))
+    assert found.starts == (0, 11, 13) and verdict_of(made(levels)).kind == NO_CHANGE
+
+
+def test_the_first_and_the_last_sessions_have_one_side() -> None:
+    values = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
+    assert find_spikes(values, 0.1).nonzero()[0].tolist() == [0, 6]
+    assert not find_spikes(np.array([1.0, 1.0, 1.0, 1.0, 2.0, 2.0]), 0.1).any()
+    assert find_spikes(np.arange(10.0), 0.1).nonzero()[0].tolist() == [0, 9]
+
+
+def test_levels_are_the_best_fit() -> None:
+    rng = np.random.default_rng(1)
+    values = np.repeat([0.0, 0.1, 0.05, 0.4], [7, 5, 9, 2]) + rng.normal(0, 0.01, 23)
+    assert segments(values, 0.01) == [0, 7, 12, 21]
+    assert segments(values[:3], 0.01) == [0] and segments(values, 0.0) == [0]
+    # Against every way to cut a short series in levels of two sessions or more.
+    short = np.array([0.0, 0.02, 0.01, 0.05, 0.06, 0.01, 0.0, 0.03])
+    best = min(
+        (sum(_fit(part) for part in np.split(short, cuts)) + 3e-4 * math.log(8) * len(cuts), cuts)
+        for cuts in ([], [2], [3], [4], [5], [6], [2, 4], [2, 5], [2, 6], [3, 5], [3, 6], [4, 6],
+                     [2, 4, 6])
+    )  # fmt: skip
+    assert segments(short, 0.01) == [0, *best[1]]
+
+
+def _fit(part: Floats) -> float:
+    return float(((part - part.mean()) ** 2).sum())
+
+
+def test_too_few_sessions_and_no_noise_are_no_verdict() -> None:
+    for count, wanted in ((1, 5), (2, 4), (5, 1)):
+        found = verdict_of(made([1.0] * count))
+        assert (found.kind, found.wanted) == (TOO_EARLY, wanted)
+    assert verdict_of(made([1.0] * 6)).kind != TOO_EARLY
+    same = verdict_of([np.array([1.0, 1.0])] * 8)
+    assert same.kind == TOO_EARLY and "no noise" in same.reason and not same.wanted
+
+
+def test_a_named_baseline_is_the_measure() -> None:
+    groups = made([1.0] * 8 + [1.1] * 8 + [1.2] * 8)
+    assert verdict_of(groups).ratio == pytest.approx(1.2 / 1.1, rel=0.01)
+    named = verdict_of(groups, base=[0])
+    assert named.kind == REGRESSION and named.ratio == pytest.approx(1.2, rel=0.01)
+    assert verdict_of(groups, base=[20]).kind == NO_CHANGE
+    early = verdict_of(groups, base=[23])
+    assert (early.kind, early.wanted) == (TOO_EARLY, 2)
+    assert verdict_of(groups, base=[]).kind == TOO_EARLY
+
+
+def test_what_is_inconclusive_says_what_would_settle_it() -> None:
+    noisy = Kind("noisy", within=0.06, between=0.005)
+    found = verdict_of(made([1.0] * 20 + [1.005] * 2, kind=noisy))
+    assert found.kind == INCONCLUSIVE and found.sessions and found.repeats
+    assert found.sessions > 2 and found.repeats > 5
+    at_margin = verdict_of(made([1.0] * 10 + [1.0299] * 10, kind=Kind("", 0.01, 0.001)))
+    assert at_margin.kind == INCONCLUSIVE
+
+
+def test_a_page_pays_for_the_number_of_its_verdicts() -> None:
+    one = Verdict(REGRESSION, ratio=1.1, p=0.01, new=(1, 2))
+    others = [Verdict(NO_CHANGE, p=0.5)] * 30
+    assert corrected([one])[0].kind == REGRESSION
+    alone, *_ = corrected([one, *others])
+    assert alone.kind == INCONCLUSIVE and "31 points" in alone.reason
+    many = corrected([one] * 20 + others)
+    assert [v.kind for v in many[:20]] == [REGRESSION] * 20
+    assert corrected([Verdict(TOO_EARLY)])[0].kind == TOO_EARLY

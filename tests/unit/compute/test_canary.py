@@ -1,0 +1,118 @@
+"""The canary: run before and after a program, kept in the record, and never its failure."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute import canary
+from scalesweep.compute.launcher import launch
+from scalesweep.config.campaign import load_campaign
+from scalesweep.config.yaml_loader import check_schema
+from scalesweep.core.paths import CANARY, REPO
+from scalesweep.core.record import read_record
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.stock import take_stock
+
+TOY = REPO / "tests" / "toy" / "main.py"
+
+
+def spec(folder: Path, argv: list[str], behaviour: str = "good", results: int = 4) -> Any:
+    params = {"ranks": 2, "ranks_per_node": 2, "size": 3, "behaviour": behaviour}
+    return {
+        "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
+        "repeat": 0, "site": "toy", "folder": str(folder / "toy-r2-0123456789ab"), "data": None,
+        "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
+        "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
+        "profile": "none", "canary": {"argv": argv, "results": results},
+    }  # fmt: skip
+
+
+def record(folder: Path) -> dict[str, Any]:
+    path = folder / "toy-r2-0123456789ab" / "record.json"
+    found = read_record(path)
+    check_schema(found, "record", path)
+    return found
+
+
+def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
+    words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
+    both = ["bash", "-c", '"$@" & "$@" & wait', "-", *words]
+    assert launch(spec(tmp_path, both), REPO) == 0
+    found = record(tmp_path)
+    assert found["canary"].keys() == {"before", "after"}
+    for look in found["canary"].values():
+        assert len(look["hosts"]) == len(look["compute"]) == len(look["memory"]) == 1
+        assert look["compute"][0] > 1e8 and look["memory"][0] > 1e7
+        assert look["seconds"] > 0
+    # The time of the run is its own.
+    assert found["wall_s"] < sum(look["seconds"] for look in found["canary"].values()) + 30
+    work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
+    assert sorted(path.name for path in work.glob("canary*")) == [
+        "canary-after.log", "canary-before.log",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "missing"),
+    [
+        (["false"], "exit code 1"),
+        (["no-such-program-here"], "cannot start no-such-program-here: No such file or directory"),
+        (["sleep", "60"], "took longer than 0.2 s"),
+        (["bash", "-c", "mkdir {out}; echo '{\"host\": 1}' > {out}/a.json"], "0 of 4 processes"),
+    ],
+)
+def test_a_canary_that_fails_is_no_failure_of_the_run(
+    tmp_path: Path, argv: list[str], missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary, "LIMIT_S", 0.2 if argv[0] == "sleep" else 60)
+    assert launch(spec(tmp_path, argv), REPO) == 0
+    found = record(tmp_path)["canary"]
+    assert missing in found["before"]["missing"] and missing in found["after"]["missing"]
+
+
+def test_a_run_that_fails_is_not_followed_by_one(tmp_path: Path) -> None:
+    assert launch(spec(tmp_path, ["true"], "exit3"), REPO) == 1
+    work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
+    assert (work / "canary-before.log").exists() and not (work / "canary-after.log").exists()
+
+
+CAMPAIGN = """
+campaign: c
+site: local
+{more}
+experiments:
+  e: {{benchmark: data_loading, axes: {{batch_size: [4, 8]}}}}
+"""
+
+
+def test_a_campaign_asks_for_it_and_no_run_id_changes(tmp_path: Path) -> None:
+    found = {}
+    for name, more in (("with", "canary: true"), ("without", ""), ("no", "canary: false")):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(CAMPAIGN.format(more=more))
+        found[name] = load_campaign(path, results=str(tmp_path / "results"))
+    assert [one.canary for one in found.values()] == [True, False, False]
+    assert found["with"].unique_runs().keys() == found["without"].unique_runs().keys()
+    campaign = found["with"]
+    run = campaign.experiments[0].runs[0]
+    order = run_spec(campaign, campaign.experiments[0], run)
+    without = run_spec(found["without"], found["without"].experiments[0], run)
+    assert "canary" not in without
+    assert {name: value for name, value in order.items() if name != "canary"} == without
+    written = json.loads(json.dumps({**order, "digest": "0" * 32}))
+    check_schema(written, "order", tmp_path / "order.json")
+    words = order["canary"]["argv"]
+    assert words[-6:-2] == [campaign.site.python, str(CANARY), "--out", "{out}"]
+    assert words[-2] == "--workers"
+    cores = campaign.site.cores_per_node
+    assert (words[-1], order["canary"]["results"]) == (str(cores), cores)
+    assert words[:-6] == order["argv"][: len(words) - 6]  # started as the program is
+    states = take_stock(campaign, campaign.unique_runs())
+    text = plan_text(build_plan(campaign, states))
+    assert "canary: up to 10 s more for each of 2 runs, 20 s in all" in text
+    assert "canary" not in plan_text(build_plan(found["without"], states))

@@ -1,0 +1,168 @@
+"""The first screen: verdicts, abstaining, what to do next, and never more than five sentences."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.findings import find
+from scalesweep.findings.base import WARNING
+from scalesweep.findings.card import MOST, Card, card_of
+from scalesweep.findings.verdict import verdicts
+from scalesweep.report.efficiency_chart import efficiency_chart
+from tests.fakes.results import Fake, make_results
+from tests.unit.tables.test_efficiency import noisy, study_of
+
+WEAK = {"ranks": [1, 2, 4]}
+
+
+def study_from(root: Path, fake: Fake) -> ExperimentResults:
+    make_results(root, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    return load_results(entry, root / "tables")
+
+
+def card(root: Path, fake: Fake) -> tuple[Card, ExperimentResults]:
+    study = study_from(root, fake)
+    return card_of(study, find(study)), study
+
+
+def slower(power: float) -> Any:
+    """A machine whose throughput of a rank falls with the ranks."""
+    return lambda point: point["ranks"] ** -power
+
+
+def test_what_stops_scaling_is_run_at_the_last_efficient_scale(tmp_path: Path) -> None:
+    found, study = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5)))
+    verdict, loss = found.sentences[:2]
+    assert (verdict.rule, verdict.level) == ("verdict", "confirmed")
+    assert verdict.text.startswith("Simulated: Run 1 rank: 2 ranks reach 69.")
+    assert "of the ideal, 4 ranks 4" in verdict.text
+    assert (loss.rule, loss.level) == ("largest loss", "confirmed")
+    assert "without it the epoch would reach" in loss.text
+    assert found.next is not None
+    assert found.next.repeats is None
+    assert "share cores" in found.next.text
+    chart = efficiency_chart(study, found.verdicts)
+    assert chart is not None
+    assert chart.count('class="interval"') == 2
+    assert chart.count('class="base"') == 1
+
+
+def test_what_scales_is_run_at_the_most_and_measured_further(tmp_path: Path) -> None:
+    found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5))
+    assert "Run 4 ranks, the most that were measured" in found.sentences[0].text
+    assert found.next is not None
+    assert "more than 4 ranks" in found.next.text
+
+
+def test_an_open_question_names_the_repeats_that_decide_it(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [1, 2]}, "weak", noise=0.08, speed=slower(0.3))
+    found, study = card(tmp_path, fake)
+    (verdict,) = [one for one in found.sentences if one.rule == "verdict"]
+    assert verdict.level == "open"
+    assert verdict.text.startswith("Simulated: Not decided: 2 ranks reach 7")
+    assert "an interval that includes 80 %" in verdict.text
+    assert found.next is not None
+    assert found.next.repeats is not None
+    more = found.next.repeats - 3
+    assert more == verdicts(study)[0].more
+    assert found.next.text == f"{more} more repeats would decide."
+    assert found.next.runs == 2 * more
+
+
+def test_one_repeat_decides_nothing_and_asks_for_three(tmp_path: Path) -> None:
+    found, study = card(tmp_path, Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5)))
+    assert found.sentences[0].level == "open"
+    assert "one repeat" in found.sentences[0].text
+    assert verdicts(study)[0].more is None
+    assert found.next is not None
+    assert (found.next.repeats, found.next.runs) == (3, 6)
+    chart = efficiency_chart(study, found.verdicts)
+    assert chart is not None
+    assert 'interval"' not in chart
+
+
+def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
+    axes = {"ranks": [1, 2], "batch_size": [1, 2, 3, 4, 5, 6]}
+    found, study = card(tmp_path, Fake("e", axes, "weak", speed=slower(0.6)))
+    told = [one for one in found.sentences if one.rule == "verdict"]
+    assert len(told) == 1
+    assert "Run 1 rank in 6 series (batch_size 1, batch_size 2 and 4 more)" in told[0].text
+    assert len(found.sentences) + (found.next is not None) <= MOST
+    chart = efficiency_chart(study, found.verdicts)
+    assert chart is not None
+    assert chart.count("<polyline") == 4
+
+
+def test_what_is_missing_comes_first(tmp_path: Path) -> None:
+    pending, _ = card(tmp_path / "a", Fake("e", WEAK, "weak", fate=lambda p, r: "new"))
+    assert pending.sentences == []
+    assert pending.next is not None
+    assert pending.next.text == "run `snakemake`: 9 runs of 9 pending."
+    failed, _ = card(
+        tmp_path / "b",
+        Fake("e", WEAK, "weak", fate=lambda p, r: "TIMEOUT" if p["ranks"] == 4 else "done"),
+    )
+    assert [one.rule for one in failed.sentences if one.level == WARNING] == ["coverage"]
+    assert failed.next is not None
+    assert "repeats these only" in failed.next.text
+
+
+def test_an_experiment_without_scale_leads_with_its_best(tmp_path: Path) -> None:
+    fake = Fake("e", {"threads": [1, 2, 4]}, speed=lambda p: p["threads"])
+    found, study = card(tmp_path, fake)
+    assert found.sentences[0].rule == "best"
+    assert efficiency_chart(study, found.verdicts) is None
+    imported, _ = card(tmp_path / "b", Fake("e", WEAK, "weak", repeats=1, source="imported"))
+    assert imported.next is None  # nothing to run here
+
+
+def test_it_abstains_where_the_interval_is_wider_than_the_loss() -> None:
+    base = noisy(1, compute=100)
+    rough = [
+        one
+        for seed, ms in enumerate((10, 40, 10, 40))
+        for one in noisy(4, 1, seed, compute=100, transfer=ms, alternating=45 - ms)
+    ]
+    study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, rough, 40)])
+    (finding,) = [one for one in find(study) if one.rule == "largest loss"]
+    assert finding.level == "open"
+    assert "no part is named as the largest" in finding.text
+    assert finding.evidence["margin"] > 0
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        ({"unattributed": 40, "transfer": 5}, "--config profile=cprofile"),
+        ({"transfer": 40}, "profile=horovod_timeline"),
+        ({"input": 40}, "input: dummy"),
+        ({"persistent": 40}, "figure of the ranks"),
+    ],
+)
+def test_what_to_do_follows_from_the_loss(ms: dict[str, float], words: str) -> None:
+    large = noisy(4, **{"compute": 100, **ms})
+    study = study_of([({"ranks": 1}, noisy(1, compute=100), 10), ({"ranks": 4}, large, 40)])
+    found = card_of(study, find(study))
+    assert found.next is not None
+    assert words in found.next.text
+
+
+def test_the_lines_to_paste_are_a_campaign(tmp_path: Path) -> None:
+    """They raise the repeats of the experiment and change none of its run ids."""
+    text = Path("config/config.yaml").read_text()
+    before = load_campaign(Path("config/config.yaml"))
+    name = before.experiments[0].name
+    content = yaml.safe_load(text)
+    content["experiments"][name] |= yaml.safe_load("repeats: 9")
+    changed = tmp_path / "more.yaml"
+    changed.write_text(yaml.safe_dump(content))
+    after = load_campaign(changed)
+    assert {run.run_id for run in before.experiments[0].runs} < {
+        run.run_id for run in after.experiments[0].runs
+    }

@@ -1,0 +1,112 @@
+"""What of a campaign becomes a session, and of which commit its runs are."""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.history_settings import HistorySettings
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import BENCHMARKS
+from scalesweep.history.session import sessions_of
+from scalesweep.history.store import SCHEMA
+from scalesweep.history.tracked import UNTRACKED, Tracker
+from tests.fakes.results import SITE, Fake, make_results
+
+SHIPPED = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "data_loading", extract=None))
+FOREIGN = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "tf_cnn", extract=object()))
+GIT = {"commit": "a" * 40, "dirty": True}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("program")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    env = {**os.environ, "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00"}
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First"], ["tag", "v1"]):
+        subprocess.run([*git, *words], check=True, env=env)
+    return folder
+
+
+def record_of(path: Path | None = None, **more: Any) -> Mapping[str, Any]:
+    files = {"main": {"path": str(path), "git": GIT}} if path else {}
+    return {"program": {"files": files}, "started": "2026-02-01T00:00:00+00:00", **more}
+
+
+def test_the_program_decides_whose_commit_counts(repository: Path, tmp_path: Path) -> None:
+    tracker = Tracker(None)
+    own = record_of(git={"commit": "b" * 40, "dirty": False}, study={**GIT, "commit": "c" * 40})
+    assert tracker.of(own, SHIPPED).commit == "b" * 40
+    study = cast(Benchmark, SimpleNamespace(folder=tmp_path, extract=None))
+    assert tracker.of(own, study).commit == "c" * 40
+    assert tracker.of(own, FOREIGN) == UNTRACKED
+    found = tracker.of(record_of(repository / "main.py"), FOREIGN)
+    assert (found.commit, found.dirty, found.repository) == ("a" * 40, True, str(repository))
+
+
+def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(repository: Path) -> None:
+    tracker = Tracker(repository)
+    found = tracker.of(record_of(), SHIPPED)
+    assert (found.subject, found.tags, found.dirty) == ("First", "v1", False)
+    assert found.time.startswith("2026-01-02T03:04:05") and len(found.commit) == 40
+    early: dict[str, Any] = {"started": "2026-01-01T00:00:00+00:00"}
+    assert tracker.of(record_of(**early), SHIPPED) == UNTRACKED
+    # What the record says of a program in it is sure.
+    assert tracker.of(record_of(repository / "x.py", **early), FOREIGN).commit == "a" * 40
+
+
+def test_no_repository_is_no_commit(tmp_path: Path) -> None:
+    late: dict[str, Any] = {"started": f"{time.gmtime().tm_year + 1}-01-01T00:00:00+00:00"}
+    assert Tracker(tmp_path).of(record_of(**late), SHIPPED) == UNTRACKED
+
+
+def test_finished_runs_become_rows(tmp_path: Path) -> None:
+    make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]})], "study")
+    benchmark = SimpleNamespace(name="data_loading", folder=SHIPPED.folder, extract=None)
+    campaign = SimpleNamespace(
+        name="study", results=tmp_path / "results", history=HistorySettings(tmp_path / "kept"),
+        experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
+        site=SimpleNamespace(name=SITE, launch=None),
+        runs_folder=tmp_path / "results" / "runs" / SITE,
+    )  # fmt: skip
+    found = sessions_of(cast(Campaign, campaign))
+    rows = [row for one in found for some in one.rows.values() for row in some]
+    assert {row["run_id"] for row in rows} == {key[1] for one in found for key in one.rows}
+    assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session"}
+    judged = {(row["metric"], row["phase"]) for row in rows if row["judged"]}
+    assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
+    assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
+    assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
+
+
+def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+
+    def load(text: str, **options: str) -> HistorySettings | None:
+        head = "campaign: c\nsite: local\nexperiments: {e: {benchmark: data_loading}}\n"
+        path.write_text(head + text)
+        return load_campaign(path, **options).history  # type: ignore[arg-type]
+
+    assert load("") is None
+    assert load("history: kept") == HistorySettings(Path("kept"))
+    found = load(
+        "history: {folder: ~/kept, margin: 0.05, margins: {a: 0.1}, baseline: v1}\n"
+        "track: {repository: ../program}\n"
+    )
+    assert found is not None and found.folder == Path.home() / "kept"
+    assert (found.margin_of("a"), found.margin_of("b"), found.baseline) == (0.1, 0.05, "v1")
+    assert found.repository == Path("../program")
+    assert load("", history="other", baseline="v2") == replace(
+        HistorySettings(Path("other")), baseline="v2"
+    )
+    for wrong in ("history: {margin: 0.1}", "history: {folder: a, margin: 3}", "track: {}"):
+        with pytest.raises(UserError, match=r"c\.yaml: (history|track)"):
+            load(wrong)

@@ -1,0 +1,127 @@
+"""Canaries: what is kept of them, and when machines are said to differ or to change."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.canary import ALPHA, between, during
+from scalesweep.core.errors import UserError
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.canary import canary
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.canary_rates import CANARY, canary_text
+from tests.fakes.plan import whole_plan
+
+
+def look(*hosts: tuple[str, float, float]) -> dict[str, Any]:
+    names, compute, memory = zip(*hosts, strict=True)
+    return {"seconds": 2.0, "hosts": names, "compute": list(compute), "memory": list(memory)}
+
+
+def test_the_slowest_host_counts() -> None:
+    record = {
+        "canary": {
+            "before": {**look(("a", 100.0, 9.0), ("b", 90.0, 10.0)), "hosts": ["a", "b"]},
+            "after": {"seconds": 60.0, "missing": "exit code 1"},
+        }
+    }
+    assert json.loads(canary_text(record) or "") == {
+        "before": {"compute": ["b", 90.0], "memory": ["a", 9.0]}
+    }
+    assert canary_text({}) is None
+    assert canary_text({"canary": {"after": record["canary"]["after"]}}) is None
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"canary": []},
+        {"canary": {"before": 3}},
+        {"canary": {"before": {"hosts": ["a"], "compute": [1.0], "memory": [0.0]}}},
+        {"canary": {"before": {"hosts": ["a"], "compute": ["x"], "memory": [1.0]}}},
+        {"canary": {"before": {"hosts": ["a"], "compute": [1.0, 2.0], "memory": [1.0]}}},
+    ],
+)
+def test_what_is_no_canary_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"^canary"):
+        canary_text(bad)
+
+
+def study(points: Sequence[Sequence[Sequence[float]]]) -> ExperimentResults:
+    """Points with runs, each [compute before, after]; memory is 10 always."""
+    rows, runs = [], []
+    for batch, of_point in enumerate(points, 1):
+        for repeat, rates in enumerate(of_point):
+            run_id = f"r{batch}-{repeat}"
+            looks = {
+                when: {"compute": ["a", rate], "memory": ["a", 10.0]}
+                for when, rate in zip(("before", "after"), rates, strict=False)
+            }
+            rows.append(
+                {"run_id": run_id, "source": "measured", "samples": pd.NA, "started": None,
+                 "warnings": None, CANARY: json.dumps(looks) if rates else None}
+            )  # fmt: skip
+            point = {"batch_size": batch, "ranks": 1}
+            runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
+    plan = whole_plan({"experiments": [{"axes": ["batch_size"], "runs": runs}]})
+    summary = pd.DataFrame(rows)
+    summary.attrs["metrics"] = {}
+    return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+
+
+def test_machines_that_differ_between_points() -> None:
+    rng = np.random.default_rng(3)
+    points = [[[r, r] for r in 100 * f * np.exp(rng.normal(0, 0.01, 4))] for f in (1, 1.1, 1)]
+    found = study(points)
+    assert len(found.rows("canary")) == 24
+    (warning,) = canary(found)
+    assert warning.level == "warning"
+    assert warning.text.startswith(
+        "Machines differed between points: before and after the runs at batch_size 2 matrix "
+    )
+    assert "% faster than at batch_size" in warning.text
+
+
+def test_machines_that_change_during_runs() -> None:
+    rng = np.random.default_rng(4)
+    noise = lambda: np.exp(rng.normal(0, 0.01))  # noqa: E731
+    points = [[[100 * noise(), 92 * noise()] for _ in range(4)] for _ in range(3)]
+    (warning,) = canary(study(points))
+    assert warning.level == "warning"
+    assert warning.text.startswith("Machines changed during runs: after them matrix products were ")
+    assert "slower than before (12 runs)" in warning.text
+
+
+def test_nothing_is_said_where_nothing_is_known() -> None:
+    (note,) = canary(study([[[100.0, 100.0]], [[99.0, 101.0]]]))
+    assert note.text == "Too few runs to compare their machines: 2 runs with a canary."
+    rng = np.random.default_rng(6)
+    points = [[list(100 * np.exp(rng.normal(0, 0.02, 2))) for _ in range(4)] for _ in range(3)]
+    (note,) = canary(study(points))
+    assert note.level == "note" and note.text.startswith("No difference between machines")
+    assert canary(study([[[]], [[]]])) == []
+
+
+def test_errors_are_as_rare_as_stated() -> None:
+    """1,000 simulated campaigns of three points and four runs without any difference."""
+    rng = np.random.default_rng(5)
+    wrong = [0, 0]
+    for _ in range(1000):
+        groups = np.exp(rng.normal(0, 0.05, (3, 4)))
+        wrong[0] += between(groups.tolist()) is not None
+        pairs = np.exp(rng.normal(0, 0.05, (2, 12)))
+        wrong[1] += during(*pairs.tolist()) is not None
+    assert max(wrong) <= 1000 * ALPHA * 2
+
+
+def test_small_differences_are_no_reason_to_doubt() -> None:
+    rng = np.random.default_rng(8)
+    sure = [100 * f * np.exp(rng.normal(0, 1e-4, 5)) for f in (1, 1.01)]
+    assert between([group.tolist() for group in sure]) is None
+    assert during(sure[0].tolist(), sure[1].tolist()) is None
+    assert between([[100.0] * 5, [100.0] * 5]) is None
+    assert during([100.0] * 5, [100.0] * 5) is None

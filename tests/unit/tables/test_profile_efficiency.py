@@ -1,0 +1,145 @@
+"""Profiles of other tools in the table `efficiency`: the same terms, each variant named."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.analysis.pop import MODELFACTORS, PYPOP
+from scalesweep.analysis.profile_account import profile_account
+from scalesweep.analysis.step_account import PROFILE, StepAccount
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.ledger import ledger_figures
+from scalesweep.figures.waterfall import waterfall_figures
+from scalesweep.findings.efficiency import largest_loss
+from scalesweep.importers.profiles.detect import read_source
+from scalesweep.importers.profiles.profile_runs import runs_of
+from tests.fakes import profiles as fake
+from tests.unit.tables.test_efficiency import study_of, terms_of
+
+# 1 and 16 processes of numericalalgorithmsgroup/pypop's example, as BSC's modelfactors.py prints.
+PUBLISHED = """Number of processes;1;16
+Parallel efficiency;99.925583;95.151184
+Load balance;100.000000;99.248259
+Communication efficiency;99.925583;95.871892
+Serialization efficiency;100.000000;97.952863
+Transfer efficiency;99.925583;97.875538
+Computation scalability;100.000000;61.436394
+Global efficiency;99.925583;58.457456
+Speedup;1.000000;9.360158
+#
+#Runtime (us);21898659.14;2339560.72
+#Runtime (ideal);21884758.97;2310335.96
+#Useful duration (average);21882362.82;2226119.73
+#Useful duration (maximum);21882362.82;2242981.13
+#Useful duration (total);21882362.82;35617915.65
+#Useful duration (ideal, max);21884758.97;2263040.22
+"""
+
+
+def accounts(tmp_path: Path, **files: str) -> dict[int, StepAccount]:
+    """The account of each imported profile by its ranks."""
+    tmp_path.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (tmp_path / name.replace("__", ".")).write_text(text)
+    source = read_source(tmp_path)
+    assert source.refusals == []
+    made = runs_of(source.profiles, tmp_path)
+    found = {}
+    for run in made.runs:
+        ranks = run.point["ranks"]
+        if "operation" in run.point:
+            continue
+        account = profile_account(run.metrics, ranks)
+        assert account is not None
+        found[ranks] = account
+    return found
+
+
+def study(found: Mapping[int, StepAccount], scaling: str = "strong") -> ExperimentResults:
+    points: Sequence[Any] = [({"ranks": n}, [one], 0) for n, one in sorted(found.items())]
+    return study_of(points, scaling=scaling)
+
+
+def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
+    one = study(accounts(tmp_path, modelfactors__csv=PUBLISHED))
+    found = {name: round(value, 6) for name, value in terms_of(one, 16, "multiplicative").items()}
+    assert found == {
+        "load_balance": 0.992483, "communication": 0.958719, "serialisation": 0.979529,
+        "transfer": 0.978755, "parallel_efficiency": 0.951512, "computation_scaling": 0.614364,
+        "global_efficiency": 0.584575,
+    }  # fmt: skip
+    rows = [row for row in one.rows("efficiency") if row["ranks"] == 16]
+    variants = {(row["kind"], row["term"]): row["variant"] for row in rows if row["variant"]}
+    assert variants == {
+        ("multiplicative", "serialisation"): MODELFACTORS,
+        ("multiplicative", "transfer"): MODELFACTORS,
+        ("additive", "serialisation"): PYPOP,
+        ("additive", "transfer"): PYPOP,
+    }
+    assert {row["form"] for row in rows} == {PROFILE}
+    # The additive form: what its parts lack adds up; PyPOP's definitions, from the durations.
+    additive = terms_of(one, 16, "additive")
+    assert additive["serialisation"] == pytest.approx(1 - (2310335.96 - 2242981.13) / 2339560.72)
+    assert additive["transfer"] == pytest.approx(2310335.96 / 2339560.72)
+    whole = 1 - additive.pop("parallel_efficiency")
+    assert sum(1 - value for value in additive.values()) == pytest.approx(whole)
+    # The ledger adds up to the run, whose ideal is that of one process over 16.
+    ledger = terms_of(one, 16)
+    elapsed, ideal = ledger.pop("elapsed"), ledger.pop("ideal")
+    assert elapsed == pytest.approx(2339.56072)
+    assert sum(ledger.values()) == pytest.approx(elapsed)
+    assert ideal == pytest.approx(21898.65914 / 16)
+    assert "unattributed" in ledger
+    assert ledger["unattributed"] == pytest.approx(0, abs=1e-6)
+    assert [drawing.name for drawing in (*ledger_figures(one), *waterfall_figures(one))] == [
+        "ledger", "waterfall",
+    ]  # fmt: skip
+    (finding,) = largest_loss(one)
+    assert "a run takes 2,340 ms" in finding.text
+    assert "computation that is slower on each rank" in finding.text
+
+
+def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> None:
+    """What waits and what transfers is one term there: none is guessed."""
+    found = accounts(tmp_path / "talp", talp__json=fake.talp())
+    (account,) = found.values()
+    assert (account.transfer, account.alternating, account.variant) == (None, None, "")
+    assert account.communication == pytest.approx(10 - 8)
+    assert account.persistent == pytest.approx(8 - sum(fake.USEFUL) / 4)
+    assert account.unattributed == pytest.approx(0)
+    one = study(found, scaling="none")
+    assert set(terms_of(one, 4, "additive")) == {
+        "load_balance", "communication", "parallel_efficiency",
+    }  # fmt: skip
+    # Its source states no kind of scaling: there is no ideal, and no loss.
+    assert "ideal" not in terms_of(one, 4)
+    assert largest_loss(one) == []
+    several = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
+    (traced,) = accounts(tmp_path / "trace", **several).values()
+    assert traced.communication is not None
+    assert traced.elapsed == pytest.approx(
+        traced.mean_busy + traced.persistent + traced.communication
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runtime": None},
+        {"load_balance": None},
+        {"load_balance": 0.5},  # parallel efficiency holds losses of threads too
+        {"communication_efficiency": 1.3, "load_balance": 0.577},
+        {"parallel_efficiency": 0.0, "load_balance": 0.0},
+    ],
+)
+def test_what_does_not_fit_together_gives_none(change: dict[str, float | None]) -> None:
+    values = {
+        "runtime": 10.0, "parallel_efficiency": 0.75, "load_balance": 0.9375,
+        "communication_efficiency": 0.8,
+    }  # fmt: skip
+    whole = {name: {"value": value} for name, value in values.items()}
+    assert profile_account(whole, 4) is not None
+    broken = {name: {"value": value} for name, value in (values | change).items()}
+    assert profile_account(broken, 4) is None

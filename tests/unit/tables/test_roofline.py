@@ -1,0 +1,413 @@
+"""Rooflines: classes and least times by hand, ceilings, the table, figures and what is said."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, Roof
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.core.errors import UserError
+from scalesweep.core.paths import REPO
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.rooflines import rooflines
+from scalesweep.figures.roofline import roofline_figures
+from scalesweep.findings.roofline import step_against_roof
+from scalesweep.report.export_tables import write_all
+from scalesweep.report.layer_table import layer_table
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
+from scalesweep.tables.layers import LAYERS, LayerTimes, layers_text
+from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.roofline import roofline_table
+from tests.fakes.plan import whole_plan
+
+# 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte. docs/roofline.md works with these numbers.
+FLOPS, BYTES = 100e9, 20e9
+LAUNCH_S = 10e-6
+# name, kind, count, FLOP and bytes forward and backward, seconds forward and of both.
+CONV = ("conv", "conv2d", 2, 1e9, 2e9, 20e6, 40e6, 0.015, 0.050)
+NORM = ("norm", "batch_norm", 3, 10e6, 15e6, 40e6, 60e6, 0.003, 0.008)
+TINY = ("tiny", "dense", 1, 1e4, 2e4, 1e4, 2e4, 20e-6, 50e-6)
+STEP_S = 0.130
+
+
+def times(
+    step: float = STEP_S, layers: Sequence[Any] = (CONV, NORM, TINY), slower: float = 1
+) -> str:
+    columns = list(zip(*layers, strict=True))
+    names = list(LayerTimes.__annotations__)[:9]
+    values = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    for name in ("forward", "both"):
+        values[name] = [value * slower for value in values[name]]
+    return json.dumps({**values, "step": step, "launch": LAUNCH_S})
+
+
+class Campaign:
+    """Runs of step_layers at some local batches, and of ceilings."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.experiments: list[dict[str, Any]] = []
+
+    def layers(self, by_batch: Mapping[int, Sequence[str]], **more: Any) -> "Campaign":
+        axes = ["batch_size"] if len(by_batch) > 1 else []
+        points = [
+            ({"batch_size": batch, "ranks": 1, "ranks_per_node": 1}, text)
+            for batch, texts in by_batch.items()
+            for text in texts
+        ]
+        fixed = {"ranks": 1, "ranks_per_node": 1, "model": "net", **more.pop("fixed", {})}
+        if not axes:
+            fixed["batch_size"] = next(iter(by_batch))
+        entry = {"name": "layers", "axes": axes, "fixed": fixed, "work": ["batch_size"], **more}
+        return self._add(entry, points)
+
+    def ceiling(
+        self, kind: str, values: Sequence[float], source: str = "measured", **point: Any
+    ) -> "Campaign":
+        """A point of an experiment that measures a ceiling; ``values`` of its repeats."""
+        number = len(self.experiments)
+        fixed = {"ranks": 1, "ranks_per_node": 1, **point}
+        entry = {
+            "name": f"{kind}{number}", "axes": [], "fixed": fixed, "ceiling": kind,
+            "main_metric": "rate",
+        }  # fmt: skip
+        points = [(fixed, None)] * len(values)
+        return self._add(entry, points, values, source)
+
+    def _add(
+        self, entry: dict[str, Any], points: Sequence[Any], values: Sequence[float] = (),
+        source: str = "measured",
+    ) -> "Campaign":  # fmt: skip
+        runs = []
+        for number, (point, text) in enumerate(points):
+            run_id = f"{entry['name']}-{number}"
+            runs.append({"run_id": run_id, "repeat": number, "point": point, "status": "done"})
+            rate = values[number] if values else np.nan
+            self.rows.append(
+                {"run_id": run_id, "source": source, "samples": pd.NA, "started": None,
+                 "warnings": None, LAYERS: text, "rate_mean_run": rate}
+            )  # fmt: skip
+        self.experiments.append({**entry, "runs": runs})
+        return self
+
+    def done(self, **more: Any) -> tuple[pd.DataFrame, Any]:
+        """Summary and plan."""
+        summary = pd.DataFrame(self.rows)
+        meaning = {"unit": "FLOP/s", "better": "higher", "scope": "total"}
+        summary.attrs["metrics"] = {"b": {"rate": meaning}}
+        return summary, whole_plan({"experiments": self.experiments, **more})
+
+    def study(self, **more: Any) -> ExperimentResults:
+        """The first experiment with its tables."""
+        summary, plan = self.done(**more)
+        tables = make_tables(summary, plan)
+        entry = plan["experiments"][0]
+        return ExperimentResults(entry, tables[entry["name"]])
+
+
+def measured(**more: Any) -> Campaign:
+    """A campaign whose layers take what is above, each repeat a little else, and its ceilings."""
+    steps = [times(STEP_S * factor) for factor in (0.98, 1.0, 1.02)]
+    return ceilings(Campaign().layers({32: steps}, **more))
+
+
+def ceilings(campaign: Campaign) -> Campaign:
+    campaign.ceiling("compute", [0.99 * FLOPS, FLOPS, 1.01 * FLOPS])
+    return campaign.ceiling("memory", [0.99 * BYTES, BYTES, 1.01 * BYTES])
+
+
+def test_least_times_and_classes_by_hand() -> None:
+    roof = Roof(FLOPS, BYTES)
+    assert roof.ridge == 5
+    # 3 GFLOP at 100 GFLOP/s, 60 MB at 20 GB/s.
+    assert roof.least_s(3e9, 60e6) == pytest.approx(0.030)
+    assert roof.class_of(3e9, 60e6, LAUNCH_S) == COMPUTE
+    # 25 MFLOP take 0.25 ms, 100 MB take 5 ms.
+    assert roof.least_s(25e6, 100e6) == pytest.approx(0.005)
+    assert roof.class_of(25e6, 100e6, LAUNCH_S) == MEMORY
+    # 1.5 us at best, and starting it takes 20.
+    assert roof.class_of(3e4, 3e4, 2 * LAUNCH_S) == LAUNCH
+    assert roof.class_of(3e4, 3e4, 1e-6) == MEMORY
+    assert (roof.rate(1), roof.rate(5), roof.rate(50)) == (BYTES, FLOPS, FLOPS)
+    assert roof.shared(4) == Roof(FLOPS / 4, BYTES / 4)
+
+
+def test_the_table_by_hand() -> None:
+    study = measured().study()
+    rows = {row["layer"]: row for row in study.rows("roofline")}
+    assert list(rows) == ["conv", "norm", "tiny", "step"]
+    conv, norm, tiny, step = rows.values()
+    assert (conv["count"], conv["flop"], conv["bytes"]) == (2, 6e9, 120e6)
+    assert conv["ms"] == pytest.approx(100)
+    assert conv["forward_ms"] == pytest.approx(30)
+    assert conv["flops"] == pytest.approx(60e9)
+    assert conv["intensity"] == pytest.approx(50)
+    assert (conv["bound"], conv["least_ms"], conv["of_roof"]) == (
+        COMPUTE, pytest.approx(60), pytest.approx(0.6),
+    )  # fmt: skip
+    assert (norm["bound"], norm["least_ms"], norm["of_roof"]) == (
+        MEMORY, pytest.approx(15), pytest.approx(0.625),
+    )  # fmt: skip
+    assert tiny["bound"] == LAUNCH
+    # 60 + 15 + 0.0015 ms of 130 ms; the layers come to 124.05 ms.
+    assert step["of_roof"] == pytest.approx(75.0015 / 130, rel=1e-3)
+    assert step["coverage"] == pytest.approx(124.05 / 130, rel=1e-3)
+    assert step["of_roof_low"] < step["of_roof"] < step["of_roof_high"]
+    # Wider than over the repeats of the step alone: ceilings have repeats, too.
+    alone = measured()
+    for row in alone.rows[3:]:
+        row["rate_mean_run"] = FLOPS if row["run_id"].startswith("c") else BYTES
+    assert not alone.study().rows("roofline")[-1]["of_roof_low"]
+    assert {row["roof"] for row in rows.values()} == {MEASURED}
+    assert study.rows("ceilings")[0]["value"] == pytest.approx(FLOPS)
+
+
+def test_the_worked_example_of_the_documentation() -> None:
+    page = (REPO / "docs" / "roofline.md").read_text()
+    *layers, step = measured().study().rows("roofline")
+    for row in layers:
+        numbers = [
+            row["flop"] / 1e9, row["bytes"] / 1e6, row["ms"], row["intensity"], row["least_ms"]
+        ]  # fmt: skip
+        texts = [f"{number:.6f}".rstrip("0").rstrip(".") for number in numbers]
+        cells = [row["layer"], str(row["count"]), *texts, row["bound"]]
+        assert f"| {' | '.join(cells)} |" in page
+    assert f"/ 130 = {100 * 75.0015 / 130:.1f} %" in page
+    assert f"/ 130 = {100 * 124.05 / 130:.1f} %" in page
+    assert step["ms"] == pytest.approx(130)
+    assert f"{sum(row['least_ms'] for row in layers):.4f}" == "75.0015"
+
+
+def test_the_report_shows_the_step_and_the_layers_that_take_longest() -> None:
+    table = layer_table(measured().study(), 100)
+    assert table is not None
+    rows = [[cell.text for cell in row] for row in table.rows]
+    assert [row[1] for row in rows] == ["step", "conv (2 layers)", "norm (3 layers)", "tiny"]
+    assert rows[1][4:] == ["60.0", "50.0", "compute", "60.0", "60.0 %", "–"]
+    assert rows[0][0] == "3/3"
+    assert rows[0][-1] == "95.4 %" or rows[0][-1] == "95.5 %"
+    assert layer_table(Campaign().ceiling("memory", [1.0]).study(), 100) is None
+
+
+def test_ceilings_are_the_best_of_a_node_by_type() -> None:
+    campaign = Campaign().ceiling("compute", [50e9, 52e9]).ceiling("compute", [90e9])
+    # Two ranks on each of two nodes: half of it is of a node.
+    campaign.ceiling("compute", [240e9], ranks=4, ranks_per_node=2)
+    campaign.ceiling("compute", [300e9], dtype="bfloat16")
+    campaign.ceiling("memory", [900e9], source="simulated").ceiling("memory", [20e9])
+    found = machine_ceilings(
+        *campaign.done(peaks={"flops": {"float32": 1e12}, "bytes_per_s": 5e10})
+    )
+    values = {(one.kind, one.stated, one.dtype): one.value for one in found}
+    assert values == {
+        ("compute", MEASURED, "float32"): 120e9,
+        ("compute", MEASURED, "bfloat16"): 300e9,
+        ("memory", MEASURED, ""): 20e9,
+        ("compute", DATASHEET, "float32"): 1e12,
+        ("memory", DATASHEET, ""): 5e10,
+    }
+    best = next(one for one in found if one.value == 120e9)
+    assert (best.repeats, best.low, best.where) == (1, None, "compute2")
+
+
+def test_the_type_of_the_model_chooses_its_ceiling() -> None:
+    campaign = measured(fixed={"precision": "mixed_bfloat16"})
+    assert campaign.study().rows("roofline")[-1]["roof"] is None  # no bfloat16 was measured
+    campaign.ceiling("compute", [4 * FLOPS], dtype="bfloat16")
+    rows = campaign.study().rows("roofline")
+    assert rows[0]["least_ms"] == pytest.approx(15)
+
+
+def test_ranks_share_the_ceilings_of_their_node() -> None:
+    campaign = measured()
+    for run in campaign.experiments[0]["runs"]:
+        run["point"] = {**run["point"], "ranks": 2, "ranks_per_node": 2}
+    campaign.experiments[0]["fixed"] |= {"ranks": 2, "ranks_per_node": 2}
+    assert campaign.study().rows("roofline")[0]["least_ms"] == pytest.approx(120)
+
+
+def test_without_ceilings_there_are_times_and_no_classes() -> None:
+    study = Campaign().layers({32: [times()] * 2}).study()
+    rows = study.rows("roofline")
+    assert [row["bound"] for row in rows] == [None] * 4
+    assert rows[0]["intensity"] == pytest.approx(50)
+    assert roofline_figures(study) == []
+    (finding,) = step_against_roof(study)
+    assert finding.level == "note"
+    assert "No roofline is drawn: the campaign has measured no ceilings" in finding.text
+
+
+def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
+    peaks = {"flops": {"float32": 2 * FLOPS}, "bytes_per_s": 2 * BYTES}
+    study = Campaign().layers({32: [times()] * 2}).study(peaks=peaks)
+    assert study.rows("roofline")[0]["roof"] == DATASHEET
+    assert step_against_roof(study) == []
+    (drawing,) = roofline_figures(study)
+    assert "No ceilings were measured" in drawing.caption
+
+
+def test_what_the_step_reaches() -> None:
+    (finding,) = step_against_roof(measured().study())
+    assert finding.level == "confirmed"
+    assert finding.text.startswith("The step reaches 57.7 [54.6, 61.0] % ")
+    assert "of what its layers could on this machine; the largest gap is in conv (2 layers)" in (
+        finding.text
+    )
+    assert "compute bound: 100 ms, where 60.0 ms would do" in finding.text
+
+
+def test_an_interval_that_holds_all_of_it_confirms_nothing() -> None:
+    steps = [times(0.1 * factor, slower=0.8) for factor in (0.7, 1.0, 1.3)]
+    (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
+    assert finding.level == "open"
+    assert "not confirmed to be less than all of it by its interval" in finding.text
+
+
+def test_one_repeat_confirms_nothing() -> None:
+    study = ceilings(Campaign().layers({32: [times()]})).study()
+    (finding,) = step_against_roof(study)
+    assert finding.level == "open"
+    assert "not confirmed" in finding.text and "[" not in finding.text
+
+
+def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
+    for step in (0.2, 0.09):
+        study = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]})).study()
+        (finding,) = step_against_roof(study)
+        assert finding.level == "note"
+        assert "says little about the step" in finding.text
+
+
+def test_a_step_above_the_roof_is_no_share_of_it() -> None:
+    steps = [times(0.06 * factor, slower=0.5) for factor in (0.99, 1.0, 1.01)]
+    (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())
+    assert finding.level == "note"
+    assert "faster than the measured ceilings allow" in finding.text
+
+
+def test_the_interval_holds_what_was_planted() -> None:
+    """Of 200 points of three repeats, each with ceilings of its own, in nine of ten or more."""
+    rng = np.random.default_rng(7)
+    truth = 75.0015 / 130
+    by_batch = {
+        batch: [times(STEP_S * float(np.exp(rng.normal(0, 0.02)))) for _ in range(3)]
+        for batch in range(1, 201)
+    }
+    summary, plan = Campaign().layers(by_batch).done()
+    data = ExperimentData(summary, plan["experiments"][0])
+    hits = 0
+    for point in data.points():
+        found = []
+        for kind, value, dtype in (("compute", FLOPS, "float32"), ("memory", BYTES, "")):
+            drawn = value * np.exp(rng.normal(0, 0.01, 3))
+            span = mean_interval(drawn)
+            bounds = (span.low, span.high)
+            found.append(Ceiling(kind, MEASURED, dtype, drawn.mean(), *bounds, 3, "there"))
+        table = roofline_table(data, [point], found)
+        assert table is not None
+        step = table.iloc[-1]
+        hits += step["of_roof_low"] <= truth <= step["of_roof_high"]
+    assert hits >= 180
+
+
+def shrinking() -> Campaign:
+    """Local batches of 32 to 4: rates fall, and the share of weights in the bytes grows."""
+    by_batch = {}
+    for batch in (32, 16, 8, 4):
+        part = batch / 32
+        slow = part * (1 + 0.3 / part / 8)
+        layers = []
+        for name, kind, count, *rest in (CONV, NORM, TINY):
+            flop, moved, seconds = rest[:2], rest[2:4], rest[4:]
+            layers.append(
+                (name, kind, count, *(f * part for f in flop), *(m * (part + 0.1) for m in moved),
+                 *(s * slow for s in seconds))
+            )  # fmt: skip
+        step = STEP_S * slow
+        by_batch[batch] = [times(step * factor, layers) for factor in (0.99, 1.01)]
+    return ceilings(Campaign().layers(by_batch, scaling="strong"))
+
+
+def test_figures_and_findings_as_the_local_batch_shrinks(tmp_path: Path) -> None:
+    peaks = {"flops": {"float32": 2 * FLOPS}, "bytes_per_s": 1.5 * BYTES}
+    study = shrinking().study(peaks=peaks)
+    (group,) = rooflines(study)
+    assert [point.local_batch for point in group] == [32, 16, 8, 4]
+    first, moves = roofline_figures(study)
+    assert (first.name, moves.name) == ("roofline", "roofline-batch")
+    assert "at a local batch of 32" in first.title
+    assert "as the local batch shrinks from 32 to 4" in moves.title
+    texts = [text.get_text() for text in first.figure.axes[0].texts]
+    assert "conv ×2" in texts
+    assert sum("ridge 5.00 FLOP/byte" in text for text in texts) == 1
+    assert first.figure.axes[0].get_xlabel() == "Arithmetic intensity [FLOP/byte]"
+    assert first.figure.axes[0].get_ylabel() == "Rate of a rank [GFLOP/s]"
+    dashes = [line.get_linestyle() for line in first.figure.axes[0].lines]
+    assert dashes == ["-", "--"]  # measured, data sheet
+    for drawing in (first, moves):
+        drawing.figure.savefig(tmp_path / f"{drawing.name}.png")
+    large, small = step_against_roof(study)
+    assert large.text.startswith("At batch_size 32 the step reaches 5")
+    assert small.text.startswith("At batch_size 4 the step reaches ")
+
+
+def test_a_new_ceiling_makes_the_tables_of_layers_again(tmp_path: Path) -> None:
+    campaign = measured()
+    for ceiling, expected in ((None, 60), (2 * FLOPS, 30)):
+        if ceiling:
+            campaign.ceiling("compute", [ceiling])
+        summary, plan = campaign.done(site="s")
+        write_all(summary, plan, tmp_path / "runs", tmp_path / "tables")
+        table = pd.read_csv(tmp_path / "tables" / "layers" / "roofline.csv")
+        assert table["least_ms"][0] == pytest.approx(expected)
+
+
+def record(**layers: Any) -> dict[str, Any]:
+    noted = {
+        "name": ["a", "b"], "kind": ["dense", "add"], "count": [1, 2], "flop_forward": [1.0, 2.0],
+        "flop_backward": [1.0, 0.0], "bytes_forward": [4.0, 4.0], "bytes_backward": [4.0, 0.0],
+    }  # fmt: skip
+    return {"point": {"ranks": 2}, "notes": {"layers": noted | layers}}
+
+
+def arrays(**changes: Any) -> dict[str, Any]:
+    one = np.arange(1.0, 13).reshape(3, 2, 2)
+    alone = np.arange(1.0, 7).reshape(3, 2)
+    found = {
+        "layer_forward": one, "layer_both": 2 * one, "layer_step": alone, "layer_launch": alone,
+    }  # fmt: skip
+    return found | changes
+
+
+def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
+    text = layers_text(record(), arrays())
+    assert text is not None
+    found = LayerTimes.from_text(text)
+    assert found.forward == [5.5, 7.5]  # of rounds 5, 6 and 7, 8
+    assert found.both == [11, 15]
+    assert (found.step, found.launch) == (3.5, 3.5)
+    assert layers_text({"point": {"ranks": 2}, "notes": {}}, arrays()) is None
+    assert layers_text(record(), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("noted", "changes", "said"),
+    [
+        ({"count": [1]}, {}, "notes.layers.count is not a list of 2 values"),
+        ({"flop_forward": [1.0, -1.0]}, {}, "notes.layers.flop_forward: '-1.0' is not a number"),
+        ({"name": [1, "b"]}, {}, "notes.layers.name: '1' is not a name"),
+        ({"name": []}, {}, "notes.layers.name is not a list of 1 to 5,000 names"),
+        ({}, {"layer_step": np.ones((3, 1))}, r"layer_step is not \[round, rank\]"),
+        ({}, {"layer_both": np.ones((3, 2))}, r"layer_both is not \[round, layer, rank\]"),
+        ({}, {"layer_both": np.zeros((3, 2, 2))}, "layer_both holds what is no positive time"),
+    ],
+)
+def test_contradictions_are_named(noted: Any, changes: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        layers_text(record(**noted), arrays(**changes))

@@ -1,0 +1,120 @@
+"""A program tracked over its commits: one of them makes it slower, and the history finds it.
+
+Most sessions are measured by the launcher in this process, as Snakemake would start it; the last
+one by Snakemake itself.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from scalesweep.compute.launcher import launch
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.record import RECORD
+from scalesweep.history.session import sessions_of
+from scalesweep.history.store import append
+from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.stock import take_stock
+from scalesweep.tables.summary import build_summary, write_summary
+from tests.conftest import Project
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import time
+
+def step():
+    time.sleep({seconds})
+
+times = []
+for _ in range(3):
+    begin = time.perf_counter()
+    step()
+    times.append(time.perf_counter() - begin)
+print(f"step: {{min(times)}} s, {remark}")
+"""
+BENCHMARK = """
+name: tracked
+version: 1
+summary: A program in a repository of its own.
+parameters:
+  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
+  ranks_per_node: {type: integer, minimum: 1, default: 8, unit: ranks, doc: ranks on a node}
+command: ["{python}", "{program:tracked}"]
+result:
+  extract:
+    - {metric: step_time, pattern: 'step: (\\S+) s', unit: s, better: lower, scope: rank}
+"""
+CAMPAIGN = """
+campaign: nightly
+site: toy
+programs: {tracked: program/main.py}
+history: kept
+experiments:
+  steps: {benchmark: tracked, repeats: 3}
+"""
+COMMITS, BAD = 8, 6
+
+
+def commit(repository: Path, number: int) -> str:
+    """The commit ``number``; from ``BAD`` on a step takes half as long again."""
+    seconds = 0.03 if number >= BAD else 0.02
+    (repository / "main.py").write_text(PROGRAM.format(seconds=seconds, remark=number))
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "add", "main.py"], check=True)
+    subprocess.run([*git, "commit", "-qm", f"Change {number}"], check=True)
+    if number == 2:
+        subprocess.run([*git, "tag", "v1.0"], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def measure(project: Project, number: int) -> None:
+    """What Snakemake does for a campaign, as far as the history goes."""
+    campaign = load_campaign(Path("c.yaml"), results=f"results/{number}")
+    for run_id, (experiment, run) in campaign.unique_runs().items():
+        (campaign.runs_folder / run_id).mkdir(parents=True)
+        assert launch(run_spec(campaign, experiment, run), project.path) == 0
+    write_plan(
+        campaign, build_plan(campaign, take_stock(campaign, campaign.unique_runs())), as_json=True
+    )
+    records = [campaign.runs_folder / run_id / RECORD for run_id in campaign.unique_runs()]
+    write_summary(build_summary(records), campaign.results / "summary.parquet")
+    assert campaign.history is not None
+    assert len(append(campaign.history.folder, sessions_of(campaign))) == 1
+    assert append(campaign.history.folder, sessions_of(campaign)) == []
+
+
+def test_a_planted_slowdown_is_found(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.path)
+    repository = project.path / "program"
+    for folder in (repository, project.path / "benchmarks" / "tracked"):
+        folder.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    project.write("benchmarks/tracked/benchmark.yaml", BENCHMARK)
+    project.write("c.yaml", CAMPAIGN)
+    commits = []
+    for number in range(COMMITS):
+        commits.append(commit(repository, number))
+        if number < COMMITS - 1:
+            measure(project, number)
+    done = project.snakemake("--configfile", "c.yaml", "--config", "results=results/7")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = project.path / "kept"
+    assert (kept / "history.html").is_file()  # it is up to date after every campaign
+    rows = pd.read_parquet(kept / "sessions")
+    assert rows.groupby("commit")["value"].count().to_dict() == dict.fromkeys(commits, 3)
+    assert set(rows["repository"]) == {str(repository)} and not rows["dirty"].any()
+
+    last = ("--config", "results=results/7", "fail=regression")
+    done = project.snakemake("history", "--configfile", "c.yaml", *last)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = [text for text in done.stdout.splitlines() if text.startswith("regression: ")]
+    assert f"since {commits[BAD - 1][:10]}..{commits[BAD][:10]} (Change {BAD})" in line
+    assert "step_time: +" in line and "error: 1 regression" in done.stderr
+    table = pd.read_csv(kept / "tables" / "verdicts.csv")
+    assert table["verdict"].tolist() == ["regression"]
+    assert table["low"][0] < 1.5 < table["high"][0] * 1.1

@@ -1,0 +1,47 @@
+"""The settings that Horovod runs with: those of its variables, else the defaults of its version."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_MB = 1024 * 1024
+# Since 0.21.0 (https://github.com/horovod/horovod/pull/2468); before, 64 MB and 5 ms.
+_DEFAULTS_CHANGED = (0, 21)
+# operations.cc, BackgroundThreadLoop; response_cache.
+_CACHE_CAPACITY = 1024
+
+
+def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[str, Any]:
+    """Return fusion threshold (bytes), cycle time (ms) and cache capacity, and where each is from.
+
+    ``from`` says ``variable``, ``default`` or, of what autotuning changes while a program runs,
+    ``autotune``. A value that is not known (autotuned, of an unknown version, no number) is None.
+    """
+    fusion: float | None = None
+    cycle: float | None = None
+    release = re.match(r"(\d+)\.(\d+)", version or "")
+    if release:
+        late = (int(release[1]), int(release[2])) >= _DEFAULTS_CHANGED
+        fusion, cycle = (128 * _MB, 1.0) if late else (64 * _MB, 5.0)
+    tuned = environ.get("HOROVOD_AUTOTUNE", "0").strip().lower() not in ("", "0", "false")
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name, variable, default in (
+        ("fusion_threshold_bytes", "HOROVOD_FUSION_THRESHOLD", fusion),
+        ("cycle_time_ms", "HOROVOD_CYCLE_TIME", cycle),
+        ("cache_capacity", "HOROVOD_CACHE_CAPACITY", _CACHE_CAPACITY if release else None),
+    ):
+        text = environ.get(variable)
+        found[name] = default if text is None else _number(text)
+        origins[name] = "default" if text is None else "variable"
+        if tuned and name != "cache_capacity":
+            found[name], origins[name] = None, "autotune"
+    return found | {"from": origins}
+
+
+def _number(text: str) -> float | int | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else value

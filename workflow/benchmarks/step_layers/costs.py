@@ -1,0 +1,206 @@
+"""FLOP and bytes of a layer, forward and backward: pure functions of its shapes.
+
+Conventions (docs/roofline.md has the formulas, and says where published counts differ):
+
+* A multiply-add is two FLOP, every other arithmetic operation on a value one: an addition, a
+  division, a root, an exponential. Comparisons, copies, padding, look-ups and random numbers are
+  none: a maximum pooling, a ReLU and a concatenation have 0 FLOP and move bytes only.
+* Padding counts as if it were values: a convolution takes all positions of its kernel everywhere.
+* Backward is the gradient by the input and by the weights. The first layer of a model has none by
+  its input.
+* Bytes are the least that must move if nothing stays in a cache between layers, or between forward
+  and backward: every array that is read or written counts once. Activations have the size of the
+  compute type; weights, their gradients and statistics are float32.
+
+Shapes are without the batch. Standard library only.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Shape = tuple[int, ...]
+WEIGHT_BYTES = 4  # variables are float32 whatever the compute type
+
+# FLOP per value. Normalisation by the batch: mean 1, variance 3 (subtract, square, add), scale and
+# shift 2; backward: normalised values once more 2, gradients of scale and shift 2 and 1, of the
+# input 4 (two multiply-adds).
+NORM_FORWARD, NORM_BACKWARD = 6, 9
+# Normalisation over channels but for the product with its band: square, add one, three roots, two
+# products; backward twice that.
+LRN_FORWARD, LRN_BACKWARD = 7, 14
+# Softmax with cross-entropy, per logit: subtract the largest, exponential, sum; backward: divide,
+# subtract.
+LOSS_FORWARD, LOSS_BACKWARD = 3, 2
+# Per value and pass, of activations; one function is one operation, and 1 - y * y times it three.
+ACTIVATIONS = {"linear": 0, "relu": 0, "leaky_relu": 1, "tanh": 1}
+ACTIVATIONS_BACKWARD = {
+    "linear": 0,
+    "relu": 0,
+    "leaky_relu": 1,
+    "tanh": 3,
+}  # tanh: 1 - y * y, times
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer as its costs need it.
+
+    ``kernel`` is the shape of a kernel, with input channels and output channels (units) last;
+    ``weights`` the number of trained values, ``window`` the values of a pooling's window, ``bias``
+    and ``activation`` what a convolution or dense layer ends with.
+    """
+
+    kind: str
+    inputs: tuple[Shape, ...]
+    output: Shape
+    kernel: Shape = ()
+    weights: int = 0
+    window: int = 0
+    bias: bool = False
+    activation: str = "linear"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """FLOP and bytes of a layer and batch."""
+
+    flop_forward: float
+    flop_backward: float
+    bytes_forward: float
+    bytes_backward: float
+
+    @property
+    def flop(self) -> float:
+        """Of forward and backward together."""
+        return self.flop_forward + self.flop_backward
+
+    @property
+    def bytes(self) -> float:
+        """Of forward and backward together."""
+        return self.bytes_forward + self.bytes_backward
+
+
+def values(shapes: Sequence[Shape]) -> int:
+    """Values in arrays of these shapes."""
+    return sum(math.prod(shape) for shape in shapes)
+
+
+# Of a kind: FLOP per sample forward, and backward (True: with the gradient by the input).
+_Flop = Callable[[Layer, bool], tuple[float, float]]
+
+
+def _product(layer: Layer, by_input: bool) -> tuple[float, float]:
+    """Convolutions of any dimension, and dense layers: a kernel at every position of the output."""
+    positions = math.prod(layer.output) // layer.kernel[-1]
+    product = 2.0 * math.prod(layer.kernel) * positions
+    out = math.prod(layer.output)
+    forward = product + out * (layer.bias + ACTIVATIONS[layer.activation])
+    backward = product * (2 if by_input else 1)
+    return forward, backward + out * (layer.bias + ACTIVATIONS_BACKWARD[layer.activation])
+
+
+def _per_value(forward: float, backward: float) -> _Flop:
+    """So many FLOP for each value of the output."""
+    return lambda layer, _: (
+        forward * math.prod(layer.output),
+        backward * math.prod(layer.output),
+    )
+
+
+def _activation(layer: Layer, _: bool) -> tuple[float, float]:
+    out = math.prod(layer.output)
+    return ACTIVATIONS[layer.activation] * out, ACTIVATIONS_BACKWARD[layer.activation] * out
+
+
+def _average(layer: Layer, _: bool) -> tuple[float, float]:
+    """A sum over the window and a product; backward spreads the gradient as often."""
+    each = float(layer.window * math.prod(layer.output))
+    return each, each
+
+
+def _add(layer: Layer, _: bool) -> tuple[float, float]:
+    return float((len(layer.inputs) - 1) * math.prod(layer.output)), 0.0
+
+
+def _over_channels(layer: Layer, _: bool) -> tuple[float, float]:
+    """The band's product as it is computed: with all channels (``window``), zeros included."""
+    band, out = 2.0 * layer.window, math.prod(layer.output)
+    return (band + LRN_FORWARD) * out, (band + LRN_BACKWARD) * out
+
+
+def _update(layer: Layer, _: bool) -> tuple[float, float]:
+    """Stochastic gradient descent: a multiply-add per weight; whatever the batch."""
+    return 2.0 * layer.weights, 0.0
+
+
+PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense"))
+UPDATE, LOSS = "update", "loss"
+_FLOP: Mapping[str, _Flop] = {
+    **dict.fromkeys(PRODUCTS, _product),
+    "batch_norm": _per_value(NORM_FORWARD, NORM_BACKWARD),
+    "lrn": _over_channels,
+    "activation": _activation,
+    "bias": _per_value(1, 1),
+    "add": _add,
+    "average_pool": _average,
+    "max_pool": _per_value(0, 0),
+    "concatenate": _per_value(0, 0),
+    "pad": _per_value(0, 0),
+    "dropout": _per_value(1, 1),
+    "scale": _per_value(2, 1),
+    "reshape": _per_value(0, 0),
+    LOSS: _per_value(LOSS_FORWARD, LOSS_BACKWARD),
+    UPDATE: _update,
+}
+KINDS = frozenset(_FLOP)
+# What backward reads besides the gradient by the output: input and output of the layer.
+_KEEPS_INPUT = PRODUCTS | {"batch_norm", "lrn", "max_pool", LOSS}
+_KEEPS_OUTPUT = {"max_pool", "lrn"}
+_PASSES_ON = {"add", "bias"}  # hand the gradient on as it is
+
+
+def cost(layer: Layer, batch: int, size: int = 4, by_input: bool = True) -> Cost:
+    """What a layer takes for ``batch`` samples, activations of ``size`` bytes per value.
+
+    ``by_input``: whether backward gives the gradient by the input too: not in a model's first
+    layer. Raises KeyError for a kind that is not among ``KINDS``.
+    """
+    forward, backward = _FLOP[layer.kind](layer, by_input)
+    if layer.kind == UPDATE:
+        # Reads weights and gradients, writes weights.
+        return Cost(forward, backward, 3.0 * WEIGHT_BYTES * layer.weights, 0.0)
+    read, write = _traffic(layer, by_input)
+    weights = WEIGHT_BYTES * layer.weights
+    return Cost(
+        batch * forward,
+        batch * backward,
+        float(batch * size * read + weights),
+        # Weights are read for the gradient by the input; gradients of weights are written.
+        float(batch * size * write + weights * ((1 if by_input else 0) + 1)),
+    )
+
+
+def _traffic(layer: Layer, by_input: bool) -> tuple[int, int]:
+    """Values of a sample that forward and backward read and write."""
+    if layer.kind == "reshape":
+        return 0, 0
+    into, out = values(layer.inputs), math.prod(layer.output)
+    active = layer.activation != "linear"
+    backward = 0 if layer.kind == "add" else out
+    backward += into if layer.kind in _KEEPS_INPUT else 0
+    backward += out if layer.kind in _KEEPS_OUTPUT or active else 0
+    backward += into if by_input and layer.kind not in _PASSES_ON else 0
+    # A dropout keeps which values it has taken: a mask, of the same size here.
+    mask = out if layer.kind == "dropout" else 0
+    return into + out + mask, backward + mask
+
+
+def total(costs: Sequence[Cost]) -> Cost:
+    """The sum of costs."""
+    return Cost(
+        *(
+            sum(getattr(one, name) for one in costs)
+            for name in ("flop_forward", "flop_backward", "bytes_forward", "bytes_backward")
+        )
+    )

@@ -1,0 +1,175 @@
+"""A step in parts that are timed apart: its layers, the loss, the update, and all of it.
+
+Layers of the same class, settings, shapes and types are timed once, and count as often as they are
+there. A layer is given inputs of its own; what is timed is its forward pass, and its forward and
+backward pass with a gradient by the output that is there already.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from step_layers import costs, described, networks
+from step_layers.networks import Network
+from step_layers.timing import Timed
+
+LEARNING_RATE = 1e-4
+SPREAD = 0.1  # of the samples' values
+
+
+@dataclass
+class Part:
+    """A kind of layer: where it is in the model, what it costs, and its loops.
+
+    ``both`` is forward and backward; None where there is no backward, which is then 0.
+    """
+
+    name: str
+    kind: str
+    cost: costs.Cost
+    forward: Timed
+    both: Timed | None
+    count: int = 1
+    others: list[str] = field(default_factory=list)
+
+
+def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
+    """The layers of a model that do something, the first of each kind, with how many there are.
+
+    ``size``: bytes of a value of an activation.
+    """
+    found: dict[str, Part] = {}
+    ready = {id(tensor) for tensor in tf.nest.flatten(network.model.inputs)}
+    for layer in networks.layers_of(network.model):
+        described_layer = described.describe(layer)
+        inputs = tf.nest.flatten(layer.input)
+        by_input = any(id(tensor) not in ready for tensor in inputs)
+        if not by_input and not layer.trainable_variables:
+            # What comes before the first weights needs no gradient either.
+            ready |= {id(tensor) for tensor in tf.nest.flatten(layer.output)}
+        if described_layer.kind == "reshape":
+            continue
+        key = _alike(layer, described_layer, inputs, by_input)
+        if key in found:
+            found[key].count += 1
+            found[key].others.append(layer.name)
+            continue
+        cost = costs.cost(described_layer, batch, size, by_input)
+        found[key] = _part(layer, described_layer.kind, cost, batch, by_input)
+    return list(found.values())
+
+
+def _alike(layer: Any, what: costs.Layer, inputs: Sequence[Any], by_input: bool) -> str:
+    """What layers have in common that take the same time."""
+    settings = {
+        name: value
+        for name, value in layer.get_config().items()
+        if isinstance(value, int | float | str | list | tuple | bool) and name != "name"
+    }
+    types = [tensor.dtype.name for tensor in inputs]
+    return json.dumps([repr(what), settings, types, by_input], sort_keys=True, default=str)
+
+
+def _part(layer: Any, kind: str, cost: costs.Cost, batch: int, by_input: bool) -> Part:
+    inputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.input)]
+    outputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.output)]
+    several = isinstance(layer.input, list)
+    weights = layer.trainable_variables
+
+    def call(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
+        return layer(list(tensors) if several else tensors[0], training=True)
+
+    def forward(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        return [call(tensors)]
+
+    def both(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        into, given = tensors[: len(inputs)], tensors[len(inputs) :]
+        with tf.GradientTape() as tape:
+            if by_input:
+                tape.watch(into)
+            output = call(into)
+        wanted = [*(into if by_input else ()), *weights]
+        gradients = tape.gradient(output, wanted, given[0])
+        return [output, *(each for each in gradients if each is not None)]
+
+    backward = Timed(both, [*inputs, *outputs]) if by_input or weights else None
+    return Part(layer.name, kind, cost, Timed(forward, inputs), backward)
+
+
+def _values(batch: int, like: Any) -> tf.Tensor:
+    """Random values of the type of a Keras tensor, and of its shape with the batch."""
+    rng = np.random.default_rng(len(like.shape))
+    shape = (batch, *(int(n) for n in like.shape[1:]))
+    return tf.cast(rng.standard_normal(shape, np.float32) * SPREAD, like.dtype)
+
+
+def batch_of(network: Network, batch: int, seed: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Samples and labels of a batch."""
+    rng = np.random.default_rng(seed)
+    samples = rng.standard_normal((batch, *network.sample), np.float32) * np.float32(SPREAD)
+    shape = (batch, *network.labels)
+    labels: Any = rng.standard_normal(shape, np.float32)
+    if network.classes:
+        labels = rng.integers(network.classes, size=shape, dtype=np.int32)
+    return tf.constant(samples), tf.constant(labels)
+
+
+def loss_part(network: Network, labels: tf.Tensor, batch: int) -> Part:
+    """The loss of a batch, and its gradient by the model's output."""
+    output = network.model.output
+    given = _values(batch, output)
+
+    def forward(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
+        return [network.loss(labels, outputs)]
+
+    def both(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(outputs)
+            loss = network.loss(labels, outputs)
+        return [loss, tape.gradient(loss, outputs)]
+
+    shape = tuple(int(n) for n in output.shape[1:])
+    cost = costs.cost(costs.Layer(costs.LOSS, (shape,), shape), batch)
+    timed = [Timed(body, [given, labels]) for body in (forward, both)]
+    return Part(costs.LOSS, costs.LOSS, cost, timed[0], timed[1])
+
+
+def update_part(network: Network) -> Part:
+    """Stochastic gradient descent of all weights, by gradients that are there."""
+    variables = network.model.trainable_variables
+    optimizer = tf.keras.optimizers.legacy.SGD(LEARNING_RATE)
+    gradients = [tf.zeros(variable.shape) for variable in variables]
+
+    def forward(*gradients: tf.Tensor) -> list[tf.Tensor]:
+        done = optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        with tf.control_dependencies([done]):
+            return [tf.constant(0.0) + 1.0]
+
+    weights = sum(int(np.prod(variable.shape)) for variable in variables)
+    cost = costs.cost(costs.Layer(costs.UPDATE, (), (), weights=weights), 1)
+    return Part(costs.UPDATE, costs.UPDATE, cost, Timed(forward, gradients), None)
+
+
+def whole_step(network: Network, samples: tf.Tensor, labels: tf.Tensor) -> Timed:
+    """Forward, loss, backward and update in one graph: the step, but for exchanging gradients."""
+    model = network.model
+    optimizer = tf.keras.optimizers.legacy.SGD(LEARNING_RATE)
+
+    def step(samples: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = network.loss(labels, model(samples, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        done = optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        with tf.control_dependencies([done]):
+            return [tf.identity(loss)]
+
+    return Timed(step, [samples, labels])
+
+
+def nothing() -> Timed:
+    """A turn that does next to nothing: what starting operations takes."""
+    return Timed(lambda x: [x + 1.0], [tf.constant(0.0)])

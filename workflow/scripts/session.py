@@ -1,0 +1,10 @@
+"""Keep the finished points of a campaign in its history, as a session."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.commands import call
+
+call("session")
