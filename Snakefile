@@ -82,6 +82,10 @@ rule all:
         SWEEP.pending_markers(),
         SWEEP.adopted(),
         SWEEP.reread(),
+        # Without being asked for here, a further look would be skipped where there is a plan.
+        lambda wildcards: SWEEP.looked(
+            lambda number: checkpoints.look.get(number=number).output
+        ),
         SWEEP.session(),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
@@ -100,6 +104,7 @@ rule all:
 include: "workflow/rules/plan.smk"
 include: "workflow/rules/stage.smk"
 include: "workflow/rules/run.smk"
+include: "workflow/rules/look.smk"
 include: "workflow/rules/adopt.smk"
 include: "workflow/rules/reread.smk"
 include: "workflow/rules/summarise.smk"

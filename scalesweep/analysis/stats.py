@@ -45,7 +45,8 @@ class Interval:
 
     low: float
     high: float
-    method: str  # none | identical | t-log | t | bootstrap | stated
+    method: str  # none | identical | t-log | t | bootstrap | stated | blocks
+    degrees: float = np.nan  # of freedom, where they are the points' together (blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +195,8 @@ def _percentiles(resampled: Floats) -> Interval:
     return Interval(float(low), float(high), "bootstrap")
 
 
-def t_quantile(degrees: float, among: int = 1) -> float:
-    """Half width of a 95 % interval in standard errors, by Student's t.
+def t_quantile(degrees: float, among: int = 1, level: float = CONFIDENCE) -> float:
+    """Half width of an interval of this ``level`` in standard errors, by Student's t.
 
     Of the one chosen ``among`` several: so wide that all of them hold in 95 % (Bonferroni).
     """
@@ -203,27 +204,34 @@ def t_quantile(degrees: float, among: int = 1) -> float:
     # and this a fifth, which a summary has no use for.
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, 1 - (1 - CONFIDENCE) / 2 / among))
+    return float(stdtrit(degrees, 1 - (1 - level) / 2 / among))
 
 
-def mean_interval(values: ArrayLike) -> Interval:
+def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 
     One value, or identical ones: missing. Fewer than 20: Student's t, on the logarithm for positive
     data, centred on the logarithm of the arithmetic mean, so that the interval is positive and
     holds the mean that is reported. From 20 on: percentile bootstrap, 10,000 resamples, seeded.
+    Another ``level`` is that of Student's t, for any number of values, which covers 95 % where
+    their number depends on themselves (``sequential.level_of``).
     """
     array = _finite(values).reshape(1, -1)
     if array.size < 2:
         return MISSING
     if identical(array).all():
         return IDENTICAL
-    ((low, high),) = mean_bounds(array).tolist()
+    ((low, high),) = mean_bounds(array, level).tolist()
     method = "t-log" if (array > 0).all() else "t"
-    return Interval(low, high, "bootstrap" if array.size >= BOOTSTRAP_FROM else method)
+    return Interval(low, high, "bootstrap" if _bootstraps(array.size, level) else method)
 
 
-def mean_bounds(values: ArrayLike) -> Floats:
+def _bootstraps(count: int, level: float) -> bool:
+    """Whether intervals of means of so many values are taken by the bootstrap."""
+    return count >= BOOTSTRAP_FROM and level == CONFIDENCE
+
+
+def mean_bounds(values: ArrayLike, level: float = CONFIDENCE) -> Floats:
     """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
     array = _finite(values)
     rows, n = array.shape
@@ -231,19 +239,19 @@ def mean_bounds(values: ArrayLike) -> Floats:
     if n < 2:
         return bounds
     spread = ~identical(array)
-    bounds[spread] = _spread_bounds(array[spread])
+    bounds[spread] = _spread_bounds(array[spread], level)
     return bounds
 
 
-def _spread_bounds(array: Floats) -> Floats:
+def _spread_bounds(array: Floats, level: float) -> Floats:
     """``mean_bounds`` of rows whose repeats, two or more, are not all the same."""
     rows, n = array.shape
-    if n >= BOOTSTRAP_FROM:
+    if _bootstraps(n, level):
         resampled = [_percentiles(_weights(n, 0) @ row) for row in array]
         return np.array([(one.low, one.high) for one in resampled]).reshape(rows, 2)
     bounds = np.empty((rows, 2))
     means = array.mean(axis=1)
-    quantile, root = t_quantile(n - 1), np.sqrt(n)
+    quantile, root = t_quantile(n - 1, level=level), np.sqrt(n)
     positive = (array > 0).all(axis=1)
     factor = np.exp(quantile * np.log(array[positive]).std(axis=1, ddof=1) / root)
     bounds[positive] = np.stack([means[positive] / factor, means[positive] * factor], axis=1)
@@ -252,25 +260,27 @@ def _spread_bounds(array: Floats) -> Floats:
     return bounds
 
 
-def ratio_interval(numerator: ArrayLike, denominator: ArrayLike, scale: float = 1.0) -> Interval:
+def ratio_interval(
+    numerator: ArrayLike, denominator: ArrayLike, scale: float = 1.0, level: float = CONFIDENCE
+) -> Interval:
     """95 % confidence interval of ``scale * mean(numerator) / mean(denominator)``.
 
     For speedup and efficiency; the two samples are independent repeats. With 20 values or more
     on both sides both are resampled; otherwise Welch's t on the logarithms (degrees of freedom
     after Welch and Satterthwaite). Missing if a side has one value only or identical ones, because
-    its spread is unknown, or if a value is not positive.
+    its spread is unknown, or if a value is not positive. ``level`` as in ``mean_interval``.
     """
     top, bottom = _finite(numerator).reshape(-1), _finite(denominator).reshape(-1)
     if why := without_interval(top, bottom):
         return IDENTICAL if why == "identical repeats" else MISSING
-    if min(top.size, bottom.size) >= BOOTSTRAP_FROM:
+    if _bootstraps(min(top.size, bottom.size), level):
         # Two streams: the same draws on both sides would cancel where the sizes are equal.
         return _percentiles(
             scale * (_weights(top.size, 0) @ top) / (_weights(bottom.size, 1) @ bottom)
         )
     ratio = scale * float(top.mean()) / float(bottom.mean())
     error = log_ratio_error(top, bottom)
-    factor = float(np.exp(t_quantile(error.degrees) * error.error))
+    factor = float(np.exp(t_quantile(error.degrees, level=level) * error.error))
     return Interval(ratio / factor, ratio * factor, "t-log")
 
 

@@ -14,6 +14,7 @@ from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.reextract import runs_to_reread
+from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
@@ -43,12 +44,18 @@ def run(args: argparse.Namespace) -> None:
     With --inventory everything that follows rests on the plan: what new runs have left is read
     whole, and a record that cannot be trusted is set aside.
     """
-    campaign = campaign_of(args)
+    repeats = plan_repeats(campaign_of(args))
+    if repeats.due:
+        from scalesweep.tables.looks import look  # imports NumPy
+
+        repeats = look(repeats.campaign)
+    campaign = repeats.campaign
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs, quarantine=args.inventory, verify=args.inventory)
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
-    plan = build_plan(campaign, known, shapes, _jobs(campaign) if shapes is not None else ())
+    jobs = _jobs(campaign) if shapes is not None else ()
+    plan = build_plan(campaign, known, shapes, jobs, repeats.points)
     if args.inventory:
         forget_made(campaign.results)
         stamp_state(campaign, states)

@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.executables import named_programs
-from scalesweep.config.experiment_checks import check_constraint, check_programs, check_variables
+from scalesweep.config.experiment_checks import (
+    check_constraint,
+    check_metric,
+    check_programs,
+    check_variables,
+)
 from scalesweep.config.grid import (
     MAX_POINTS,
     Grid,
@@ -21,6 +26,7 @@ from scalesweep.config.grid import (
     varying_parameters,
 )
 from scalesweep.config.history_settings import HistorySettings, read_history
+from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
@@ -34,18 +40,6 @@ CONTROL_EVERY = 10
 DEFAULT_SEED = 0
 
 
-class Run(NamedTuple):
-    """One execution of one point.
-
-    ``run_id`` is the name of its folder too; a profiled run has the kind of profile in it.
-    """
-
-    run_id: str
-    point: Mapping[str, Any]
-    repeat: int
-    profile: str = NONE
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
@@ -54,6 +48,8 @@ class Experiment:
 
     ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
     parameters in braces. ``control`` is set for the control point, repeated between all others.
+    With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
+    needed in any case, until ``planning.repeats`` has looked at what they have measured.
     """
 
     name: str
@@ -71,6 +67,7 @@ class Experiment:
     memory_gb_per_rank: float | None
     constraint: str | None
     main_metric: str | None
+    until_precise: UntilPrecise | None = None
     control: bool = False
 
 
@@ -83,7 +80,8 @@ class Campaign:
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
-    points are kept as a session; None: nowhere.
+    points are kept as a session; None: nowhere. ``control``: what the file says of the control
+    point.
     """
 
     name: str
@@ -97,6 +95,7 @@ class Campaign:
     budget_node_hours: float | None
     stop_after: int | None
     seed: int | None
+    control: Mapping[str, Any] | None = None
     accept_stale: frozenset[str] = frozenset()
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
@@ -191,11 +190,32 @@ def load_campaign(
         budget_node_hours=content.get("budget_node_hours"),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
+        control=content.get("control"),
         canary=content.get("canary", machine.canary) and machine.launch is not None,
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
         history=read_history(content, history, baseline),
     )
+
+
+def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
+    """The campaign with other numbers of repeats: of every point of these experiments.
+
+    The control point is measured as often as it takes between all of them.
+    """
+    experiments = []
+    for experiment in campaign.experiments:
+        if experiment.name in counts:
+            benchmark = experiment.benchmark
+            points = {benchmark.identity_of(point): point for point in experiment.points}
+            runs = repeated(benchmark, points, counts[experiment.name])
+            experiment = replace(experiment, runs=runs)  # noqa: PLW2901
+        if not experiment.control:
+            experiments.append(experiment)
+    if campaign.control is not None:
+        where = f"{campaign.file}: control"
+        experiments.append(_control(tuple(experiments), campaign.control, where))
+    return replace(campaign, experiments=tuple(experiments))
 
 
 def _site_name(site: str | Mapping[str, str], cluster: bool, where: str) -> str:
@@ -274,56 +294,15 @@ def _experiment(
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=_planned(benchmark, by_identity, spec, linked, where),
+        runs=planned_runs(benchmark, by_identity, spec, linked, where),
         profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
         memory_gb_per_rank=spec.get("memory_gb_per_rank"),
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
-        main_metric=_main_metric(benchmark, spec.get("main_metric"), where),
-    )
-
-
-def _planned(
-    benchmark: Benchmark,
-    points: Mapping[str, Mapping[str, Any]],
-    spec: Mapping[str, Any],
-    linked: Sequence[Mapping[str, Any]],
-    where: str,
-) -> tuple[Run, ...]:
-    """The runs of an experiment's points, by their identities.
-
-    ``repeats`` is how many each has, or, as in campaigns of imported runs, the numbers of those
-    that each entry of ``linked`` has.
-    """
-    repeats = spec.get("repeats", 1)
-    if isinstance(repeats, int):
-        return _runs(benchmark, points, repeats)
-    if spec.keys() & {"axes", "extra", "exclude"} or len(repeats) != len(linked):
-        raise UserError(
-            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', and goes "
-            "with neither axes, exclude nor extra"
-        )
-    if len(points) != len(linked):
-        raise UserError(f"{where}.linked: with a list of repeats each entry must be another point")
-    longest = max(map(len, repeats))
-    return tuple(
-        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
-        for place in range(longest)
-        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
-        if place < len(numbers)
-    )
-
-
-def _runs(
-    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], repeats: int
-) -> tuple[Run, ...]:
-    """Every point (by its identity) once, then every point once more, and so on."""
-    return tuple(
-        Run(benchmark.id_of(point, identity, repeat), point, repeat)
-        for repeat in range(repeats)
-        for identity, point in points.items()
+        main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
+        until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
     )
 
 
@@ -365,9 +344,10 @@ def _control(
         axes=(),
         linked=(),
         points=(point,),
-        runs=_runs(benchmark, {benchmark.identity_of(point): point}, repeats),
+        runs=repeated(benchmark, {benchmark.identity_of(point): point}, [repeats]),
         profiles=(),
         excluded=(),
+        until_precise=None,
         control=True,
     )
 
@@ -393,19 +373,6 @@ def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> M
             f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
         )
     return points[0]
-
-
-def _main_metric(benchmark: Benchmark, named: str | None, where: str) -> str | None:
-    """The metric that figures and findings are about: the experiment's, else the benchmark's."""
-    known = benchmark.metrics
-    if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
-        return named or benchmark.main_metric
-    extracted = benchmark.extract.metrics if benchmark.extract else ()
-    names = sorted({*known, *(metric.metric for metric in extracted)})
-    raise UserError(
-        f"{where}.main_metric: {named!r} is not a metric of benchmark {benchmark.name}; "
-        + (choices(named, names) if names else "it has only its own: leave main_metric out")
-    )
 
 
 def _profiles(

@@ -67,3 +67,19 @@ def check_variables(benchmark: Benchmark, env: Mapping[str, str], where: str) ->
             )
     key = {name: f"{VARIABLE_PREFIX}{name}" for name in env}
     return {key[name]: value for name, value in env.items()}
+
+
+def check_metric(
+    benchmark: Benchmark, named: str | None, where: str, more: Collection[str] = ()
+) -> str | None:
+    """The metric that an experiment names, one of its benchmark's or of ``more``; the benchmark's
+    main one where it names none. Raises UserError."""
+    known = benchmark.metrics
+    if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
+        return named or benchmark.main_metric
+    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    names = sorted({*known, *(metric.metric for metric in extracted), *more})
+    raise UserError(
+        f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "
+        + (choices(named, names) if names else "it has only its own: leave main_metric out")
+    )

@@ -73,6 +73,28 @@ class PlanEstimate(TypedDict):
     core_hours: float | None
 
 
+class PlanRepeated(TypedDict):
+    """A point that is measured until it is precise."""
+
+    point: PointValues
+    state: str  # of analysis.sequential, or "new": not looked at as it is now
+    width: float | None  # half width of the interval over the mean; None: none yet
+    done: int  # finished repeats
+    planned: int  # repeats that are planned so far
+    expected: int  # repeats in all, by the spread so far
+
+
+class PlanRepeats(TypedDict):
+    """Repeats until points are precise."""
+
+    least: int
+    most: int
+    until: float  # half width over the mean
+    level: float  # at which intervals are taken, for a coverage of 95 %
+    metric: str  # that was looked at; empty: none yet
+    points: list[PlanRepeated]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -101,6 +123,7 @@ class PlanExperiment(TypedDict):
     ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
+    repeats: NotRequired[PlanRepeats]  # where their number is not fixed
 
 
 class RefusedRuns(TypedDict):

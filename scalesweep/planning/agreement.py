@@ -13,8 +13,9 @@ from typing import Any
 
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.formatting import listed
 from scalesweep.core.program_files import described_file, located

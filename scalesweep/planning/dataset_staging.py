@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.planning.run_spec import data_folder
 

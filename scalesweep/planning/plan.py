@@ -11,7 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, write_atomic
 from scalesweep.core.plan_format import (
@@ -30,6 +31,8 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
 from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.planning.repeats import RepeatedPoint
+from scalesweep.planning.repeats_text import repeats_entry
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
 from scalesweep.planning.runtime_estimates import BASES, Estimates
 from scalesweep.planning.stock import take_stock
@@ -71,12 +74,13 @@ def build_plan(
     states: Mapping[str, RunState],
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
+    repeated: Sequence[RepeatedPoint] = (),
 ) -> Plan:
     """The plan (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
-    ``jobs``: the rows of jobs.csv.
+    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats.
     """
     estimates = Estimates(campaign, states)
     positions = campaign.positions()
@@ -95,6 +99,9 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
+    for entry in plan["experiments"]:
+        if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
+            entry["repeats"] = repeats
     if campaign.canary:
         pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
         plan["canary"] = {"runs": pending, "seconds": CANARY_S}
@@ -375,7 +382,8 @@ def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
     stamp = state_file(campaign, state_digest(campaign, states))
     stamp.parent.mkdir(parents=True, exist_ok=True)
     for old in stamp.parent.iterdir():
-        if old != stamp and not old.name.startswith("adopted-"):  # Snakemake still asks for it
+        # Snakemake still asks for the others.
+        if old != stamp and not old.name.startswith(("adopted-", "look-")):
             old.unlink()
     stamp.touch()
 

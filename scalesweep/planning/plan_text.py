@@ -10,6 +10,7 @@ from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
+from scalesweep.planning.repeats_text import repeats_line
 from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
 
 
@@ -51,6 +52,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         "",
         *aligned(rows, left={0, 1, 2}),
         *filter(None, map(_oversubscribed, plan["experiments"])),
+        *filter(None, map(repeats_line, plan["experiments"])),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),

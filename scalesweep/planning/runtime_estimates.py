@@ -12,7 +12,8 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.repeats import Run
 from scalesweep.planning.run_state import DONE, RunState
 
 # What an estimate rests on, the best first.

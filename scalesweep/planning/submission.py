@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
@@ -64,6 +65,20 @@ class Submission:
     def default_account(self) -> str:
         """Named to the plugin where the site names none: it would guess one, job by job."""
         return commands.default_account()
+
+    def grow(
+        self,
+        campaign: Campaign,
+        states: Mapping[str, RunState],
+        runs: Mapping[str, tuple[Experiment, Run]],
+        new: Iterable[str],
+    ) -> None:
+        """Take over a plan with further runs, of which those that are ``new`` are to be submitted;
+        what they may cost is taken off what retries may ask for."""
+        self.campaign, self.states, self.runs = campaign, states, runs
+        self.__dict__.pop("estimates", None)
+        if self.budget_left is not None:
+            self.budget_left -= sum(self.request(run_id, 1).shape.node_hours for run_id in new)
 
     def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.

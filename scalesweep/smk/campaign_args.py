@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.planning.repeats import plan_repeats
 
 
 def add_campaign(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +18,8 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
-    """The campaign that the arguments name. Raises UserError."""
-    return load_campaign(
+    """The campaign that the arguments name, with the repeats planned so far. Raises UserError."""
+    campaign = load_campaign(
         args.campaign,
         args.site,
         args.results,
@@ -26,3 +27,4 @@ def campaign_of(args: argparse.Namespace) -> Campaign:
         history=args.history,
         baseline=args.baseline,
     )
+    return plan_repeats(campaign).campaign

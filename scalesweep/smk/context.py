@@ -10,18 +10,20 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from scalesweep.config.campaign import Campaign, Experiment, Run
+from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.log_patterns import Extract
+from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
 from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, runs_to_reread
+from scalesweep.planning.repeats import RepeatPlan
 from scalesweep.planning.run_state import (
     STALE,
     RunState,
@@ -32,6 +34,7 @@ from scalesweep.planning.run_state import (
 )
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
+from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
 
 # The output of the rule ``run``, in the run's folder. The record is none of Snakemake's files, so
@@ -39,9 +42,9 @@ from scalesweep.smk.report_command import report_command
 MARKER = ".done"
 
 
-@dataclass(frozen=True)
+@dataclass
 class SnakemakeContext:
-    """The campaign as Snakemake's rules see it."""
+    """The campaign as Snakemake's rules see it; only ``grow`` changes it."""
 
     campaign: Campaign
     states: Mapping[str, RunState]
@@ -53,6 +56,8 @@ class SnakemakeContext:
     dry: bool = False
     # Whether a run that is done may be measured again (--forcerun).
     forced: bool = False
+    # Points without a fixed number of repeats.
+    repeats: RepeatPlan | None = None
 
     @property
     def results(self) -> str:
@@ -105,10 +110,58 @@ class SnakemakeContext:
             return []
         return [f"{self.results}/{STATES_FOLDER}/adopted-{digest_of(self.adopted_jobs, 6)}"]
 
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Position of each run in the order of the campaign, from 1."""
+        return self.campaign.positions()
+
+    @cached_property
+    def looks(self) -> Looks | None:
+        """The looks of this call at points that are measured until they are precise."""
+        if not self.repeats or not self.repeats.points or self.options.get("pending") == "ignore":
+            return None
+        return Looks(self, self.repeats)
+
+    def look_output(self) -> str:
+        """Path of what a look leaves, with its number as wildcard."""
+        none = f"{self.results}/{STATES_FOLDER}/look-{{number}}"
+        return self.looks.pattern() if self.looks else none
+
+    def look_input(self, number: int) -> list[str]:
+        """The markers of the runs that a look waits for."""
+        runs = self.looks.runs_before(number) if self.looks else []
+        pending = set(self.pending)
+        adopted = self.adopted() if not pending.issuperset(runs) else []
+        return self.markers([run_id for run_id in runs if run_id in pending]) + adopted
+
+    def grow(self, campaign: Campaign) -> list[str]:
+        """Plan the runs of ``campaign`` too, which has all of the present one and more.
+
+        Returns the ids of those that are to be run.
+        """
+        runs = campaign.unique_runs()
+        added = {run_id: run for run_id, run in runs.items() if run_id not in self.runs}
+        states = take_stock(campaign, added)
+        new = [run_id for run_id in added if not states[run_id].settled]
+        awaited, pending = (*self.awaited, *new), (*self.pending, *new)
+        self.campaign, self.runs = campaign, {**self.runs, **added}
+        self.states = {**self.states, **states}
+        for name in ("positions", "_state_file"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(awaited=awaited, pending=pending)
+        self.fit_markers(new)
+        if self.submission:
+            self.submission.grow(campaign, self.states, self.runs, new)
+        return new
+
     def pending_markers(self) -> list[str]:
         """The markers that the jobs of the pending runs leave."""
+        return self.markers(self.pending)
+
+    def markers(self, run_ids: Iterable[str]) -> list[str]:
+        """The markers that the jobs of these runs leave."""
         runs = self.runs_folder
-        return [f"{self._elsewhere.get(i, runs)}/{i}/{MARKER}" for i in self.pending]
+        return [f"{self._elsewhere.get(i, runs)}/{i}/{MARKER}" for i in run_ids]
 
     @cached_property
     def elsewhere(self) -> str:
@@ -137,13 +190,14 @@ class SnakemakeContext:
                     os.utime(marker, ns=(time_ns, time_ns))
         return found
 
-    def fit_markers(self) -> None:
-        """Make the markers of the awaited runs say what the records say; not in a dry run.
+    def fit_markers(self, run_ids: Iterable[str] | None = None) -> None:
+        """Make the markers of the awaited runs, or of these, say what the records say; not in a dry
+        run.
 
         Only awaited runs have markers in the DAG, so this costs finished campaigns nothing. Raises
         OSError.
         """
-        for run_id in () if self.dry else self.awaited:
+        for run_id in () if self.dry else self.awaited if run_ids is None else run_ids:
             folder = f"{self.runs_folder}/{run_id}"
             marker, record = f"{folder}/{MARKER}", f"{folder}/{RECORD}"
             if self.states[run_id].settled and os.path.exists(record):  # noqa: PTH110 (speed)
@@ -161,15 +215,26 @@ class SnakemakeContext:
     def _state_file(self) -> str:
         return str(state_file(self.campaign, state_digest(self.campaign, self.states)))
 
-    def inventory_input(self) -> list[str]:
+    def inventory_input(self, made: Callable[[int], Iterable[str]]) -> list[str]:
         """What the plan and all behind it wait for.
 
         The markers of the awaited runs, or, with none awaited, the stamp of the state on disk,
-        which is newer than the plan if the plan is of another state.
+        which is newer than the plan if the plan is of another state. Before that the looks
+        (``looked``), which ask for more runs.
         """
+        looked = self.looked(made)
         if self.awaited or self.rereads:
-            return self.pending_markers() + self.adopted() + self.reread()
-        return [self._stamp]
+            return [*self.pending_markers(), *self.adopted(), *self.reread(), *looked]
+        return [self._stamp, *looked]
+
+    def looked(self, made: Callable[[int], Iterable[str]]) -> list[str]:
+        """What the looks of this call leave: ``made`` returns it for each, or raises what makes
+        Snakemake wait for it."""
+        found: list[str] = []
+        while self.looks and self.looks.needs(len(found)):
+            found += made(len(found))
+            self.looks.after(len(found) - 1)
+        return found
 
     @cached_property
     def _stamp(self) -> str:

@@ -8,7 +8,7 @@ for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -84,15 +84,11 @@ class JobRules:
 
     def priority(self, run_id: str) -> int:
         """What makes Snakemake start runs in the order of the campaign, after everything else."""
-        return -self._positions[run_id]
+        return -self.context.positions[run_id]
 
     def turn(self, run_id: str) -> str:
         """The same for people, after the run's name."""
-        return f" ({self._positions[run_id]:,} of {len(self._positions):,})"
-
-    @cached_property
-    def _positions(self) -> Mapping[str, int]:
-        return self.context.campaign.positions()
+        return f" ({self.context.positions[run_id]:,} of {len(self.context.positions):,})"
 
     def run_resources(self) -> dict[str, Resource]:
         """What the job of a run asks of Slurm, as functions of wildcards and attempt."""
@@ -150,7 +146,7 @@ class JobRules:
 
     def _place(self, run_id: str) -> RunPlace:
         """The position of a run in the order of the campaign, for its record."""
-        positions = self._positions
+        positions = self.context.positions
         seed = self.context.campaign.seed
         return {"seed": seed, "position": positions[run_id], "of": len(positions)}
 
@@ -167,8 +163,11 @@ class JobRules:
     @cached_property
     def _staging(self) -> Staging:
         context = self.context
-        wanted = context.pending or context.runs
-        return Staging(context.campaign, [context.runs[run_id] for run_id in wanted])
+        wanted = [context.runs[run_id] for run_id in context.pending or context.runs]
+        if context.looks and context.looks.awaited:
+            # Further repeats read what the first ones do.
+            wanted += [(one.experiment, one.runs[0]) for one in context.looks.plan.points]
+        return Staging(context.campaign, wanted)
 
     def mend_data(self) -> None:
         """Have data sets that have lost files since staged again; a dry run only shows that."""

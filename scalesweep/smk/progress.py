@@ -56,6 +56,9 @@ class Progress(threading.Thread):
 
     def _look(self) -> bool:
         """Update the counts; True if anything has changed."""
+        # A look has asked for these since.
+        self._open += self._context.awaited[self._total :]
+        self._total = len(self._context.awaited)
         still_open = []
         failed = set(self._failed)
         done = []

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
+# Rules after which there may be runs, or which change those that there are.
+_OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0
 _POLL_S = 0.1
@@ -39,7 +41,7 @@ class Claims:
         ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
         another Snakemake is at work in the folder, or something that a killed one has left.
         """
-        if pending or "reread" in rules:
+        if pending or not _OF_RUNS_TO_COME.isdisjoint(rules):
             self._held.append(claim(self._results))
             if here:
                 self._await_leftovers()

@@ -13,6 +13,7 @@ from scalesweep.config.study import default_campaign, find_campaign, shown, stud
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
+from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_state import (
     FAILED,
     NEW,
@@ -68,6 +69,8 @@ def prepare(
         history=options.get("history"),
         baseline=options.get("baseline"),
     )
+    repeats = plan_repeats(campaign, remember=not dry)
+    campaign = repeats.campaign
     site = campaign.site
     _check_names(campaign, cluster)
     if cluster and site.slurm is None:
@@ -92,7 +95,14 @@ def prepare(
         _log.warning("%s", stale)
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(
-        campaign, states, options, runs, submission=submission, dry=dry, forced=forced
+        campaign,
+        states,
+        options,
+        runs,
+        submission=submission,
+        dry=dry,
+        forced=forced,
+        repeats=repeats,
     )
     if submission and context.awaited:
         context = _with_past(context, submission)

@@ -284,6 +284,10 @@ def _import_tables() -> None:
 
 
 def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OSError]:
+    return read_rows(paths)
+
+
+def read_rows(paths: Sequence[Path]) -> list[Row | UserError | OSError]:
     """Rows of the runs at ``paths``, or why there is none."""
     found: list[_Read | UserError | OSError] = []
     for path in paths:

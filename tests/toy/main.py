@@ -49,6 +49,8 @@ if os.environ.get("SCALESWEEP_PROFILE") == "cprofile" and behaviour != "unprofil
         json.dumps(params)
     profile.dump_stats(Path(os.environ["SCALESWEEP_PROFILE_FOLDER"]) / "rank0.prof")
 value = float("nan") if behaviour == "nan" else 1.0 + 0.01 * run["repeat"]
+if behaviour == "noisy":
+    value = 1.0 + 0.2 * (-1) ** run["repeat"]
 times = np.full((3, ranks), value)
 np.savez(out / "samples.npz", local_times=times, global_times=times * 1.01)
 native = {

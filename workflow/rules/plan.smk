@@ -23,7 +23,9 @@ rule plan:
 # The same as files, once everything that is pending has been done.
 rule inventory:
     input:
-        SWEEP.inventory_input(),
+        lambda wildcards: SWEEP.inventory_input(
+            lambda number: checkpoints.look.get(number=number).output
+        ),
     output:
         json=f"{RESULTS}/plan.json",
         csv=report(

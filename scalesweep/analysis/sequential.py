@@ -1,0 +1,75 @@
+"""How precise repeats are, and whether a point needs another one, by ``repeat_rule``.
+
+Pure functions on NumPy arrays.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scalesweep.analysis.repeat_rule import (
+    IDENTICAL,
+    MORE,
+    PRECISE,
+    UNKNOWN,
+    WIDE,
+    Look,
+    level_of,
+)
+from scalesweep.analysis.stats import identical, mean_interval, t_quantile
+from scalesweep.analysis.types import Floats
+
+
+def relative_width(values: ArrayLike, level: float) -> float:
+    """Half width of the interval of the mean of ``values[repeat]`` at ``level``, over the mean.
+
+    The interval is that of ``stats.mean_interval``. NaN without one, infinite where the mean is 0.
+    """
+    array = np.asarray(values, np.float64)
+    interval = mean_interval(array, level)
+    half = (interval.high - interval.low) / 2
+    mean = abs(float(array.mean())) if array.size else math.nan
+    if math.isnan(half):
+        return math.nan
+    return half / mean if mean > 0 else math.inf
+
+
+def expected_repeats(values: ArrayLike, until: float, level: float, most: int) -> int:
+    """Fewest repeats, at least as many as there are, whose interval would be narrow enough.
+
+    If further repeats scatter as ``values[repeat]`` do (two or more): the smallest n with
+    exp(t(n - 1) s / sqrt(n)) as ``relative_width`` has it, or ``most``.
+    """
+    array = np.asarray(values, np.float64)
+    positive = bool((array > 0).all())
+    spread = float((np.log(array) if positive else array).std(ddof=1))
+    mean = abs(float(array.mean()))
+    for count in range(array.size, most):
+        half = t_quantile(count - 1, level=level) * spread / math.sqrt(count)
+        if (math.sinh(half) if positive else half / mean if mean else math.inf) <= until:
+            return count
+    return max(most, array.size)
+
+
+def look_at(values: ArrayLike, asked: int, least: int, most: int, until: float) -> Look:
+    """What to do with a point whose repeats have these finite ``values[repeat]``.
+
+    ``asked``: repeats planned so far, all of which have ended; ``until``: half width over the mean.
+    """
+    array: Floats = np.asarray(values, np.float64)
+    if array.size < 2:
+        return Look(UNKNOWN, math.nan, asked)
+    if identical(array):
+        return Look(IDENTICAL, math.nan, asked)
+    level = level_of(least)
+    width = relative_width(array, level)
+    if array.size < least:  # some repeats have no value
+        state = UNKNOWN if asked >= most else MORE
+    elif width <= until:
+        state = PRECISE
+    else:
+        state = WIDE if asked >= most else MORE
+    missing = asked - array.size
+    expected = expected_repeats(array, until, level, max(most - missing, array.size)) + missing
+    return Look(state, width, max(expected, asked + 1) if state == MORE else asked)

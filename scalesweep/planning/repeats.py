@@ -1,0 +1,184 @@
+"""Points that are measured until they are precise: which of their repeats are planned so far.
+
+What is planned follows from the runs that there are and from the last look at them, which
+``tables.looks`` makes and which is kept next to the runs. A look holds as long as the states of the
+runs that it was made of do; so whatever was killed or deleted in between, the next call goes on
+from what is on disk. Repeats that have been started are always planned, however few are needed.
+
+The Snakefile is parsed with this, so it imports nothing heavy.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from scalesweep.config.campaign import Campaign, Experiment, with_repeats
+from scalesweep.config.repeats import Run, UntilPrecise
+from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
+from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.stock import take_stock
+
+LOOKS = ".repeats.json"  # in the folder of a site's runs
+_FORMAT = 1
+
+
+class KeptLook(NamedTuple):
+    """What a look said of a point (``analysis.sequential.Look``).
+
+    ``seen``: digest of the rule and of the runs that it was made of; ``asked``: repeats that are
+    planned since; ``width`` is None where there is no interval; ``metric`` is the one looked at,
+    empty where no run has one.
+    """
+
+    seen: str
+    asked: int
+    state: str
+    width: float | None
+    expected: int
+    metric: str
+
+
+@dataclass(frozen=True)
+class RepeatedPoint:
+    """A point with every repeat that it may have, in order, and their states.
+
+    ``asked``: repeats planned so far; ``look``: what was seen of it, None where its runs were not
+    looked at as they are now; ``name``: what its looks are kept under.
+    """
+
+    name: str
+    experiment: Experiment
+    rule: UntilPrecise
+    runs: tuple[Run, ...]
+    states: tuple[RunState, ...]
+    asked: int
+    seen: str
+    look: KeptLook | None
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something of it that was not looked at."""
+        return self.look is None and any(state.status != NEW for state in self.states)
+
+
+@dataclass(frozen=True)
+class RepeatPlan:
+    """A campaign with the repeats that are planned so far, and the points that have no fixed
+    number of them."""
+
+    campaign: Campaign
+    points: tuple[RepeatedPoint, ...] = ()
+
+    @property
+    def due(self) -> bool:
+        """Whether a point is to be looked at, and so may get further repeats."""
+        return any(point.due for point in self.points)
+
+
+def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
+    """The campaign with the repeats that its points have by what is on disk now.
+
+    ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
+    """
+    open_ones = [one for one in campaign.experiments if one.until_precise]
+    if not open_ones:
+        return RepeatPlan(campaign)
+    there = _names(campaign.runs_folder)
+    most = {one.name: _most(one, there) for one in open_ones}
+    widest = with_repeats(campaign, most)
+    experiments = {one.name: one for one in widest.experiments if one.name in most}
+    runs = {run.run_id: (one, run) for one in experiments.values() for run in one.runs}
+    states = take_stock(campaign, runs, remember=remember)
+    looks = _read(campaign.runs_folder / LOOKS)
+    points = [
+        _point(experiment, repeats, states, looks)
+        for experiment in experiments.values()
+        for repeats in _by_point(experiment)
+    ]
+    counts: dict[str, list[int]] = {}
+    for point in points:
+        counts.setdefault(point.experiment.name, []).append(point.asked)
+    return RepeatPlan(with_repeats(campaign, counts), tuple(points))
+
+
+def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:
+    """Keep what was seen of points, by their names, next to what is known of others.
+
+    Raises OSError.
+    """
+    path = campaign.runs_folder / LOOKS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"format": _FORMAT, "points": {**_read(path), **looks}}
+    # JSON without its last brace, which the seal puts behind itself.
+    write_atomic(path, seal(orjson.dumps(content, default=list)[:-1]))
+
+
+def _read(path: Path) -> dict[str, KeptLook]:
+    """Looks by point; none where the file is not there, not whole or of another format."""
+    try:
+        content = read_regular(path)
+        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
+        points = kept["points"] if kept.get("format") == _FORMAT else {}
+        return {name: KeptLook._make(look) for name, look in points.items()}
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+        return {}
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir()}
+    except OSError:
+        return set()
+
+
+def _most(experiment: Experiment, there: Iterable[str]) -> list[int]:
+    """Repeats that each point may have: the maximum, and what there is beyond it."""
+    assert experiment.until_precise is not None
+    benchmark, counts = experiment.benchmark, []
+    for point in experiment.points:
+        count = experiment.until_precise.most
+        while benchmark.run_id(point, count) in there:
+            count += 1
+        counts.append(count)
+    return counts
+
+
+def _by_point(experiment: Experiment) -> list[tuple[Run, ...]]:
+    """The runs of each point, in the order of the points."""
+    found: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
+    for run in experiment.runs:
+        found[id(run.point)].append(run)
+    return [tuple(runs) for runs in found.values()]
+
+
+def _point(
+    experiment: Experiment,
+    runs: tuple[Run, ...],
+    states: Mapping[str, RunState],
+    looks: Mapping[str, KeptLook],
+) -> RepeatedPoint:
+    rule = experiment.until_precise
+    assert rule is not None
+    name = f"{experiment.name}/{runs[0].run_id}"
+    here = tuple(states[run.run_id] for run in runs)
+    seen = _seen(rule, experiment.main_metric, runs, here)
+    look = looks.get(name)
+    look = look if look is not None and look.seen == seen else None
+    started = [place for place, state in enumerate(here) if state.status != NEW]
+    asked = max(rule.least, 1 + max(started, default=-1), look.asked if look else 0)
+    return RepeatedPoint(name, experiment, rule, runs, here, min(asked, len(runs)), seen, look)
+
+
+def _seen(
+    rule: UntilPrecise, main: str | None, runs: Iterable[Run], states: Iterable[RunState]
+) -> str:
+    known: list[Any] = [
+        [run.run_id, state.status, state.stamp]
+        for run, state in zip(runs, states, strict=True)
+        if state.status != NEW
+    ]
+    stated = [rule.least, rule.most, rule.until, rule.metric, main]
+    return digest_of([stated, known])
