@@ -36,10 +36,14 @@ TABLES = (
     "ceilings",
     "canary",
     "parts",
+    "prediction",
+    "forecasts",
+    "runtimes",
     "sweep",
     "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
+EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs
 
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +108,8 @@ def remove_stale(out: Path, kept: Iterable[Path]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     kept = set(kept)
     for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
-        for path in [folder / f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]:
+        made = [f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]
+        for path in [folder / name for name in (*made, *EXPORTS)]:
             if path not in kept:
                 path.unlink(missing_ok=True)
         if not any(folder.iterdir()):

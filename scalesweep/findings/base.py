@@ -23,6 +23,8 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "prediction": ("scaling", "overview-"),
+    "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
@@ -38,7 +40,17 @@ _FIGURES: Mapping[str, Sequence[str]] = {
 }
 
 _ON_MAIN = frozenset(
-    {"best", "threads", "best value", "ratio", "sites", "efficiency", "threshold", "cache"}
+    {
+        "best",
+        "threads",
+        "best value",
+        "ratio",
+        "sites",
+        "efficiency",
+        "threshold",
+        "cache",
+        "prediction",
+    }
 )
 
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"

@@ -40,9 +40,11 @@ from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
+from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.roofline import roofline_table
+from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
@@ -68,7 +70,8 @@ def make_tables(
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one; the control point has ``runs`` and ``points`` only.
+    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
+    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -111,9 +114,14 @@ def make_tables(
             tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
-            series = [[points[i] for i in group] for group in _series(data, points)]
+            series = [[points[i] for i in group] for group in series_of(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
+            if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
+                tables["runtimes"] = runtimes
+            if counts := experiment.get("predict"):
+                predicted = prediction_table(data, series, counts)
+                tables |= {} if predicted is None else {"prediction": predicted}
             steps = efficiency_table(data, series)
             tables |= {} if steps is None else {"efficiency": steps}
             if (canary := canary_table(data)) is not None:
@@ -244,7 +252,7 @@ def _over_repeats(means: Floats, stds: Floats) -> Floats:
     return result
 
 
-def _series(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
+def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
     by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
@@ -279,7 +287,7 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
     scale: a 1 next to what that has there would say something that was not measured. Where the
     base lacks a metric, so does the series.
     """
-    groups = _series(data, points)
+    groups = series_of(data, points)
     bases = _bases(data, points, groups)
     smallest: dict[str | None, int] = {}
     for place, scale in bases.items():

@@ -60,6 +60,14 @@ def test_what_scales_is_run_at_the_most_and_measured_further(tmp_path: Path) -> 
     assert "more than 4 ranks" in found.next.text
 
 
+def test_what_was_asked_to_be_predicted_is_on_it(tmp_path: Path) -> None:
+    found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, predict=[8, 16]))
+    (ahead,) = [one for one in found.sentences if "at 16 ranks" in one.text]
+    assert ahead.text.startswith("Predicted, from simulated points: ")
+    assert "do not trust beyond" in ahead.text
+    assert len(found.sentences) < MOST
+
+
 def test_an_open_question_names_the_repeats_that_decide_it(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [1, 2]}, "weak", noise=0.08, speed=slower(0.3))
     found, study = card(tmp_path, fake)
