@@ -98,7 +98,7 @@ def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) ->
             stem = out / experiment / name
             parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
             write_parquet(frame, parquet, frame.attrs.get("units", {}))
-            _write_csv(frame, csv)
+            write_csv(frame, csv)
             written += [parquet, csv]
     return written
 
@@ -116,7 +116,8 @@ def remove_stale(out: Path, kept: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write ``frame`` as CSV with all digits, by rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         frame.to_csv(temporary, index=False)

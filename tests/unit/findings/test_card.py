@@ -105,6 +105,7 @@ def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
     chart = efficiency_chart(study, found.verdicts)
     assert chart is not None
     assert chart.count("<polyline") == 4
+    assert "4 of 6 series" in chart
 
 
 def test_what_is_missing_comes_first(tmp_path: Path) -> None:
