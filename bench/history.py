@@ -64,9 +64,9 @@ def this_machine(sessions: int = 200) -> list[Floats]:
 
 
 def resampled(rng: np.random.Generator, real: Sequence[Floats], step: float) -> list[Floats]:
-    """Sessions of this machine in blocks of five, which keep what one passes on to the next."""
-    blocks = rng.integers(0, len(real) - 5, SESSIONS // 5)
-    groups = [real[begin + place] for begin in blocks for place in range(5)]
+    """Successive sessions of this machine from a random one on, with what each passes on."""
+    begin = int(rng.integers(0, len(real) - SESSIONS + 1))
+    groups = real[begin : begin + SESSIONS]
     return [g * (1 + step) if n >= SESSIONS - 2 else g for n, g in enumerate(groups)]
 
 

@@ -2,7 +2,7 @@
 // series to show. Drawn with Vega-Lite from the columns of the table.
 //
 // Data of a chart: {rows, axes: [{title, values, texts, number, scale, leader}], measures: [{title, mean, low,
-// high, ideal, share}], sources: [texts] or null}; columns are arrays by row. Fields of the chart have
+// high, ideal, share}], sources: [texts] or null, predicted: [{texts (of the axes), x, measure, y, low, high}]}; columns are arrays by row. Fields of the chart have
 // names of our own: what a campaign calls its parameters is data there, never part of an expression.
 (() => {
   const { element } = window.scalesweep
@@ -182,7 +182,34 @@
           source: this.data.sources ? this.data.sources[row] : '',
         })
       }
-      return found
+      return [...found, ...this.ahead(found, log[1])]
+    }
+
+    // Predicted counts, where the horizontal axis is the scale, and the measured point that each line of
+    // them begins at, which gets no mark of its own.
+    ahead(found, log) {
+      const scale = this.data.axes.findIndex((axis) => axis.scale)
+      if (this.x.value !== `a${scale}`) return []
+      const marks = new Map()
+      for (const one of this.data.predicted) {
+        const series = this.by.value === '' ? 'all' : one.texts[Number(this.by.value.slice(1))]
+        const kept = [...this.kept].every(([place, text]) => text === null || one.texts[place] === text)
+        if (`m${one.measure}` !== this.y.value || !kept || this.hidden.has(series) || !this.names.includes(series)) continue
+        const rest = this.rest.map((place) => one.texts[place])
+        const line = [...rest, 'predicted'].join('\u0001')
+        if (!marks.has(series + line)) {
+          const before = found.filter((point) => point.s === series && point.y !== null && point.x < one.x
+            && point.line.startsWith([...rest, ''].join('\u0001')))
+          const last = before.reduce((a, b) => (a === null || b.x > a.x ? b : a), null)
+          marks.set(series + line, last ? [{ x: last.x, y: last.y, low: last.y, high: last.y, s: series, ideal: null, line, ahead: true }] : [])
+        }
+        marks.get(series + line).push({
+          x: one.x, y: one.y, low: log && one.low <= 0 ? null : one.low, high: one.high, s: series, ideal: null, line,
+          ahead: true, mark: true, range: `${this.text(one.low)} to ${this.text(one.high)}`, source: 'predicted',
+          point: this.data.axes.map((axis, place) => `${axis.title} ${one.texts[place] ?? '–'}`).join(', '),
+        })
+      }
+      return [...marks.values()].flat()
     }
 
     // What distinguishes the lines of one series.
@@ -229,26 +256,37 @@
       const measured = this.x.value[0] === 'a' && x.number
       const ends = { x: across, y: up('low'), y2: { field: 'high' }, color: colour, detail }
       const layer = []
+      const here = { filter: 'datum.ahead !== true' } // what was measured
+      const ahead = { filter: 'datum.ahead === true' }
       if (measured) {
-        if (bands) layer.push({ mark: { type: 'area', opacity: 0.16 }, encoding: ends })
+        if (values.some((one) => one.ahead)) {
+          layer.push({ mark: { type: 'area', opacity: 0.1 }, transform: [ahead], encoding: ends })
+          layer.push({ mark: { type: 'line', strokeWidth: 1.5, strokeDash: [2, 3] }, transform: [ahead],
+            encoding: { x: across, y: up('y'), color: colour, detail } })
+        }
+        if (bands) layer.push({ mark: { type: 'area', opacity: 0.16 }, transform: [here], encoding: ends })
         if (values.some((one) => one.ideal !== null)) {
           layer.push({ mark: { type: 'line', strokeDash: [5, 4], strokeWidth: 1, opacity: 0.8 },
             transform: [{ filter: { field: 'ideal', valid: true } }],
             encoding: { x: across, y: up('ideal'), color: colour, detail } })
         }
-        layer.push({ mark: { type: 'line', strokeWidth: 1.75 }, encoding: { x: across, y: up('y'), color: colour, detail } })
+        layer.push({ mark: { type: 'line', strokeWidth: 1.75 }, transform: [here], encoding: { x: across, y: up('y'), color: colour, detail } })
       } else if (bands) {
         layer.push({ mark: { type: 'rule', strokeWidth: 1.5 }, encoding: { ...ends, ...shift } })
       }
       const tips = [['point', 'point'], ['range', '95 % interval'], ...(this.data.sources ? [['source', 'source']] : [])]
-      layer.push({
-        transform: [{ filter: { field: 'y', valid: true } }],
-        mark: { type: 'point', filled: true, size: 65, opacity: 1 },
+      const marks = (which, mark, more) => layer.push({
+        transform: [{ filter: { field: 'y', valid: true } }, which],
+        mark: { type: 'point', size: 65, opacity: 1, ...mark },
         encoding: { x: across, y: up('y'), color: colour, shape, detail,
           ...shift,
           tooltip: [{ field: 'y', type: 'quantitative', title: y.title, format: y.share ? '.4p' : ',.6~g' },
-            ...tips.map(([field, title]) => ({ field, type: 'nominal', title }))] },
+            ...[...tips, ...more].map(([field, title]) => ({ field, type: 'nominal', title }))] },
       })
+      marks(here, { filled: true }, [])
+      if (values.some((one) => one.mark)) {
+        marks({ filter: 'datum.mark === true' }, { filled: false, strokeWidth: 1.5 }, this.data.sources ? [] : [['source', 'source']])
+      }
       const [ink, soft, line] = [tone('--ink'), tone('--soft'), tone('--line')]
       return {
         description, data: { values }, width: 'container', height: 340, autosize: { type: 'fit', contains: 'padding' }, layer,
@@ -270,11 +308,12 @@
       const values = this.values()
       const x = this.column(this.x.value)
       const y = this.data.measures[Number(this.y.value.slice(1))]
-      const points = values.filter((one) => one.y !== null).length
+      const points = values.filter((one) => one.y !== null && !one.ahead).length
+      const predicted = values.filter((one) => one.mark).length
       const ideal = y.ideal && values.some((one) => one.ideal !== null)
       this.said.textContent = `${points} points${this.holes ? `, ${this.holes} without a result` : ''}`
         + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bands or bars: 95 % intervals of the mean`
-        + `${ideal ? '; dashed: ideal' : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
+        + `${ideal ? '; dashed: ideal' : ''}${predicted ? `; hollow, dotted: ${predicted} predicted` : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
       const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
       const drawn = await window.vegaEmbed(this.plot, this.spec(values, description), {
         actions: false, ast: true, renderer: values.length > MANY ? 'canvas' : 'svg',

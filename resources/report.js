@@ -63,6 +63,7 @@
       axes: chart.axes.map((axis) => ({ ...from.shown[axis.shown], ...axis })),
       measures: chart.measures.map((one) => measure(from, one)),
       sources: chart.source === null ? null : from.raw[chart.source].values,
+      predicted: chart.predicted ?? [],
     }))
   }
 

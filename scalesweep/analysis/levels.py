@@ -58,19 +58,26 @@ class Series:
         return [place for place in sessions if not self.spikes[place]]
 
 
-def centre(logs: Floats) -> float:
-    """Mean of repeats without the lowest and highest fifth of them; of three or four, without the
-    lowest and the highest, so that no single hiccup moves it."""
-    n = logs.size
+def _centres(logs: Floats) -> Floats:
+    """Mean of each row of repeats without the lowest and highest fifth of them; of three or four,
+    without the lowest and the highest, so that no single hiccup moves it."""
+    n = logs.shape[1]
     cut = max(1, int(_TRIM * n)) if n > 2 else 0
-    return float(np.sort(logs)[cut : n - cut].mean())
+    trimmed: Floats = np.sort(logs, axis=1)[:, cut : n - cut].mean(axis=1)
+    return trimmed
 
 
 def read_series(groups: Sequence[Floats]) -> Series:
     """What sessions show; ``groups`` holds the logarithms of the repeats of each, one or more."""
-    centres = np.array([centre(group) for group in groups])
     repeats = np.array([group.size for group in groups], np.int64)
-    within = _within(groups)
+    centres, variances = np.empty(repeats.size), np.full(repeats.size, np.nan)
+    for size in np.unique(repeats):
+        places = np.flatnonzero(repeats == size)
+        equal = np.stack([groups[place] for place in places])
+        centres[places] = _centres(equal)
+        if size > 1:
+            variances[places] = equal.var(axis=1, ddof=1)
+    within = _within(variances, repeats)
     floor = 0.0 if math.isnan(within) else within / math.sqrt(float(np.median(repeats)))
     rough = max(_rough(centres), floor)
     spikes = find_spikes(centres, rough)
@@ -89,17 +96,16 @@ def read_series(groups: Sequence[Floats]) -> Series:
     return Series(centres, repeats, starts, spikes, within, max(between, floor), degrees, rho)
 
 
-def _within(groups: Sequence[Floats]) -> float:
+def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:
     """Standard deviation of a repeat within its session: the median over the sessions, so that a
     session with a hiccup does not count for more than any other."""
-    several = [group for group in groups if group.size > 1]
-    if not several:
+    several = repeats > 1
+    if not several.any():
         return math.nan
-    variances = np.array([group.var(ddof=1) for group in several])
     # The median of a chi-square with k degrees of freedom is about k (1 - 2 / (9 k))^3
     # (Wilson and Hilferty, Proc. Natl. Acad. Sci. 17, 1931, 684).
-    k = float(np.median([group.size - 1 for group in several]))
-    return math.sqrt(float(np.median(variances)) / (1 - 2 / (9 * k)) ** 3)
+    k = float(np.median(repeats[several] - 1))
+    return math.sqrt(float(np.median(variances[several])) / (1 - 2 / (9 * k)) ** 3)
 
 
 def _rough(centres: Floats) -> float:

@@ -45,7 +45,8 @@ class Interval:
 
     low: float
     high: float
-    method: str  # none | identical | t-log | t | bootstrap | stated
+    method: str  # none | identical | t-log | t | bootstrap | stated | blocks
+    degrees: float = np.nan  # of freedom, where they are the points' together (blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,14 @@ TABLES = (
     "ceilings",
     "canary",
     "parts",
+    "prediction",
+    "forecasts",
+    "runtimes",
     "sweep",
     "network",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
+EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs
 
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -91,11 +95,10 @@ def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) ->
         if not re.fullmatch(r"[\w.-]+", experiment) or experiment.startswith("."):
             raise UserError(f"experiment {experiment!r} cannot name a folder")
         for name, frame in frames.items():
-            assert name in TABLES, name  # others are neither read nor removed
             stem = out / experiment / name
             parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
             write_parquet(frame, parquet, frame.attrs.get("units", {}))
-            _write_csv(frame, csv)
+            write_csv(frame, csv)
             written += [parquet, csv]
     return written
 
@@ -105,14 +108,16 @@ def remove_stale(out: Path, kept: Iterable[Path]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     kept = set(kept)
     for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
-        for path in [folder / f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]:
+        made = [f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]
+        for path in [folder / name for name in (*made, *EXPORTS)]:
             if path not in kept:
                 path.unlink(missing_ok=True)
         if not any(folder.iterdir()):
             folder.rmdir()
 
 
-def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write ``frame`` as CSV with all digits, by rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         frame.to_csv(temporary, index=False)

@@ -35,6 +35,7 @@ _IS: Mapping[str, Callable[[str], bool]] = {
     COPIES: lambda name: name.startswith("MEMCPY_"),
     REDUCTION: lambda name: CALL.fullmatch(name) is not None,
 }
+NOTE = "timeline"  # where the record of an imported timeline has its account
 _EVERY_STEP = f"{NEGOTIATE}ALLREDUCE"
 _US = 1e-6
 
@@ -58,7 +59,7 @@ class TimelineAccount:
 
     def to_json(self) -> dict[str, Any]:
         """The account as JSON has it."""
-        return asdict(self)
+        return {**asdict(self), "last": {str(rank): count for rank, count in self.last.items()}}
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "TimelineAccount":

@@ -1,4 +1,4 @@
-"""Import logs of tf_cnn_benchmarks, keras-multi-gpu, MLPerf and Keras, and report on them."""
+"""Import logs of tf_cnn_benchmarks, keras-multi-gpu, MLPerf, Keras, OSU and nccl-tests; report."""
 
 import argparse
 from pathlib import Path

@@ -166,7 +166,7 @@ class _Place:
 
     def _of_folder(self) -> Side:
         if self._own:
-            plan, summary = _now(self._campaign)
+            plan, summary = read_now(self._campaign)
             return self._side(self._campaign.site.name, plan, summary)
         files = [self._folder / name for name in ("plan.json", "summary.parquet")]
         if lacking := [file.name for file in files if not file.is_file()]:
@@ -211,7 +211,7 @@ def _split(text: str) -> tuple[Path | None, str | None]:
     return (Path(folder) if folder else None), site
 
 
-def _now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
+def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     """Plan and summary of the campaign as it is, whatever is pending."""
     plan = _plan_now(campaign)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]

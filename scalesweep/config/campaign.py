@@ -10,6 +10,7 @@ from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment_checks import (
     check_constraint,
     check_metric,
+    check_predicted,
     check_programs,
     check_variables,
 )
@@ -48,6 +49,7 @@ class Experiment:
 
     ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
     parameters in braces. ``control`` is set for the control point, repeated between all others.
+    ``predict``: counts of what it scales over whose results are to be predicted.
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
     needed in any case, until ``planning.repeats`` has looked at what they have measured.
     """
@@ -69,6 +71,7 @@ class Experiment:
     main_metric: str | None
     until_precise: UntilPrecise | None = None
     control: bool = False
+    predict: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -303,6 +306,7 @@ def _experiment(
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
+        predict=check_predicted(spec, f"{where}.predict"),
     )
 
 
@@ -349,6 +353,7 @@ def _control(
         excluded=(),
         until_precise=None,
         control=True,
+        predict=(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of what an experiment says beyond its grid: constraint, programs, variables."""
+"""Checks of what an experiment says beyond its grid: constraint, programs, variables, predict."""
 
 import string
 from collections.abc import Collection, Mapping
@@ -83,3 +83,12 @@ def check_metric(
         f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "
         + (choices(named, names) if names else "it has only its own: leave main_metric out")
     )
+
+
+def check_predicted(spec: Mapping[str, Any], where: str) -> tuple[int, ...]:
+    """The counts of ``predict``, sorted. Raises UserError where nothing could be predicted."""
+    if "predict" not in spec:
+        return ()
+    if spec.get("scaling", "none") == "none":
+        raise UserError(f"{where}: needs the experiment's scaling; set scaling: weak or strong")
+    return tuple(sorted(spec["predict"]["ranks"]))

@@ -26,7 +26,8 @@ OVERRIDES = {
     "baseline": "history: the commit or tag that counts as 1.0, instead of the last stable level",
     "fail": "regression: end `snakemake history` with a line for each regression, exit code 1",
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
-    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs)",
+    "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs); the rank "
+    "counts to predict, such as 256,512 (predict)",
 }
 _ALLOWED = {
     "check": ("full",),
@@ -43,10 +44,10 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
     if unknown:
         raise UserError(f"--config {unknown[0]}: unknown; {choices(unknown[0], OVERRIDES)}")
     for key, value in overrides.items():
-        if isinstance(value, dict | list) and (key, type(value)) != ("ranks", dict):
+        if isinstance(value, dict | list) and key != "ranks":
             raise UserError(f"--config {key}: was parsed as YAML ({value}); quote the value")
     options = {
-        key: json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+        key: json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
         for key, value in overrides.items()
     }
     for key, allowed in _ALLOWED.items():

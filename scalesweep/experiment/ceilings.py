@@ -69,7 +69,9 @@ def ceilings(study: ExperimentResults) -> list[Ceiling]:
         scaled = None if other is None or median is None else other / median.factor * main.factor
         low, high = (main.value(row, stat, RUN) for stat in ("low", "high"))
         what = ", ".join(text_of(row[name]) for name in kinds)
-        how = [study.describe(row, rest)] if rest else []
+        # A list is of what the sweep goes through: the one that counted is named behind it.
+        told = [name for name in rest if not text_of(row[name]).startswith("[")]
+        how = [study.describe(row, told)] if told else []
         how += [at] if (at := _at(study, row)) else []
         result.append(Ceiling(what, ", ".join(how), row, main.unit, value, low, high, scaled))
     return result

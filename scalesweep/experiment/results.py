@@ -11,6 +11,7 @@ import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.analysis.metrics import QUANTITIES, column, split_column
+from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import TABLES, read_table, without_attrs
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.formatting import counted, finite, plain, scaled_unit, text_of
@@ -335,6 +336,12 @@ class ExperimentResults:
         first = [self.entry["main_metric"], "total_throughput", *self.entry["metrics"]]
         order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
         return {name: found[name] for name in order}
+
+    @property
+    def level(self) -> float:
+        """Level at which intervals are taken that cover 95 % (``analysis.repeat_rule``)."""
+        repeats = self.entry.get("repeats")
+        return repeats["level"] if repeats else COVERAGE
 
     @property
     def main(self) -> "Measure | None":

@@ -98,7 +98,7 @@ def _roofline(study: ExperimentResults, point: PointRoofline, name: str) -> Draw
             [one.intensity or 1], [one.flops * factor], s=_area(one, point), color=colour,
             alpha=0.55, edgecolors="white", linewidths=0.8, zorder=3,
         )  # fmt: skip
-    _labels(ax, point, shown[:MOST_LABELS], factor)
+    _labels(ax, point, shown, factor)
     used = [kind for kind in _CLASSES if any(one.bound == kind for one in shown)]
     handles = [
         Line2D([], [], linestyle="", marker="o", color=_CLASSES[kind][0], alpha=0.6,
@@ -261,28 +261,55 @@ def _above(point: PointRoofline, shown: Sequence[Entry]) -> bool:
     )
 
 
+# Begin, end and height of what is drawn, and half of how high it is, as shares of the axes.
+_Box = tuple[float, float, float, float]
+
+
 def _labels(ax: Axes, point: PointRoofline, shown: Sequence[Entry], factor: float) -> None:
-    """Names next to dots, where no other name is in the way."""
-    (left, edge), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    taken: list[tuple[float, float, float]] = []
-    for one in shown:
-        x = math.log(max(one.intensity or 1, left) / left) / math.log(edge / left)
-        y = math.log(max(one.flops * factor, bottom) / bottom) / math.log(top / bottom)
+    """Names of the first few dots next to them, where no other name and no dot is in the way."""
+    places = [_place(ax, point, one, factor) for one in shown]
+    taken: list[_Box] = [(x - right, x + right, y, up) for x, y, right, up in places]
+    for roof in point.roofs.values():  # the names of ridges
+        x, y = _shares(ax, roof.ridge, roof.flops * factor)
+        taken.append((x, x + 0.28, y + 0.03, 0.03))
+    for one, (x, y, right, up) in list(zip(shown, places, strict=True))[:MOST_LABELS]:
         several = f" ×{one.count}" if one.count > 1 else ""
         text = f"{one.layer}{several}"
-        width = 0.0095 * len(text)
-        away = math.sqrt(_area(one, point) / math.pi) + 3  # points: beyond the dot's edge
-        right, up = away / _INCHES[0] / 72, (away + 4) / _INCHES[1] / 72
-        ways = ((0, -up, "center"), (right, 0, "left"), (-right, 0, "right"), (0, up, "center"))
+        width, high = 0.007 * len(text), 0.017
+        ways = (
+            *((0, -up - high, "center"), (right, 0, "left"), (-right, 0, "right")),
+            *((0, up + high, "center"), (0, -up - 3 * high, "center")),
+        )
         for dx, dy, align in ways:
             begin = x + dx - {"left": 0.0, "center": width / 2, "right": width}[align]
-            here = (begin, begin + width, y + dy)
-            free = all(
-                here[1] < other[0] or other[1] < here[0] or abs(here[2] - other[2]) > 0.035
-                for other in taken
-            )
-            if free and begin > 0 and begin + width < 1 and 0.02 < y + dy < 0.98:
-                ax.text(x + dx, y + dy, text, transform=ax.transAxes, ha=align, va="center",
-                        fontsize=7.5, color=INK, zorder=4, path_effects=[_HALO])  # fmt: skip
+            here: _Box = (begin, begin + width, y + dy, high)
+            inside = begin > 0 and begin + width < 1 and 0.02 < y + dy < 0.98
+            if inside and not any(_overlap(here, other) for other in taken):
+                ax.text(
+                    x + dx, y + dy, text, transform=ax.transAxes, ha=align, va="center",
+                    fontsize=7.5, color=INK, zorder=4, path_effects=[_HALO],
+                )  # fmt: skip
                 taken.append(here)
                 break
+
+
+def _place(
+    ax: Axes, point: PointRoofline, one: Entry, factor: float
+) -> tuple[float, float, float, float]:
+    """Where a dot is and how far its edge is to the right and up, as shares of the axes."""
+    x, y = _shares(ax, one.intensity or 1, one.flops * factor)
+    away = math.sqrt(_area(one, point) / math.pi) + 2  # points
+    return x, y, away / _INCHES[0] / 72, away / _INCHES[1] / 72
+
+
+def _shares(ax: Axes, x: float, y: float) -> tuple[float, float]:
+    """Where a point of logarithmic axes is, as shares of them."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return math.log(x / left) / math.log(right / left), math.log(y / bottom) / math.log(
+        top / bottom
+    )
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    beside = one[1] <= other[0] or other[1] <= one[0]
+    return not beside and abs(one[2] - other[2]) < one[3] + other[3] - 1e-9

@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
 from scalesweep.experiment.results import ExperimentResults, Measure, Row, Series
+from scalesweep.figures.predicted import HOLLOW, draw_predicted
 from scalesweep.figures.style import (
     BLUE,
     CUT,
@@ -188,6 +189,11 @@ def _one_series(
         levels += [*here, *(v for s in spans if s for v in s)]
         handles.append(Line2D([], [], label=label, **style))
         effs += _draw_efficiency(lower, study, series.rows, xs, stem, phase, xs, furthest, style)
+    beyond = draw_predicted(upper, lower, study, main, series, phase)
+    if beyond.counts:
+        levels += beyond.levels
+        effs += beyond.efficiencies
+        handles.append(Line2D([], [], color=ORANGE, label="Predicted", **HOLLOW))
     handles.append(Line2D([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1, label="Ideal"))
     handles.append(Line2D([], [], color=INK, linestyle=(0, (1, 2)), linewidth=1, label="80 %"))
     band = band_words(main, series.rows, phase)
@@ -196,7 +202,7 @@ def _one_series(
     log_axis(upper, levels or [1.0, 10.0])
     upper.set_ylabel("Throughput [samples/s]" if len(shown) > 1 else main.axis_label)
     _efficiency_axis(lower, effs)
-    scale_axis(lower, xs, study.scale)
+    scale_axis(lower, sorted({*xs, *beyond.counts}), study.scale)
     for ax in (upper, lower):
         mark_holes(ax, series.holes)
     figure.legend(handles=handles, loc="outside lower left", ncols=3, columnspacing=1.2)
@@ -210,6 +216,7 @@ def _one_series(
         "identical ones."
         if effs else "",
         "Hatched: planned, but without a result." if series.holes else "",
+        beyond.caption,
         note,
     )  # fmt: skip
     last = series.rows[-1]

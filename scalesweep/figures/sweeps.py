@@ -57,9 +57,9 @@ _NAMES = ("by", "value", "value_unit", "unit", "rate", "rate_low", "rate_high", 
 def _rates(study: ExperimentResults, groups: Sequence[list[Row]], left_out: int) -> Drawing:
     first = groups[0][0]
     factor, unit = scaled_unit(first["unit"], max(row["best_rate"] for g in groups for row in g))
-    by = f"{str(first['by']).capitalize()}" + (f" [{first['value_unit']}]" if first["value_unit"]
-                                               else "")  # fmt: skip
-    head = f"{study.name}: rate by {first['by']}{study.mark}"
+    what = " or ".join(dict.fromkeys(str(group[0]["by"]) for group in groups))
+    by = what.capitalize() + (f" [{first['value_unit']}]" if first["value_unit"] else "")
+    head = f"{study.name}: rate by {what}{study.mark}"
     points = [group[0]["point"] for group in groups]
     labels, named = labels_of(study, points, 40)
     figure = Figure(figsize=(WIDE, 4.2))

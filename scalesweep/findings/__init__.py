@@ -28,6 +28,8 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.node_hours import best_for_a_node_hour
+from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
 from scalesweep.findings.repeats import until_precise
@@ -52,6 +54,8 @@ def find(study: ExperimentResults) -> list[Finding]:
         site_ratio,
         efficiency_at_largest,
         efficiency_threshold,
+        prediction,
+        best_for_a_node_hour,
         cache_effect,
         largest_loss,
         step_against_roof,

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
-from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
+from scalesweep.analysis.stats import Interval, LogError, ratio_interval, without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
@@ -13,6 +14,7 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     Finding,
+    block_errors,
     evidence_of,
     marked,
     point_key,
@@ -128,6 +130,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
     if measure is None or how == NEVER:
         return []
     repeats = repeats_of(study, measure.metric, "run")
+    errors = block_errors(study, measure.metric, "run")
     found: list[Finding] = []
     for series in study.series:
         rows = [row for row in series.rows if learns(study, row) and _of(study, repeats, row)]
@@ -137,7 +140,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         if how == SAME_TRAINING and not _same_training(study, base, last):
             continue
         sides = (_of(study, repeats, last), _of(study, repeats, base))
-        ratio = _ratio(*sides)
+        ratio = _ratio(*sides, errors(point_key(study, last), point_key(study, base)), study.level)
         if ratio is None:
             continue
         value, interval = ratio
@@ -191,12 +194,17 @@ def _of(study: ExperimentResults, repeats: Mapping[Key, list[float]], row: Row) 
     return repeats.get(point_key(study, row), [])
 
 
-def _ratio(top: Sequence[float], base: Sequence[float]) -> tuple[float, Interval] | None:
-    """Ratio of the means with its interval; None where a side is missing or not positive."""
+def _ratio(
+    top: Sequence[float], base: Sequence[float], error: LogError | None, level: float
+) -> tuple[float, Interval] | None:
+    """Ratio of the means with its interval; None where a side is missing or not positive.
+
+    ``error`` is that of its logarithm within blocks.
+    """
     if not top or not base or min(*top, *base) <= 0:
         return None
     value = (sum(top) / len(top)) / (sum(base) / len(base))
-    return value, ratio_interval(top, base)
+    return value, interval_of(value, error) if error else ratio_interval(top, base, level=level)
 
 
 def input_cost(study: ExperimentResults) -> list[Finding]:
@@ -207,6 +215,7 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
     rest = [name for name in study.axes if name != "input"]
     for phase in ("init", "later"):
         repeats = repeats_of(study, "total_time", phase)
+        errors = block_errors(study, "total_time", phase)
         for row in study.points:
             if row.get("input") in DUMMY or not _of(study, repeats, row):
                 continue
@@ -223,7 +232,8 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
             if twin is None:
                 continue
             sides = (_of(study, repeats, row), _of(study, repeats, twin))
-            if ratio := _ratio(*sides):
+            error = errors(point_key(study, row), point_key(study, twin))
+            if ratio := _ratio(*sides, error, study.level):
                 why = without_interval(*sides)
                 found.append(_cost(study, phase, row, twin, *ratio, why))
     found.sort(key=lambda finding: finding.level != CONFIRMED)

@@ -1,10 +1,13 @@
 """What a finding is."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalesweep.analysis.blocks import Blocks, layouts, start_seconds
 from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import LogError
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 
@@ -20,6 +23,8 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
     "threshold": ("scaling", "overview-"),
+    "prediction": ("scaling", "overview-"),
+    "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
@@ -35,7 +40,17 @@ _FIGURES: Mapping[str, Sequence[str]] = {
 }
 
 _ON_MAIN = frozenset(
-    {"best", "threads", "best value", "ratio", "sites", "efficiency", "threshold", "cache"}
+    {
+        "best",
+        "threads",
+        "best value",
+        "ratio",
+        "sites",
+        "efficiency",
+        "threshold",
+        "cache",
+        "prediction",
+    }
 )
 
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
@@ -90,6 +105,32 @@ def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, l
         if finite(row.get(name)):
             found.setdefault(point_key(study, row), []).append(float(row[name]))
     return found
+
+
+# What gives the error of the logarithm of two points' ratio, by their ``point_key``.
+BlockErrors = Callable[[Key, Key], LogError | None]
+
+
+def block_errors(study: ExperimentResults, metric: str, phase: str) -> BlockErrors:
+    """What gives the error of the logarithm of two points' ratio, by their ``point_key``, within
+    the blocks that both ran in; None where there are none (``analysis.blocks``), or where repeats
+    were added until points were precise, whose number depends on their scatter."""
+    name = column(metric, "mean", phase)
+    wanted = ["source", "repeat", "started", name, *study.axes]
+    rows = [r for r in study.rows("runs", wanted) if r["source"] not in (None, "imported")]
+    values = [row[name] if finite(row.get(name)) else math.nan for row in rows]
+    points = [point_key(study, row) for row in rows]
+    began = [start_seconds(row.get("started")) for row in rows]
+    found: dict[Hashable, Blocks] = {}
+    numbers = [row.get("repeat", 0) for row in rows]
+    for layout in () if study.entry.get("repeats") else layouts(points, numbers, began):
+        if blocks := layout.blocks(values):
+            found.update(dict.fromkeys(layout.points, blocks))
+
+    def error(top: Key, bottom: Key) -> LogError | None:
+        return found[top].ratio_error(top, bottom) if top in found else None
+
+    return error
 
 
 def columns_of(measure: Measure, phase: str) -> list[str]:

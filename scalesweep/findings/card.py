@@ -10,12 +10,13 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, WARNING, Finding
 from scalesweep.findings.efficiency import REST
 from scalesweep.findings.efficiency import RULE as LOSS
+from scalesweep.findings.prediction import RULE as PREDICTION
 from scalesweep.findings.verdict import ABOVE, UNDECIDED, Verdict, verdict_findings, verdicts
 
 # Sentences of a card, what to do next included.
 MOST = 5
 # Rules whose sentences the verdict takes the place of.
-_SAID = frozenset({"efficiency", "threshold", LOSS, "coverage"})
+_SAID = frozenset({"efficiency", "threshold", LOSS, PREDICTION, "coverage"})
 # Three repeats are the fewest whose interval is of use.
 FEWEST = 3
 _DO: Mapping[str, str] = {
@@ -56,8 +57,8 @@ class Card:
 def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     """The card of an experiment whose findings are ``found``: at most five sentences.
 
-    Verdict, largest loss, one sentence that needs attention, what else is confirmed as far as
-    there is room, and what to do next.
+    Verdict, largest loss, what was asked to be predicted, one sentence that needs attention, what
+    else is confirmed as far as there is room, and what to do next.
     """
     every = verdicts(study)
     loss = _loss(found)
@@ -65,9 +66,11 @@ def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     then = _next(study, every, loss)
     room = MOST - len(attention) - (then is not None)
     said: list[Finding] = []
+    ahead = [one for one in found if one.rule == PREDICTION]
     if every:
-        said = verdict_findings(study, every, room - (loss is not None))
+        said = verdict_findings(study, every, room - (loss is not None) - bool(ahead))
         said += [loss] if loss else []
+    said += ahead[: room - len(said)]
     answers = [one for one in found if one.rule not in _SAID and one not in attention]
     sure = [one for one in answers if one.level == CONFIRMED]
     more = sure if every else [*sure, *(one for one in answers if one.level == OPEN)]

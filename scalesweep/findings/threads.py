@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scalesweep.analysis.stats import log_ratio_error, t_quantile, without_interval
+from scalesweep.analysis.stats import LogError, log_ratio_error, t_quantile, without_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import PHASES, counted, finite, plain, with_interval
 from scalesweep.core.plan_format import parameter_of
@@ -15,7 +15,9 @@ from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
+    BlockErrors,
     Finding,
+    block_errors,
     columns_of,
     evidence_of,
     marked,
@@ -33,9 +35,9 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     """The best number of threads where all else is equal, and its ratio to the default.
 
     Parameters of threads that vary independently are one setting. The ratio is to the default, or
-    to the next best where that was not measured or is itself the best. Its interval is Welch's t
-    on logarithms, so wide that those of all settings, among which the best is chosen, hold
-    together (Bonferroni); where it holds 1, nothing is called best.
+    to the next best where that was not measured or is itself the best. Its interval is Student's t
+    on logarithms (within blocks, else Welch's), so wide that those of all settings, among which
+    the best is chosen, hold together (Bonferroni); where it holds 1, nothing is called best.
     """
     main = study.main
     names = [
@@ -57,8 +59,11 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     for row in study.points:
         if repeats.get(point_key(study, row)) is not None and learns(study, row):
             groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
+    errors = block_errors(study, main.metric, main.steady_phase)
     found = [
-        _told(study, main, rows, names, rest, repeats) for rows in groups.values() if len(rows) > 1
+        _told(study, main, rows, names, rest, repeats, errors)
+        for rows in groups.values()
+        if len(rows) > 1
     ]
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     if (more := len(found) - MAX_SENTENCES) > 0:
@@ -75,6 +80,7 @@ def _told(
     names: Sequence[str],
     rest: Sequence[str],
     repeats: Mapping[Key, Floats],
+    errors: BlockErrors,
 ) -> Finding:
     """The best of points that differ in their threads only."""
     phase = main.steady_phase
@@ -84,7 +90,20 @@ def _told(
     best = order[0]
     other = order[1] if usual in (None, best) else usual
     assert other is not None
-    ratio, low, high = _ratio(values[best], values[other], len(rows) - 1)
+    keys = [point_key(study, row) for row in rows]
+
+    def best_over(i: int) -> tuple[float, float, float]:
+        return _ratio(
+            values[best], values[i], errors(keys[best], keys[i]), len(rows) - 1, study.level
+        )
+
+    def beaten(i: int) -> bool:
+        if errors(keys[best], keys[i]) is None:
+            return _beats(main, rows[best], rows[i], phase)
+        _, low, high = best_over(i)
+        return low > 1 if main.higher else high < 1
+
+    ratio, low, high = best_over(other)
     clear = low > 1 if main.higher else high < 1
     where = f" at {study.describe(rows[best], rest)}" if rest else ""
     label = f"{main.label.lower()} ({PHASES[phase]})"
@@ -95,7 +114,7 @@ def _told(
         else f"the next best ({study.describe(rows[other], names)})"
     )
     mine = f"{study.describe(rows[best], names)}{', the default,' if best == usual else ''}"
-    rivals = [i for i in order[1:] if i != other and not _beats(main, rows[best], rows[i], phase)]
+    rivals = [i for i in order[1:] if i != other and not beaten(i)]
     if clear:
         if rivals:
             begin, verb = "threads matter", "gives"
@@ -125,18 +144,21 @@ def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]
     return keys.index(default) if default in keys else None
 
 
-def _ratio(top: Floats, bottom: Floats, among: int) -> tuple[float, float, float]:
-    """Ratio of the means with its interval, NaN where it has none."""
+def _ratio(
+    top: Floats, bottom: Floats, error: LogError | None, among: int, level: float
+) -> tuple[float, float, float]:
+    """Ratio of the means with its interval, NaN where it has none; ``error`` is that of its
+    logarithm within blocks."""
     value = float(top.mean() / bottom.mean())
     if without_interval(top, bottom):
         return value, math.nan, math.nan
-    error = log_ratio_error(top, bottom)
-    factor = math.exp(t_quantile(error.degrees, among) * error.error)
+    error = error or log_ratio_error(top, bottom)
+    factor = math.exp(t_quantile(error.degrees, among, level) * error.error)
     return value, value / factor, value * factor
 
 
 def _beats(main: Measure, best: Row, row: Row, phase: str) -> bool:
-    """Whether the interval of the best lies clear of that of another."""
+    """Whether the interval of the best lies clear of that of another, of independent repeats."""
     low, high = (main.value(best, stat, phase) for stat in ("low", "high"))
     other_low, other_high = (main.value(row, stat, phase) for stat in ("low", "high"))
     if low is None or high is None or other_low is None or other_high is None:

@@ -1,5 +1,6 @@
 """The points of a history in time: their series, what each shows, and what changed with it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,7 +26,8 @@ from scalesweep.analysis.verdicts import (
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, along
-from scalesweep.history.store import LEDGER, METRIC, load
+from scalesweep.history.machine import Rates, machine_moved
+from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
 # What a series is of; the rest of its columns is as its newest session has it.
 _KEY = ["site", "source", "benchmark", "version", "device", "identity", "metric", "phase"]
@@ -33,6 +35,7 @@ _POINT = _KEY[:-2]
 _NEWEST = ["scaling", "scale", "workers", "label", "experiment", "unit", "better"]
 _SESSION = ["commit", "dirty", "commit_time", "subject", "tags", "repository", "results"]
 _SESSION += ["hosts", "launcher", "program", "facts"]
+_ROW = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
 _SHORT = 10  # digits of a commit
 
 
@@ -116,11 +119,12 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     Raises UserError if it is none, or no session is of the named baseline.
     """
     settings = settings or HistorySettings(folder)
-    loaded = load(folder)
+    loaded = load(folder, [*_ROW, "kind", "judged"])
     rows = loaded.rows
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
-    frame = _frame(metrics)
-    found = [_series(part, settings) for _, part in frame.groupby(_KEY, sort=False, observed=True)]
+    frame, facts = _frame(metrics)
+    parts = frame.groupby(_KEY, sort=False, observed=True)
+    found = [_series(part, facts, settings) for _, part in parts]
     if settings.baseline and not any(
         _is_baseline(session, settings.baseline) for one in found for session in one.sessions
     ):
@@ -131,37 +135,61 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
             f"{folder}; newest commits: {known}"
         )
     verdicts = corrected(one.verdict for one in found)
-    judged = [_settled(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
-    if any(one.verdict.kind in (REGRESSION, IMPROVEMENT, CONFOUNDED) for one in judged):
-        judged = _with_ledgers(judged, rows)
+    changed = any(verdict.kind in (REGRESSION, IMPROVEMENT) for verdict in verdicts)
+    canaries, ledgers = (_by_point(rows, kind) if changed else {} for kind in (CANARY, LEDGER))
+    judged = [
+        _with_ledger(
+            _settled(one, verdict, canaries.get(_point(one), {})), ledgers.get(_point(one), {})
+        )
+        for one, verdict in zip(found, verdicts, strict=True)
+    ]
     return History(judged, len(pc.unique(rows["session"])), loaded.broken, settings.baseline)
 
 
-def _frame(rows: pa.Table) -> pd.DataFrame:
-    names = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
-    frame: pd.DataFrame = rows.select(names).to_pandas()
-    return frame
+def _frame(rows: pa.Table) -> tuple[pd.DataFrame, list[SessionFacts]]:
+    """The rows, whose column ``_facts`` is the place in the list of what is known of the session.
+
+    The points of a session mostly share it: hundreds of thousands of rows have a few of them.
+    """
+    frame: pd.DataFrame = rows.select(_ROW).to_pandas()
+    columns = [frame["session"].cat.codes.to_numpy(np.int64)]
+    for name in _SESSION:
+        columns.append(pd.factorize(frame[name])[0].astype(np.int64))
+    codes = np.zeros(len(frame), np.int64)
+    for column in columns:
+        codes = np.unique(
+            codes * (int(column.max(initial=0)) + 2) + column + 1, return_inverse=True
+        )[1]
+    _, first = np.unique(codes, return_index=True)
+    began = frame.groupby("session", observed=True)["started"].min()
+    heads = frame.iloc[first][["session", *_SESSION]].to_dict("records")
+    frame["_facts"] = codes
+    return frame, [_session(head, began) for head in heads]
 
 
-def _series(part: pd.DataFrame, settings: HistorySettings) -> Judged:
-    codes, names = pd.factorize(part["session"])
+def _session(head: Mapping[Any, Any], began: "pd.Series[Any]") -> SessionFacts:
+    """A session's facts without what pandas puts for a missing one."""
+    time = head["commit_time"]
+    plain: dict[str, Any] = {n: "" if pd.isna(v) else str(v) for n, v in head.items()}
+    plain["dirty"] = bool(head["dirty"])
+    plain["commit_time"] = None if pd.isna(time) else time.to_pydatetime()
+    return SessionFacts(started=began[head["session"]].to_pydatetime(), **plain)
+
+
+def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: HistorySettings) -> Judged:
+    codes = part["session"].cat.codes.to_numpy()
     order = np.argsort(codes, kind="stable")
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    places = np.split(order, cuts)
-    started = part["started"].to_numpy()
-    heads = part.iloc[[int(rows[0]) for rows in places]]
-    infos = [
-        SessionFacts(str(name), pd.Timestamp(started[rows].min()).to_pydatetime(), **_plain(head))
-        for name, rows, head in zip(names, places, heads[_SESSION].to_dict("records"), strict=True)
-    ]
+    places = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    of_row = part["_facts"].to_numpy()
+    infos = [facts[of_row[rows[0]]] for rows in places]
     turn = _in_order(infos)
     infos = [infos[place] for place in turn]
     numbers = part["value"].to_numpy(np.float64)
     values = [numbers[places[place]] for place in turn]
-    last = heads.iloc[turn[-1]]
+    last = part.iloc[int(places[turn[-1]][0])]
     metric = str(last["metric"])
     margin = settings.margin_of(metric)
-    if min(float(group.min()) for group in values) <= 0:
+    if numbers.min() <= 0:
         shown, verdict = None, Verdict(TOO_EARLY, "a value is not positive")
     else:
         shown = read_series([np.log(group) for group in values])
@@ -176,16 +204,6 @@ def _series(part: pd.DataFrame, settings: HistorySettings) -> Judged:
         **own, main=bool(last["main"]), margin=margin, sessions=infos, values=values, shown=shown,
         verdict=verdict, along=changed,
     )  # fmt: skip
-
-
-def _plain(head: Mapping[Any, Any]) -> dict[str, Any]:
-    """A session's facts without what pandas puts for a missing one."""
-    time = head["commit_time"]
-    texts = {name: "" if pd.isna(value) else str(value) for name, value in head.items()}
-    return texts | {
-        "dirty": head["dirty"] is True or bool(head["dirty"]),
-        "commit_time": None if pd.isna(time) else time.to_pydatetime(),
-    }
 
 
 def _in_order(infos: Sequence[SessionFacts]) -> list[int]:
@@ -206,33 +224,47 @@ def _is_baseline(session: SessionFacts, baseline: str) -> bool:
     return commit or baseline in session.tags.split()
 
 
-def _settled(one: Judged, verdict: Verdict) -> Judged:
+def _settled(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
     """With the corrected verdict; confounded where something else than the commit changed too."""
-    if verdict.kind in (REGRESSION, IMPROVEMENT) and one.along.confounds:
-        verdict = replace(verdict, kind=CONFOUNDED, reason=one.along.reason)
-    return replace(one, verdict=verdict)
+    if verdict.kind not in (REGRESSION, IMPROVEMENT):
+        return replace(one, verdict=verdict)
+    base, new = _sides(one)
+    speed = math.log(verdict.ratio) * (1 if one.better == "higher" else -1)
+    moved = machine_moved(rates, base, new, speed)
+    changed = replace(one.along, others={**(one.along.others or {}), **moved})
+    if changed.confounds:
+        verdict = replace(verdict, kind=CONFOUNDED, reason=changed.reason)
+    return replace(one, verdict=verdict, along=changed)
 
 
-def _with_ledgers(judged: Sequence[Judged], rows: pa.Table) -> list[Judged]:
-    """With the ledgers of both sides of each change of a main metric."""
-    wanted = [*_POINT, "session", "metric", "value"]
-    ledger = rows.filter(pc.equal(rows["kind"], LEDGER)).select(wanted).to_pandas()
-    if ledger.empty:
-        return list(judged)
-    means = ledger.groupby([*_POINT, "metric", "session"], observed=True, sort=False)[
-        "value"
-    ].mean()
-    by_point: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+def _sides(one: Judged) -> tuple[list[str], list[str]]:
+    """The sessions of both sides by id."""
+    base, new = ([one.sessions[n].session for n in s] for s in (one.verdict.base, one.verdict.new))
+    return base, new
+
+
+def _point(one: Judged) -> tuple[Any, ...]:
+    return tuple(getattr(one, name) for name in _POINT)
+
+
+def _by_point(rows: pa.Table, kind: str) -> dict[tuple[Any, ...], dict[str, dict[str, float]]]:
+    """Point -> metric -> session -> mean, of the rows of a kind."""
+    names = [*_POINT, "metric", "session"]
+    frame = rows.filter(pc.equal(rows["kind"], kind)).select([*names, "value"]).to_pandas()
+    found: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
+    if frame.empty:
+        return found
+    means = frame.groupby(names, observed=True, sort=False)["value"].mean()
     for (*point, metric, session), value in means.items():
-        by_point.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
-    found = []
-    for one in judged:
-        terms = by_point.get(tuple(getattr(one, name) for name in _POINT), {})
-        sides = [[one.sessions[n].session for n in s] for s in (one.verdict.base, one.verdict.new)]
-        both = {}
-        for term, values in terms.items():
-            means_of = [[values[name] for name in side if name in values] for side in sides]
-            if one.main and all(means_of):
-                both[term] = (float(np.mean(means_of[0])), float(np.mean(means_of[1])))
-        found.append(replace(one, ledger=both))
+        found.setdefault(tuple(point), {}).setdefault(metric, {})[session] = float(value)
     return found
+
+
+def _with_ledger(one: Judged, terms: Mapping[str, Mapping[str, float]]) -> Judged:
+    """With the ledgers of both sides, of a main metric."""
+    both = {}
+    for term, values in terms.items() if one.main else ():
+        sides = [[values[name] for name in side if name in values] for side in _sides(one)]
+        if all(sides):
+            both[term] = (float(np.mean(sides[0])), float(np.mean(sides[1])))
+    return replace(one, ledger=both)

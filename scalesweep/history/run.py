@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from scalesweep.analysis.table_io import typed_values, write_tables
+from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.analysis.verdicts import REGRESSION
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.files import write_atomic
@@ -25,7 +25,9 @@ def write_history(settings: HistorySettings) -> History:
     Raises UserError if there is none, or it cannot be read.
     """
     history = read_history(settings.folder, settings)
-    write_tables({TABLES: {VERDICTS: verdict_table(history)}}, settings.folder)
+    table, stem = verdict_table(history), settings.folder / TABLES / VERDICTS
+    write_csv(table, stem.with_suffix(".csv"))
+    write_parquet(table, stem.with_suffix(".parquet"), {})
     page = settings.folder / PAGE
     files = [f"./{TABLES}/{VERDICTS}.csv"]
     write_atomic(page, render_history(history, settings.folder, page, files))

@@ -25,15 +25,17 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import PlanExperiment, read_plan
 from scalesweep.core.record import RECORD, BadRecord, record_bytes
-from scalesweep.history.store import LEDGER, METRIC, RunKey, Session
+from scalesweep.history.store import CANARY, LEDGER, METRIC, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.planning.record_reader import parse_record
+from scalesweep.tables import canary_rates
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.provenance import run_facts
 
 _COMMIT = "git commit"  # has columns of its own
 _MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
+_CANARY_UNITS = {"compute": "FLOP/s", "memory": "bytes/s"}
 
 
 def sessions_of(campaign: Campaign) -> list[Session]:
@@ -187,7 +189,10 @@ class _Numbers:
                     values = summary[title].tolist()
                     self._columns.append((quantity, name, phase, never, values))
         self._main = main
-        self._accounts = summary[ACCOUNT].tolist() if ACCOUNT in summary else None
+        self._accounts, self._canaries = (
+            summary[name].tolist() if name in summary else None
+            for name in (ACCOUNT, canary_rates.CANARY)
+        )
 
     def of(self, place: int) -> Iterator[dict[str, Any]]:
         """The rows of a run: its means, then the terms of its ledger in ms per step.
@@ -213,6 +218,20 @@ class _Numbers:
         text = self._accounts[place] if self._accounts else None
         if isinstance(text, str):
             yield from _ledger(StepAccount.from_json(json.loads(text)))
+        text = self._canaries[place] if self._canaries else None
+        if isinstance(text, str):
+            yield from _canary(json.loads(text))
+
+
+def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rates of the slowest host before and after the run."""
+    for when, rates in looks.items():
+        for kind, (_, rate) in rates.items():
+            yield {
+                "kind": CANARY, "metric": kind, "phase": when, "value": float(rate),
+                "unit": _CANARY_UNITS.get(kind, ""), "better": "higher", "main": False,
+                "judged": False,
+            }  # fmt: skip
 
 
 def _ledger(account: StepAccount) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ _log = logging.getLogger(__name__)
 SESSIONS = "sessions"  # folder of the files
 BROKEN = ".broken"
 VERSION = 1  # of the columns
-METRIC, LEDGER = "metric", "ledger"  # kinds of rows
+METRIC, LEDGER, CANARY = "metric", "ledger", "canary"  # kinds of rows
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/history.md says what each means.
@@ -161,10 +162,11 @@ def _meta_of(path: Path) -> dict[str, Any] | None:
     return meta
 
 
-def load(folder: Path) -> Loaded:
-    """Read all sessions of a history. Damaged files are set aside (``.broken``) and named.
+def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
+    """Read these columns of all sessions of a history.
 
-    Raises UserError if there is no history, or a file cannot be read for another reason.
+    Damaged files are set aside (``.broken``) and named. Raises UserError if there is no history, or
+    a file cannot be read for another reason.
     """
     place = folder / SESSIONS
     if not place.is_dir():
@@ -173,28 +175,30 @@ def load(folder: Path) -> Loaded:
     broken: dict[str, str] = {}
     seen: set[RunKey] = set()
     files = _files(place)
-    with ThreadPoolExecutor(4) as pool:
-        for path, result in zip(files, pool.map(_read, files), strict=True):
+    with ThreadPoolExecutor(2) as pool:
+        for path, result in zip(files, pool.map(partial(_read, columns), files), strict=True):
             if isinstance(result, str):
                 broken[path.name] = result
                 _set_aside(path, result)
             elif result is not None:
                 table, keys = result
-                tables.append(_without(table, keys & seen))
+                tables.append(_without(path, table, keys & seen))
                 seen |= keys
     if not tables:
-        return Loaded(_dictionaries(SCHEMA.empty_table()), broken)
+        return Loaded(_dictionaries(SCHEMA.empty_table().select(columns)), broken)
     return Loaded(pa.concat_tables(tables).unify_dictionaries().combine_chunks(), broken)
 
 
-def _read(path: Path) -> tuple[pa.Table, set[RunKey]] | str | None:
+def _read(columns: Sequence[str], path: Path) -> tuple[pa.Table, set[RunKey]] | str | None:
     """The rows and runs of a file, or why it is damaged; None for a file that is none of ours."""
     try:
         meta = _meta_of(path)
         if meta is None:
             return None
         file = pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=_FEW)
-        rows = _dictionaries(file.read().select(SCHEMA.names).replace_schema_metadata())
+        # Threads read the files, not the columns of one.
+        rows = file.read(columns, use_threads=False).select(columns).replace_schema_metadata()
+        rows = _dictionaries(rows)
         return rows, {_key(run) for run in meta["runs"]}
     except FileNotFoundError:
         return None  # set aside by another reader
@@ -207,22 +211,23 @@ def _read(path: Path) -> tuple[pa.Table, set[RunKey]] | str | None:
 def _dictionaries(table: pa.Table) -> pa.Table:
     """With all columns of few texts as dictionaries, and the types of ``SCHEMA`` otherwise."""
     kinds = [
-        pa.field(f.name, pa.dictionary(pa.int32(), _TEXT) if f.name in _FEW else f.type)
-        for f in SCHEMA
+        pa.field(
+            name, pa.dictionary(pa.int32(), _TEXT) if name in _FEW else SCHEMA.field(name).type
+        )
+        for name in table.column_names
     ]
     wanted = pa.schema(kinds)
     return table if table.schema.equals(wanted) else table.cast(wanted)
 
 
-def _without(table: pa.Table, twice: set[RunKey]) -> pa.Table:
+def _without(path: Path, table: pa.Table, twice: set[RunKey]) -> pa.Table:
     """The rows of a file without the runs that another has too: two writers at once may have
     given one session two names."""
     if not twice:
         return table
-    names = zip(*(table[name].to_pylist() for name in ("site", "run_id")), strict=True)
-    times = table["started"].to_pylist()
+    runs = pq.read_table(path, columns=["site", "run_id", "started"])
     known = {(site, run_id, datetime.fromisoformat(time)) for site, run_id, time in twice}
-    keep = [(*name, time) not in known for name, time in zip(names, times, strict=True)]
+    keep = [run not in known for run in zip(*(c.to_pylist() for c in runs.columns), strict=True)]
     return table.filter(pa.array(keep))
 
 

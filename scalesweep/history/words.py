@@ -39,8 +39,9 @@ def change_of(one: Judged) -> str:
 
 def range_of(one: Judged) -> str:
     """Between which commits the newest level begins."""
-    along = one.along
-    return f"{along.first}..{along.last}" if one.verdict.stepped and along.last else ""
+    along, verdict = one.along, one.verdict
+    changed = verdict.kind in (REGRESSION, IMPROVEMENT, CONFOUNDED) or verdict.stepped
+    return f"{along.first}..{along.last}" if changed and along.last else ""
 
 
 def sentence_of(one: Judged) -> str:

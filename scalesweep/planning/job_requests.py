@@ -10,7 +10,7 @@ from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import FAILED, RunState
-from scalesweep.planning.runtime_estimates import SAME_POINT, Estimates
+from scalesweep.planning.runtime_estimates import PREDICTED, SAME_POINT, Estimates
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
@@ -49,7 +49,8 @@ def request_for(
     """The request of a run's next job.
 
     The limit is the experiment's, or, where runs of the same point have finished, their time times
-    the site's margin, if that is less. No other estimate is as sure as what the user has said.
+    the site's margin, if that is less; where the point's series predicts it, the upper bound of
+    that takes the place of their time. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
     the limit after TIMEOUT, twice the memory after OUT_OF_MEMORY, other nodes after NODE_FAIL.
     Raises UserError where the site cannot hold the point.
@@ -57,7 +58,10 @@ def request_for(
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = experiment.time_limit_minutes * 60
     expected_s = estimates.seconds(experiment, run)
-    if expected_s is not None and estimates.basis(experiment, run) == SAME_POINT:
+    basis = estimates.basis(experiment, run)
+    if basis == PREDICTED and (ahead := estimates.predicted(experiment, run)):
+        expected_s = ahead[1]  # the upper bound
+    if expected_s is not None and basis in (SAME_POINT, PREDICTED):
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
     mem_mb, exclude = None, ""
     asked = _asked(failure)

@@ -183,6 +183,8 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending),
     }
+    if experiment.predict:
+        entry["predict"] = list(experiment.predict)
     if benchmark.ceiling is not None:
         entry["ceiling"] = benchmark.ceiling
     refused = campaign.imported.get("refused", ())

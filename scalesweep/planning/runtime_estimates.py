@@ -4,10 +4,13 @@ Snakemake's parse step lives on this module: it imports nothing heavy, and its c
 number of runs, not with its square.
 """
 
+import csv
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from operator import itemgetter
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,11 +22,12 @@ from scalesweep.planning.run_state import DONE, RunState
 # What an estimate rests on, the best first.
 SAME_POINT = "same point"
 SAME_RANKS = "same ranks"
+PREDICTED = "predicted"
 SCALED = "scaled by work"
 CAMPAIGN = "campaign"
 TIMED_OUT = "timeout"
 UNKNOWN = ""
-BASES = (SAME_POINT, SAME_RANKS, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
+BASES = (SAME_POINT, SAME_RANKS, PREDICTED, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
 
 _Key = tuple[Any, ...]
 _Number = TypeVar("_Number", int, float)
@@ -36,13 +40,14 @@ class Estimates:
 
     1. the same point;
     2. the same benchmark, form of data, rank count and samples that a rank reads in the whole run;
-    3. the same benchmark and form of data, scaled by the samples that a rank reads in the whole
+    3. the prediction of the run's series, in the tables of an earlier call (table ``runtimes``);
+    4. the same benchmark and form of data, scaled by the samples that a rank reads in the whole
        run: what a run takes outside its timed part stays, the rest grows with them. Taken from the
        nearest rank count there, then from the nearest amount of work (both by ratio; of two that
        are equally near, the larger);
-    4. the campaign's ``expected_minutes``.
+    5. the campaign's ``expected_minutes``.
 
-    In 2 and 3 runs with the same settings come before runs that differ in some, which count only
+    In 2 and 4 runs with the same settings come before runs that differ in some, which count only
     where the benchmark declares its work: without, nothing says that a run of other parameter
     values does as much. Settings are all parameters but the rank count, those that say how much is
     read, and the form of the data (the parameters that identify the data set). Runs on another
@@ -59,6 +64,9 @@ class Estimates:
         self._known: dict[int, tuple[Mapping[str, Any], float | None, str]] = {}
         self._points: dict[_Key, list[RunState]] = {}
         self._groups: dict[_Key, _Group] = {}
+        self._tables = campaign.results / "tables"
+        # By experiment the expected seconds of runs and their upper bound, by run id.
+        self._predicted: dict[str, dict[str, tuple[float, float]]] = {}
         # What runs had that were ended at their time limit, by point.
         self._least_s: dict[_Key, float] = {}
         for run_id, (experiment, run) in campaign.unique_runs().items():
@@ -83,12 +91,21 @@ class Estimates:
         """What ``seconds`` rests on: one of ``BASES``."""
         return self._estimate(experiment, run)[1]
 
+    def predicted(self, experiment: Experiment, run: Run) -> tuple[float, float] | None:
+        """Expected seconds and their upper bound by the series of the run; None where unknown."""
+        if experiment.name not in self._predicted:
+            path = self._tables / experiment.name / "runtimes.csv"
+            self._predicted[experiment.name] = _read_runtimes(path)
+        return self._predicted[experiment.name].get(run.run_id)
+
     def _estimate(self, experiment: Experiment, run: Run) -> tuple[float | None, str]:
         known = self._known.get(id(run.point))
         if known is None:
             known = (run.point, *self._from_runs(experiment.benchmark, run.point))
             self._known[id(run.point)] = known
         _, seconds, basis = known
+        if basis not in (SAME_POINT, SAME_RANKS) and (ahead := self.predicted(experiment, run)):
+            seconds, basis = ahead[0], PREDICTED
         if seconds is None and experiment.expected_minutes is not None:
             seconds, basis = experiment.expected_minutes * 60, CAMPAIGN
         if self._least_s:
@@ -169,6 +186,19 @@ class _Reader:
 
     def _number(self, key: _Key) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _read_runtimes(path: Path) -> dict[str, tuple[float, float]]:
+    """Expected seconds and upper bound by run id; nothing where there is no such table."""
+    try:
+        with path.open(newline="") as file:
+            rows = [
+                (row["run_id"], float(row["expected_s"]), float(row["high_s"]))
+                for row in csv.DictReader(file)
+            ]
+    except (OSError, ValueError, KeyError, TypeError, csv.Error):
+        return {}  # made again with the tables; until then other estimates do
+    return {i: (s, high) for i, s, high in rows if 0 < s <= high < math.inf}
 
 
 def _getter(benchmark: Benchmark, names: Set[str]) -> Callable[[Mapping[str, Any]], _Key]:

@@ -37,10 +37,17 @@ class _Frame:
 
 
 def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> Markup | None:
-    """An SVG of the first series that have efficiencies, four at most; None where none has one."""
-    some = list(verdicts[:MAX_SERIES])
-    if not some:
+    """An SVG of the series that have efficiencies; None where none has one.
+
+    Of more than four some are shown, from the lowest at its largest scale to the highest.
+    """
+    if not verdicts:
         return None
+    some = list(verdicts)
+    if len(some) > MAX_SERIES:
+        some.sort(key=lambda one: one.points[-1].value)
+        last = len(some) - 1
+        some = [some[round(place * last / (MAX_SERIES - 1))] for place in range(MAX_SERIES)]
     every = [point for one in some for point in one.points]
     counts = {point.count for point in every} | {_base(study, one) for one in some}
     highest = max(point.value if point.high is None else point.high for point in every)
@@ -56,6 +63,10 @@ def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> M
             f'<g class="s{place + 1}"><circle cx="{_LEFT}" cy="{at - 4}" r="3.5"/></g>'
             f'<text x="{_LEFT + 9}" y="{at}">{escape(shorten(label, 42))}</text>'
         )
+    if len(some) < len(verdicts):
+        labels.append(f"{len(some)} of {len(verdicts)} series")
+        at = HEIGHT + _LINE * (len(labels) - 1) + 14
+        parts.append(f'<text x="{_LEFT + 9}" y="{at}">{labels[-1]}</text>')
     words = [
         f"{f'{one.series.label}: ' if one.series.label else ''}{point.at} {point.text}"
         for one in some

@@ -7,7 +7,7 @@ tables read, or the code.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,8 +26,18 @@ from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings
 from scalesweep.tables.cprofile import functions_table, profile_files
+from scalesweep.tables.extra_p import write_extra_p
+from scalesweep.tables.forecasts import (
+    KEPT,
+    Kept,
+    forecasts_table,
+    keep_predictions,
+    read_kept,
+    scored,
+)
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.other_sites import summaries_elsewhere
+from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
@@ -42,6 +52,7 @@ class _Part:
     summary: pd.DataFrame  # rows of its runs
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
+    kept: Sequence[Kept]  # predictions of its points that have been measured since
     ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
 
     @property
@@ -58,6 +69,7 @@ class _Part:
                 self.plan,
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
+                *([list(self.kept)] if self.kept else []),
                 [asdict(one) for one in self.ceilings],
             ]
         )
@@ -105,6 +117,7 @@ def _parts(
     plan: Plan,
     elsewhere: Mapping[str, pd.DataFrame],
     runs: Path,
+    predictions: Sequence[Kept],
 ) -> dict[str, _Part]:
     """The experiments by name, each with no more than its tables are made of."""
     frames = {"": summary, **elsewhere}
@@ -132,11 +145,14 @@ def _parts(
             for site, frame in frames.items()
         }
         here = own.pop("")
+        named = [one for one in predictions if one["experiment"] == entry["name"]]
+        measured = scored(ExperimentData(here, entry), named) if named else []
         found[entry["name"]] = _Part(
             {**shared, "experiments": [lasting(entry)]},
             here,
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
+            [one for one, _ in measured],
             ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
         )
     return found
@@ -168,10 +184,14 @@ class _Work:
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions
+        data = ExperimentData(part.summary, part.entry)
+        forecasts = forecasts_table(data, part.kept) if part.kept else None
+        if forecasts is not None:
+            tables[name]["forecasts"] = forecasts
         timelines = timeline_table(part.entry, part.runs, unread)
         if timelines is not None:
             tables[name]["timeline"] = timelines
-        files = write_tables(tables, self.out)
+        files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread
 
@@ -180,11 +200,13 @@ def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processe
     """Write the tables of all experiments, remove those that are no more; how many files.
 
     ``runs`` is the folder of the site's runs. What has not changed since the last call is taken
-    from next to ``out``. Raises UserError if plan and summary do not belong together.
+    from next to ``out``. Predictions that were kept there are scored, and those of this call are
+    added to them. Raises UserError if plan and summary do not belong together.
     """
     experiments = plan["experiments"]
     run_ids = dict.fromkeys(run["run_id"] for one in experiments for run in one["runs"])
-    parts = _parts(summary, plan, summaries_elsewhere(runs, run_ids), runs)
+    predictions = read_kept(out.parent / KEPT)
+    parts = _parts(summary, plan, summaries_elsewhere(runs, run_ids), runs, predictions)
     kept = KeptFiles(out, code_digest(*LIBRARIES))
     keys = {name: part.key for name, part in parts.items()}
     to_make = [name for name in parts if not kept.take(name, keys[name])]
@@ -197,4 +219,5 @@ def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processe
     files = [path for name in parts for path in kept.files(name)]
     remove_stale(out, files)
     kept.save()
+    keep_predictions(experiments, out, out.parent / KEPT)
     return len(files)

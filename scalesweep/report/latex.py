@@ -120,6 +120,8 @@ def _caption(study: ExperimentResults, table: Table, name: str, campaign: str) -
         f"{study.title}: {'scaling' if name == 'scaling' else 'points'} (campaign {campaign}).",
         "Means over the runs of a point; in brackets their 95 % intervals, for two runs or "
         "more.",
+        f"At {counted(table.in_blocks, 'point')} intervals come from randomised blocks."
+        if table.in_blocks else "",
         f"Efficiency is relative to the smallest finished {study.scale_words} of a series."
         if table.scaling else "",
         f"Source: {sources}.",

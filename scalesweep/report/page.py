@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from scalesweep.analysis import stats
+from scalesweep.analysis import blocks, stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -162,6 +162,7 @@ def render_report(
         },
         "phases": PHASES,
         "stats": stats,
+        "blocks": blocks,
     }
     return render(
         TEMPLATE,

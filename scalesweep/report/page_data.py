@@ -16,6 +16,7 @@ from scalesweep.analysis.metrics import column, split_column
 from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
+from scalesweep.experiment.predictions import known, predictions
 from scalesweep.experiment.results import ExperimentResults, Measure, Row
 from scalesweep.report.points_table import Table
 from scalesweep.tables.provenance import Environment, RunFacts
@@ -274,6 +275,31 @@ def packed(data: Any) -> Any:
     return {"levels": [value for _, value in levels], "at": at if len(levels) > 1 else len(at)}
 
 
+def predicted_marks(study: ExperimentResults, columns: Sequence[str]) -> list[Data]:
+    """Predicted counts for a chart whose measures are these columns of the scaling table.
+
+    Of each the ``texts`` of the axes (None where it changes along the series), the count ``x``,
+    the place of its ``measure``, and ``y`` with its 95 % bounds.
+    """
+    found: list[Data] = []
+    for one in known(predictions(study)):
+        metric, phase = str(one.get("metric")), str(one.get("phase"))
+        stem = "total" if metric == "total_throughput" else metric
+        factor = study.measures[metric].factor if metric in study.measures else 1.0
+        texts = [None if one.row[name] is None else text_of(one.row[name]) for name in study.axes]
+        for column_name, (value, low, high), scale in (
+            (column(metric, "mean", phase), ("value", "low", "high"), factor),
+            (column(f"{stem}_eff", "", phase),
+             ("efficiency", "efficiency_low", "efficiency_high"), 1.0),
+        ):  # fmt: skip
+            if column_name in columns:
+                y, bottom, top = ((one.number(name) or 0.0) * scale for name in (value, low, high))
+                place = list(columns).index(column_name)
+                mark = {"texts": texts, "x": study.scale_of(one.row), "measure": place}
+                found.append(mark | {"y": y, "low": bottom, "high": top})
+    return found
+
+
 def chart_data(study: ExperimentResults, table: Table, data: Data) -> Data | None:
     """The chart over a table of points: its axes and measures as places among the raw columns.
 
@@ -307,7 +333,9 @@ def chart_data(study: ExperimentResults, table: Table, data: Data) -> Data | Non
         for made in _charted(measure, phase, places)
     ]
     several = len(study.sources) > 1 or "measured" not in study.sources
-    return {"axes": axes, "measures": measures, "source": places["source"] if several else None}
+    found = {"axes": axes, "measures": measures, "source": places["source"] if several else None}
+    predicted = predicted_marks(study, [data["raw"][one["mean"]]["name"] for one in measures])
+    return found | ({"predicted": predicted} if predicted else {})
 
 
 def _charted(measure: Measure, phase: str, places: Mapping[str, int]) -> list[Data]:

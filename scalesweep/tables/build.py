@@ -35,13 +35,16 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
 from scalesweep.tables.efficiency import efficiency_table
+from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
+from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.roofline import roofline_table
+from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.training import training_tables
 
@@ -67,7 +70,8 @@ def make_tables(
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one; the control point has ``runs`` and ``points`` only.
+    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
+    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -86,6 +90,7 @@ def make_tables(
                     **identity_columns(data.axes, points, samples=True),
                     **state_columns(data.axes, points),
                     **({"stated": typed_values(stated)} if any(stated) else {}),
+                    **in_blocks(pooled_words(data, points)),
                     **statistics,
                 }
             ),
@@ -109,9 +114,14 @@ def make_tables(
             tables |= sweep_tables(data, points)
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
-            series = [[points[i] for i in group] for group in _series(data, points)]
+            series = [[points[i] for i in group] for group in series_of(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
+            if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
+                tables["runtimes"] = runtimes
+            if counts := experiment.get("predict"):
+                predicted = prediction_table(data, series, counts)
+                tables |= {} if predicted is None else {"prediction": predicted}
             steps = efficiency_table(data, series)
             tables |= {} if steps is None else {"efficiency": steps}
             if (canary := canary_table(data)) is not None:
@@ -199,6 +209,8 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
         for place, stated in _stated(data, points, (metric, phase)).items():
             span = stated_interval(stated)
             rows[place, 2:5] = stated.std, span.low, span.high  # std, low, high of STATS
+        for place, span in pooled_intervals(data, points, (metric, phase)).items():
+            rows[place, 3:5] = span.low, span.high
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result
@@ -240,7 +252,7 @@ def _over_repeats(means: Floats, stds: Floats, level: float) -> Floats:
     return result
 
 
-def _series(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
+def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
     """Positions of the points of every series, each sorted by what they scale over."""
     names = series_parameters(data.experiment)
     by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
@@ -275,18 +287,19 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
     scale: a 1 next to what that has there would say something that was not measured. Where the
     base lacks a metric, so does the series.
     """
-    groups = _series(data, points)
+    groups = series_of(data, points)
     bases = _bases(data, points, groups)
     smallest: dict[str | None, int] = {}
     for place, scale in bases.items():
         source = points[place].source
         smallest[source] = min(scale, smallest.get(source, scale))
     columns: dict[str, Floats] = {}
+    words = pooled_words(data, points)
     for measure, stem, quantity in _scaled(data):
         parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
         if quantity.scope == "total":
             parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
-        block = np.full((len(points), 7), math.nan)
+        found = np.full((len(points), 8), math.nan)
         for group in groups:
             finished = [position for position in group if points[position].rows.size]
             if finished:
@@ -296,12 +309,15 @@ def _scaling(data: ExperimentData, points: Sequence[Point], table: pd.DataFrame)
                 alone = chosen[-1].values[data.scale] == first.values[data.scale]
                 if alone or first.values[data.scale] > smallest[first.source]:
                     rows[0][1] = rows[0][4] = math.nan
-                block[finished] = rows
-        for number, part in enumerate(parts):
-            columns[column(part, "", measure[1])] = block[:, number]
+                found[finished] = rows
+        for part, values in zip(parts, found.T, strict=False):
+            columns[column(part, "", measure[1])] = values
+        for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
+            words[place].append(blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
     based = pd.DataFrame(
         {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
     )
+    table = table.assign(**in_blocks(words))
     frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
 
@@ -321,23 +337,24 @@ def _bases(
 def _against_base(
     data: ExperimentData, measure: Measure, points: Sequence[Point], scope: str
 ) -> list[list[float]]:
-    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale."""
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale; last
+    the degrees of freedom of bounds that come from blocks."""
     base = data.repeats(points[0], measure)
     if base.size == 0:
-        return [[math.nan] * 7 for _ in points]
+        return [[math.nan] * 8 for _ in points]
     result = []
     for position, point in enumerate(points):
         factor = _share(data, point, scope) / _share(data, points[0], scope)
         ideal = factor * float(base.mean())
         values = data.repeats(point, measure)
-        row = [ideal, *[math.nan] * 6]
+        row = [ideal, *[math.nan] * 7]
         if position == 0:
             row[1] = row[4] = 1.0
         elif values.size and ideal > 0:
             speedup = float(values.mean()) / float(base.mean())
             bounds = data.ratio(point, points[0], measure)
             row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
-            row[4:7] = [speedup, bounds.low, bounds.high]
+            row[4:] = [speedup, bounds.low, bounds.high, bounds.degrees]
         result.append(row)
     return result
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.stats import (
     Interval,
     difference_interval,
@@ -26,6 +27,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.step_blocks import StepBlocks
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 IDEAL, ELAPSED = "ideal", "elapsed"
@@ -58,6 +60,7 @@ class _Measured:
 
     point: Point
     accounts: Sequence[StepAccount]
+    steps: StepBlocks
 
     def values(self, of: Callable[[StepAccount], float | None]) -> Floats | None:
         """A number of each repeat; None if one has none."""
@@ -65,7 +68,7 @@ class _Measured:
         return None if None in found else np.array(found, np.float64)
 
     def term(self, name: str) -> Floats | None:
-        """A term of the ledger, in s per step."""
+        """A term of the ledger or a total, in s per step."""
         return self.values(lambda account: getattr(account, name))
 
     @property
@@ -88,7 +91,8 @@ def efficiency_table(
     efficiency factors, with the ``variant`` of serialisation and transfer. None if no run of the
     experiment has an account, or its scale does not vary and no run is a profile.
     """
-    measured = [[_measured(data, point) for point in points] for points in series]
+    steps = StepBlocks(data)
+    measured = [[_measured(data, point, steps) for point in points] for points in series]
     found = [one for group in measured for one in group if one]
     profiled = any(one.accounts[0].form == PROFILE for one in found)
     if not found or not (profiled or data.scale in data.axes):
@@ -121,17 +125,20 @@ def efficiency_column(name: str, axes: Sequence[str]) -> str:
     return f"efficiency_{name}" if name in axes else name
 
 
-def _measured(data: ExperimentData, point: Point) -> _Measured | None:
+def _measured(data: ExperimentData, point: Point, steps: StepBlocks) -> _Measured | None:
     """The accounts of a point's runs; those of the finer form where they differ."""
     texts = data.texts(ACCOUNT)
-    accounts = [
-        StepAccount.from_json(json.loads(texts[row]))
+    accounts = {
+        row: StepAccount.from_json(json.loads(texts[row]))
         for row in point.rows.tolist()
         if texts[row] is not None
-    ]
-    forms = {account.form for account in accounts}
-    chosen = [account for account in accounts if account.form == max(forms)]
-    return _Measured(point, chosen) if chosen else None
+    }
+    forms = {account.form for account in accounts.values()}
+    chosen = {row: account for row, account in accounts.items() if account.form == max(forms)}
+    if not chosen:
+        return None
+    steps.add(point, chosen)
+    return _Measured(point, list(chosen.values()), steps)
 
 
 def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
@@ -209,11 +216,12 @@ def _ledger(
             continue
         there = None if base is None or one is base else base.term(name)
         if name in ("compute", "busy") and there is not None and ratio is not None:
-            rows += _computation(name, one, values * _MS, there * (ratio * _MS), batch)
+            assert base is not None
+            rows += _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
             continue
         row = _row(LEDGER, name, values * _MS, "ms")
         if there is not None and ratio is not None:
-            row |= _loss(values * _MS, there * (ratio * _MS))
+            row |= _loss(values * _MS, there * (ratio * _MS), _paired(one, base))
         rows.append(row)
     elapsed = one.values(lambda account: account.elapsed)
     assert elapsed is not None
@@ -222,31 +230,43 @@ def _ledger(
         whole = base.values(lambda account: account.elapsed)
         assert whole is not None
         rows.append(_row(LEDGER, IDEAL, whole * (ratio * _MS), "ms"))
-        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS))
+        paired = _paired(one, base)
+        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS), paired)
     return [*rows, row]
 
 
 def _computation(
-    name: str, one: _Measured, here: Floats, ideal: Floats, batch: _Measured | None
+    name: str,
+    one: _Measured,
+    base: _Measured,
+    here: Floats,
+    ideal: Floats,
+    batch: _Measured | None,
 ) -> list[dict[str, Any]]:
     """Computation as at the reference, and why the rest of it is slower."""
     rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
     alone = None if batch is None else batch.term(name)
-    if alone is not None:
-        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal))
-        ideal = alone * _MS
-    return [*rows, _slower(SLOWER, here, ideal)]
+    against = base
+    if batch is not None and alone is not None:
+        rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
+        ideal, against = alone * _MS, batch
+    return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
 
 
-def _slower(term: str, here: Floats, there: Floats) -> dict[str, Any]:
+def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:
     """What is more here than there, which is all loss."""
-    loss = _loss(here, there)
+    loss = _loss(here, there, paired)
     value = {"value": loss["loss"], "low": loss["loss_low"], "high": loss["loss_high"]}
     return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
 
 
-def _loss(here: Floats, there: Floats) -> dict[str, float]:
-    bounds: Interval = difference_interval(here, there)
+def _paired(one: _Measured, other: _Measured | None) -> bool:
+    """Whether repeats of two points pair up: they ran in blocks, and the blocks differ."""
+    return other is not None and one.steps.drifted(one.point, other.point)
+
+
+def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
+    bounds: Interval = linear_interval(here - there) if paired else difference_interval(here, there)
     return {
         "loss": float(here.mean() - there.mean()), "loss_low": bounds.low,
         "loss_high": bounds.high,
@@ -268,17 +288,18 @@ def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
 
 def _scaling(one: _Measured, base: _Measured, ratio: float) -> list[dict[str, Any]]:
     """Computation scaling and global efficiency, against the reference."""
-    busy = base.values(lambda account: account.mean_busy)
+    busy = base.term("mean_busy")
     rows = []
     for term, of in (
-        ("computation_scaling", lambda account: account.mean_busy),
-        ("global_efficiency", lambda account: account.elapsed),
+        ("computation_scaling", "mean_busy"),
+        ("global_efficiency", "elapsed"),
     ):
-        here = one.values(of)
+        here = one.term(of)
         assert busy is not None
         assert here is not None
         value = ratio * float(busy.mean() / here.mean())
-        bounds = ratio_interval(busy, here, ratio)
+        error = None if one is base else one.steps.error(one.point, base.point, of)
+        bounds = interval_of(value, error) if error else ratio_interval(busy, here, ratio)
         low, high = bounds.low, bounds.high
         if one is base and term == "computation_scaling":
             value, low, high = 1.0, math.nan, math.nan  # by definition

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, planned_points
-from scalesweep.analysis.stats import mean_interval, ratio_interval, without_interval
+from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import text_of
+from scalesweep.core.formatting import number, text_of
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -68,10 +68,10 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
-    interval (``low``, ``high``), or why it has ``no_interval``. ``best``: a row per group of points
-    that differ in one parameter: the best value and the next, why they have ``no_interval``, and
-    whether the interval of the best is ``clear`` of all others'. Both per parameter, source, metric
-    and phase.
+    interval (``low``, ``high``) and what this comes from (``interval_from``), or why it has
+    ``no_interval``. ``best``: a row per group of points that differ in one parameter: the best
+    value and the next, why they have ``no_interval``, and whether the interval of the best is
+    ``clear`` of all others'. Both per parameter, source, metric and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
@@ -120,12 +120,22 @@ def _ratios(
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
+            "interval_from": _how(interval),
             "no_interval": None
             if math.isfinite(interval.low)
             else without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
         }
+
+
+def _how(interval: Interval) -> str | None:
+    """What a ratio's interval comes from; None where it has none."""
+    if not math.isfinite(interval.low):
+        return None
+    if interval.method == "blocks":
+        return f"blocks, {number(interval.degrees)} degrees of freedom"
+    return {"stated": "stated", "bootstrap": "bootstrap"}.get(interval.method, "repeats")
 
 
 def _best(
@@ -202,34 +212,36 @@ def site_table(
         same = twins.get(canonical_json(point.values), [])
         for measure in main_measures(data):
             here = data.repeats(point, measure)
-            found = [(site, point.source, here)] if here.size else []
-            for name, other, twin in same:
-                found.append((name, twin.source, other.repeats(twin, measure)))
+            found = [(site, data, point)] if here.size else []
+            found += same
             if len({name for name, _, _ in found}) < 2:
                 continue
             rows += [
                 {
                     **{axis: point.values[axis] for axis in data.axes},
                     "site": name,
-                    "source": source,
+                    "source": twin.source,
                     "metric": measure[0],
                     "phase": measure[1],
                     "unit": data.quantities[measure[0]].unit,
-                    "repeats": repeats.size,
+                    "repeats": (repeats := there.repeats(twin, measure)).size,
                     "mean": float(repeats.mean()) if repeats.size else math.nan,
-                    **_over_here(repeats, here, name == site, data.level),
+                    **_over_here(
+                        there.interval(twin, measure), repeats, here, name == site, data.level
+                    ),
                 }
-                for name, source, repeats in found
+                for name, there, twin in found
             ]
     return _frame(rows) if rows else None
 
 
-def _over_here(repeats: Any, here: Any, same: bool, level: float) -> dict[str, float]:
+def _over_here(
+    spread: Interval, repeats: Any, here: Any, same: bool, level: float
+) -> dict[str, float]:
     nothing = math.nan
-    spread = mean_interval(repeats, level) if repeats.size else None
     values = {
-        "low": spread.low if spread else nothing,
-        "high": spread.high if spread else nothing,
+        "low": spread.low,
+        "high": spread.high,
         "ratio": 1.0 if same else nothing,
         "ratio_low": nothing,
         "ratio_high": nothing,

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, start_seconds
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
 from scalesweep.analysis.stats import (
     CONFIDENCE,
@@ -80,6 +81,11 @@ def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any
     return {name: values for name, values in columns.items() if name not in axes}
 
 
+def place_of(point: Point) -> int:
+    """What tells a finished point from others: the row of its first run."""
+    return int(point.rows[0])
+
+
 class ExperimentData:
     """Columns of a summary that belong to one experiment.
 
@@ -103,6 +109,8 @@ class ExperimentData:
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities = quantities_of(summary, experiment["benchmark"])
         self._floats: dict[str, Floats] = {}
+        self._blocks: dict[Measure, dict[Hashable, Blocks]] = {}
+        self._pooled: dict[Measure, dict[int, Interval]] = {}
         self.measures = self._measures(rows)
 
     def _finished(self, elsewhere: bool) -> dict[str, int]:
@@ -185,25 +193,81 @@ class ExperimentData:
         repeats = self.experiment.get("repeats")
         return repeats["level"] if repeats else CONFIDENCE
 
-    def mean_interval(self, point: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean over its repeats."""
-        return mean_interval(self.repeats(point, measure), self.level)
-
     def interval(self, point: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean: over its repeats, or what its source states."""
+        """95 % interval of a point's mean: from the blocks that its repeats ran in, over its own
+        repeats, or what its source states."""
         stated = self.stated(point, measure)
-        return stated_interval(stated) if stated else self.mean_interval(point, measure)
+        if stated:
+            return stated_interval(stated)
+        pooled = self.pooled(measure).get(place_of(point)) if point.rows.size else None
+        return pooled or mean_interval(self.repeats(point, measure), self.level)
+
+    def pooled(self, measure: Measure) -> Mapping[int, Interval]:
+        """Intervals of means that come from blocks, by the row of the point's first run."""
+        if measure not in self._pooled:
+            numbers = self.numbers(measure[0], "mean", measure[1])
+            found = {}
+            for point in self.points():
+                blocks = self._blocks_of(point, measure) if point.rows.size else None
+                if blocks and (error := blocks.mean_error(place_of(point))):
+                    mean = float(numbers[point.rows].mean())
+                    found[place_of(point)] = interval_of(mean, error)
+            self._pooled[measure] = found
+        return self._pooled[measure]
 
     def ratio(self, point: Point, base: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean over that of another one."""
+        """95 % interval of a point's mean over that of another one, within blocks where both
+        ran in the same."""
         top, bottom = (self.stated(one, measure) for one in (point, base))
         values, others = (self.repeats(one, measure) for one in (point, base))
-        if top is None and bottom is None:
-            return ratio_interval(values, others, level=self.level)
-        return stated_ratio_interval(top or values, bottom or others)
+        if top is not None or bottom is not None:
+            return stated_ratio_interval(top or values, bottom or others)
+        blocks = self._blocks_of(point, measure)
+        error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
+        if error:
+            return interval_of(float(values.mean()) / float(others.mean()), error)
+        return ratio_interval(values, others, level=self.level)
+
+    @cached_property
+    def _layouts(self) -> list[Layout]:
+        """Which of the runs form blocks. Imported ones do not: how they were run is not known.
+
+        None where repeats were added until points were precise: those that stopped at the same
+        time are those that scattered little by chance, so their variances say too little.
+        """
+        if self.level != CONFIDENCE or not {"repeat", "started"} <= set(self.summary):
+            return []
+        repeats, started = (self.summary[name].tolist() for name in ("repeat", "started"))
+        rows, points = [], []
+        for point in self.points():
+            if point.source != "imported" and point.rows.size > 1:
+                rows += point.rows.tolist()
+                points += [place_of(point)] * point.rows.size
+        began = [start_seconds(started[row]) for row in rows]
+        found = layouts(points, [repeats[row] for row in rows], began)
+        places = np.array(rows, np.intp)
+        return [Layout(one.points, places[one.runs]) for one in found]
+
+    def _blocks_of(self, point: Point, measure: Measure) -> Blocks | None:
+        """The blocks of a finished point's repeats of a metric; None where they ran in none."""
+        if measure not in self._blocks:
+            self._blocks[measure] = self.blocks(self.numbers(measure[0], "mean", measure[1]))
+        return self._blocks[measure].get(place_of(point))
+
+    def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
+        """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
+        found: dict[Hashable, Blocks] = {}
+        for layout in self._layouts:
+            if blocks := layout.blocks(values):
+                found.update(dict.fromkeys(blocks.places, blocks))
+        return found
 
     def points(self) -> list[Point]:
         """Points in plan order; one per source, and one without source where none finished."""
+        return self._points
+
+    @cached_property
+    def _points(self) -> list[Point]:
         sources = self.summary["source"].tolist()
         samples = self.summary["samples"].tolist()
         work: dict[str, int | None] = {}

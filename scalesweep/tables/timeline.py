@@ -13,7 +13,7 @@ import pandas as pd
 
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.timeline_account import PHASES, TimelineAccount, timeline_account
+from scalesweep.analysis.timeline_account import NOTE, PHASES, TimelineAccount, timeline_account
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
 from scalesweep.core.plan_format import PlanExperiment
@@ -26,7 +26,6 @@ MAX_RUNS = 12
 MAX_BYTES = 1 << 28
 MAX_IMPORTED = 200  # records of imported runs that are looked at
 IMPORTED = "imported"  # the site of imported runs
-NOTE = "timeline"  # where the record of an imported timeline has its account
 # What Horovod prints (response_cache.cc, stall_inspector.cc), and the column that counts it.
 SIGNS = {
     "evictions": "response has been evicted from cache",

@@ -17,7 +17,7 @@ from scalesweep.analysis.metrics import ENERGY_SO_FAR, EPOCH_CURVES, Quantity, c
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.points import ExperimentData, Point, identity_columns
+from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
 from scalesweep.tables.power import power_table
 
 # Of the columns of `accuracy`, in this order.
@@ -160,12 +160,21 @@ def _accuracy(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
             continue
         if metric == "energy":
             table["energy_runs"] = [data.repeats(point, ("energy", "run")).size for point in points]
-        values = [_interval(data.repeats(point, (metric, "run")), data.level) for point in points]
+        values = [_of_point(data, point, (metric, "run")) for point in points]
         for stat, numbers in zip(_STATS, zip(*values, strict=True), strict=True):
             table[column(metric, stat, "run")] = np.array(numbers, np.float64)
     frame = pd.DataFrame(table)
     frame.attrs["units"] = units_of(frame.columns, data.quantities)
     return frame
+
+
+def _of_point(data: ExperimentData, point: Point, measure: Measure) -> tuple[float, float, float]:
+    """Mean of a metric and its 95 % interval; NaN where there is none."""
+    values = data.repeats(point, measure)
+    if not values.size:
+        return (math.nan,) * 3
+    interval = data.interval(point, measure)
+    return float(values.mean()), interval.low, interval.high
 
 
 def _interval(values: Floats, level: float) -> tuple[float, float, float]:

@@ -35,6 +35,7 @@ class FakeSession:
     better: str = "lower"
     ledger: Mapping[str, float] = field(default_factory=dict)
     dirty: bool = False
+    canary: float | None = None  # FLOP/s, before and after each run
 
 
 def commit_of(day: int) -> str:
@@ -62,17 +63,22 @@ def make_session(fake: FakeSession) -> Session:
                 "program": "", "hosts": fake.hosts, "launcher": "mpirun",
                 "facts": json.dumps(dict(fake.facts)),
             }  # fmt: skip
-            number_of = {
+            number_of: dict[str, Any] = {
                 "kind": METRIC, "metric": fake.metric, "phase": "run", "value": value, "unit": "s",
                 "better": fake.better, "main": True, "judged": True,
             }  # fmt: skip
-            ledger = [
+            ledger: list[dict[str, Any]] = [
                 {"kind": "ledger", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
                  "better": "lower", "main": False, "judged": False}
                 for term, ms in fake.ledger.items()
             ]  # fmt: skip
+            looks: list[dict[str, Any]] = [
+                {"kind": "canary", "metric": "compute", "phase": when, "value": fake.canary,
+                 "unit": "FLOP/s", "better": "higher", "main": False, "judged": False}
+                for when in ("before", "after") if fake.canary is not None
+            ]  # fmt: skip
             rows[fake.site, run_id, started.isoformat()] = [
-                {**head, **one} for one in (number_of, *ledger)
+                {**head, **one} for one in (number_of, *ledger, *looks)
             ]
     first = min(key[2] for key in rows)
     return Session(

@@ -44,6 +44,7 @@ class Fake:
     source: str = "simulated"
     metrics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     description: str = ""
+    predict: Sequence[int] = ()
     environment: Callable[[Point, int], Mapping[str, Any]] = lambda point, repeat: {}
 
 
@@ -274,6 +275,7 @@ def _experiment(
             for n in first
         },
         "runs": runs, "excluded": excluded, "profiles": [], "points": points,
+        **({"predict": [*fake.predict]} if fake.predict else {}),
     }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The report in a real browser, from a file, without a network."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ pytestmark = [pytest.mark.browser, NEEDED]
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    root = make_results(tmp_path_factory.mktemp("browser"), [*demo()[:2], *demo()[3:]])
+    first, second, _, *others = demo()
+    fakes = [replace(first, predict=[2048, 4096]), second, *others]
+    root = make_results(tmp_path_factory.mktemp("browser"), fakes)
     render(root)
     return (root / "report.html").as_uri()
 
@@ -53,17 +56,23 @@ def test_a_chart_bridges_no_hole_and_switches_its_scale(browser: Any, address: s
     chart = visit.page.locator('[data-chart="e1-chart"]')
     assert "10 points, 1 without a result" in chart.inner_text()
     drawn = [one.get_attribute("d") for one in chart.locator(".mark-line path").all()]
-    assert sorted(path.count("M") for path in drawn) == [1, 2]  # ideal, and what was measured
+    # Predicted, ideal, and what was measured.
+    assert sorted(path.count("M") for path in drawn) == [1, 1, 2]
+    assert "hollow, dotted: 2 predicted" in chart.inner_text()
+    hollow = chart.locator(".mark-symbol path[fill='transparent']").all()
+    assert len(hollow) == 2
+    assert "source: predicted" in str(hollow[0].get_attribute("aria-label"))
     ticks = lambda: chart.locator(".role-axis-label text").all_text_contents()  # noqa: E731
     before = ticks()
     chart.get_by_label("log vertical").uncheck()
     visit.page.wait_for_timeout(300)
-    assert "10,000" in ticks() and ticks() != before
+    assert any(one.endswith("0,000") for one in ticks()) and ticks() != before
     chart.get_by_label("Horizontal axis").select_option(
         label="Efficiency (total throughput), later epochs"
     )
     visit.page.wait_for_timeout(300)
     assert "10 points" in chart.inner_text()
+    assert "predicted" not in chart.inner_text()  # the axis is not the ranks
     # Of choices in quick succession the last one is drawn.
     vertical = chart.get_by_label("Vertical axis")
     titles = [one.inner_text() for one in vertical.locator("option").all()]

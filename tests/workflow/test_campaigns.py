@@ -247,6 +247,8 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
         "campaigns/thread_pools.yaml",
         "campaigns/cosmoflow_io_small.yaml",
         "campaigns/thread_pools_small.yaml",
+        "campaigns/ceilings.yaml",
+        "campaigns/ceilings_small.yaml",
     ],
 )
 def test_every_shipped_campaign_plans(tmp_path: Path, name: str) -> None:

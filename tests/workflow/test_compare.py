@@ -1,4 +1,4 @@
-"""`snakemake compare`: this campaign, half of it pending, against a folder made elsewhere."""
+"""`snakemake compare` and `predict`: what is there, half of it pending, and another folder."""
 
 import shutil
 from pathlib import Path
@@ -53,3 +53,11 @@ def test_compare_reads_what_is_there_and_runs_nothing(project: Project, tmp_path
     assert wrong.returncode
     told = [line for line in (wrong.stdout + wrong.stderr).splitlines() if "error: " in line]
     assert told and all("--config new=nowhere: no such folder; allowed:" in line for line in told)
+
+    # Predicting reads what is there and runs nothing too.
+    text = (project.path / "c.yaml").read_text().replace("    axes", "    scaling: weak\n    axes")
+    project.write("c.yaml", text)
+    said = project.snakemake("predict", *campaign, "--config", "ranks=[8,16]")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "one rank count has a result, and a prediction needs 3" in said.stdout
+    assert project.records() == before

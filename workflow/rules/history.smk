@@ -12,6 +12,8 @@ rule session:
     input:
         plan=f"{RESULTS}/plan.json",
         summary=f"{RESULTS}/summary.parquet",
+        # Last of all: a history that cannot be written takes no report with it.
+        page=f"{RESULTS}/report.html",
     output:
         f"{RESULTS}/.history/{SWEEP.history_digest}",
     log:

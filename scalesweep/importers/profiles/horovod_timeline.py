@@ -15,7 +15,7 @@ from scalesweep.analysis.horovod_trace import (
     read_trace,
 )
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
-from scalesweep.analysis.timeline_account import timeline_account
+from scalesweep.analysis.timeline_account import NOTE, timeline_account
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, text_of
 
@@ -73,7 +73,7 @@ def _profile(file: Path, ranks: int | None) -> Profile:
         "phases": "sum: over all tensors; union: while at least one tensor was in it",
     }
     if account is not None:
-        notes["timeline"] = account.to_json()
+        notes[NOTE] = account.to_json()
     if not trace.closed:
         notes["unclosed"] = "the file was not closed, as of a run that was ended"
     if trace.unfinished:

@@ -9,6 +9,7 @@ from typing import Any
 
 from scalesweep.analysis.pop import VARIANTS, PopFactors
 from scalesweep.analysis.profile import DEFAULT_PARTS, Message, Profile, parts_of
+from scalesweep.analysis.timeline_account import NOTE
 from scalesweep.analysis.types import Floats
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
@@ -196,7 +197,8 @@ def _imported(
             "importer": f"profile of {profile.tool}",
             "dates": file_dates("the profile"),
             **({PRINTED: "times of a call are rounded"} if key else {}),
-            **profile.notes,
+            # The account of a whole timeline is not that of its messages of one size.
+            **{name: note for name, note in profile.notes.items() if not (key and name == NOTE)},
         },
         samples=samples,
         samples_per_epoch=0,

@@ -130,6 +130,15 @@ def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
     assert campaign_of(body).experiments[0].axes == ("ranks", "size")
 
 
+def test_what_is_to_be_predicted_changes_no_run(campaign_of: Load) -> None:
+    body = "scaling: weak\naxes: {ranks: [1, 2]}\nfixed: {size: 4}"
+    (plain,), (asked,) = (
+        campaign_of(f"{body}{more}").experiments for more in ("", "\npredict: {ranks: [64, 8]}")
+    )
+    assert (plain.predict, asked.predict) == ((), (8, 64))
+    assert plain.runs == asked.runs
+
+
 def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> None:
     body = "linked: [{size: 8}, {size: 4}]\nrepeats: [[0, 3], [1]]"
     runs = campaign_of(body).experiments[0].runs
@@ -221,6 +230,10 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
             "'knl&{rate': expected '}' before end of string; allowed in braces",
         ),
         ("time_limit_minutes: .inf", ".inf is not a finite number"),
+        ("predict: {ranks: [4]}", "e.predict: needs the experiment's scaling; set scaling: weak"),
+        ("predict: {ranks: []}", "e.predict.ranks"),
+        ("predict: {ranks: [0]}", "e.predict.ranks.0"),
+        ("predict: {rank: [4]}", "unknown key 'rank'; did you mean ranks?"),
     ],
 )
 def test_mistakes_are_one_line_with_file_and_key(campaign_of: Load, body: str, told: str) -> None:

@@ -294,8 +294,9 @@ def test_command_line(tmp_path: Path) -> None:
 def test_ticks_are_bounded_however_far_apart_values_are(tmp_path: Path) -> None:
     rates = {1: 1.0, 2: 1e-6, 4: 1e6, 8: 1.0}
     outlier = Fake("outlier", {"ranks": [*rates]}, "weak", speed=lambda p: rates[p["ranks"]])
-    # Two repeats that differ: efficiencies with bounds of many thousands.
+    # Two repeats that differ, in no blocks: efficiencies with bounds of many thousands.
     differ: dict[str, Any] = {"repeats": 2, "slower": lambda point, repeat: 5.0**repeat}
+    differ["source"] = "imported"
     apart = Fake("apart", {"ranks": [*rates], "mode": ["a", "b", "c"]}, "weak", **differ)
     bars = Fake("bars", {"mode": ["a", "b", "c"]}, **differ)
     studies = studies_of(make_results(tmp_path, [outlier, apart, bars]))

@@ -60,6 +60,14 @@ def test_what_scales_is_run_at_the_most_and_measured_further(tmp_path: Path) -> 
     assert "more than 4 ranks" in found.next.text
 
 
+def test_what_was_asked_to_be_predicted_is_on_it(tmp_path: Path) -> None:
+    found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, predict=[8, 16]))
+    (ahead,) = [one for one in found.sentences if "at 16 ranks" in one.text]
+    assert ahead.text.startswith("Predicted, from simulated points: ")
+    assert "do not trust beyond" in ahead.text
+    assert len(found.sentences) < MOST
+
+
 def test_an_open_question_names_the_repeats_that_decide_it(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [1, 2]}, "weak", noise=0.08, speed=slower(0.3))
     found, study = card(tmp_path, fake)
@@ -97,6 +105,7 @@ def test_series_that_say_the_same_share_a_sentence(tmp_path: Path) -> None:
     chart = efficiency_chart(study, found.verdicts)
     assert chart is not None
     assert chart.count("<polyline") == 4
+    assert "4 of 6 series" in chart
 
 
 def test_what_is_missing_comes_first(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def threads(
     better: str = "higher",
     unit: str = "threads",
     ranks: Sequence[int] = (1,),
+    in_blocks: bool = False,
     **more: Any,
 ) -> ExperimentResults:
     """Points that vary two numbers of threads (and ranks), with a rate of each repeat."""
@@ -40,7 +41,8 @@ def threads(
             for repeat, value in enumerate(values):
                 run_id = f"r{len(runs)}"
                 row = {"run_id": run_id, "source": "measured", f"{RATE}_mean_later": value}
-                runs.append({**row, **point})
+                row |= {"repeat": repeat, "started": f"2024-01-01T{10 + repeat}:{len(points):02}"}
+                runs.append({**row, **point} | ({} if in_blocks else {"started": None}))
                 plan.append({"run_id": run_id, "repeat": repeat, "point": {**point, **more},
                              "status": "done", "cause": "", "detail": ""})  # fmt: skip
     entry = {
@@ -170,3 +172,23 @@ def test_a_finding_links_to_the_figure_of_its_points() -> None:
     assert figure_of(about("best value", key=key, parameter="model"), bars) is None
     ranks = {"ranks-step": series[0]}
     assert figure_of(about("stragglers", key=key, figure="ranks-step"), ranks) is None
+
+
+def test_drift_that_cancels_within_blocks_hides_no_best() -> None:
+    # The machine slows down by a third over the campaign; the settings differ by 6 % and more.
+    drift = np.array([1.0, 0.9, 0.8, 0.7])
+    noise = np.array([[0.0, 4.0, -4.0, 1.0], [3.0, -5.0, 1.0, 2.0], [-3.0, 2.0, 4.0, -4.0]])
+    rates = {
+        setting: ((level + rest) * drift).tolist()
+        for setting, level, rest in zip(
+            ((0, 0), (2, 4), (1, 1)), (1000.0, 1080.0, 900.0), noise, strict=True
+        )
+    }
+    (alone,) = best_threads(threads(rates))
+    assert alone.level == "open" and "the 95 % interval includes 1" in alone.text
+    (within,) = best_threads(threads(rates, in_blocks=True))
+    assert within.level == "confirmed" and "1.080 [" in within.text
+    assert within.text.startswith("Best thread count: ")  # clear of the third setting too
+    numbers = within.evidence["numbers"]
+    assert numbers["ratio"] == alone.evidence["numbers"]["ratio"]
+    assert 1.05 < numbers["ratio_low"] < numbers["ratio_high"] < 1.11

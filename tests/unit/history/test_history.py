@@ -114,6 +114,24 @@ def test_what_changed_along(
     assert told in found.verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("factor", "kind"),
+    [(1.0, REGRESSION), (0.98, REGRESSION), (1.1, REGRESSION), (0.92, CONFOUNDED)],
+)
+def test_a_machine_that_is_slower_itself_confounds(
+    tmp_path: Path, factor: float, kind: str
+) -> None:
+    """A canary that lost as much, not one that lost little or became faster."""
+    rng = np.random.default_rng(2)
+    fakes = [
+        replace(fake, canary=5e9 * (factor if fake.day >= 8 else 1) * rng.uniform(0.99, 1.01))
+        for fake in stepped({})
+    ]
+    found = judged_of(tmp_path, *fakes)
+    assert found.verdict.kind == kind
+    assert ("the machine's own speed (canary, compute)" in line_of(found)) == (kind == CONFOUNDED)
+
+
 def test_hosts_that_always_change_confound_nothing(tmp_path: Path) -> None:
     fakes = [replace(fake, hosts=f"node{fake.day}") for fake in stepped({})]
     assert judged_of(tmp_path, *fakes).verdict.kind == REGRESSION

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from scalesweep.analysis.table_io import read_table
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.history_settings import HistorySettings
@@ -19,6 +20,7 @@ from scalesweep.core.paths import BENCHMARKS
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, Tracker
+from scalesweep.tables.summary import write_summary
 from tests.fakes.results import SITE, Fake, make_results
 
 SHIPPED = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "data_loading", extract=None))
@@ -70,6 +72,10 @@ def test_no_repository_is_no_commit(tmp_path: Path) -> None:
 
 def test_finished_runs_become_rows(tmp_path: Path) -> None:
     make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]})], "study")
+    summary = tmp_path / "results" / "summary.parquet"
+    frame = read_table(summary)
+    frame["_canary"] = '{"before": {"compute": ["a", 5e9], "memory": ["a", 2e10]}}'
+    write_summary(frame, summary)
     benchmark = SimpleNamespace(name="data_loading", folder=SHIPPED.folder, extract=None)
     campaign = SimpleNamespace(
         name="study", results=tmp_path / "results", history=HistorySettings(tmp_path / "kept"),
@@ -81,6 +87,8 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     rows = [row for one in found for some in one.rows.values() for row in some]
     assert {row["run_id"] for row in rows} == {key[1] for one in found for key in one.rows}
     assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session"}
+    looks = {row["metric"]: row["value"] for row in rows if row["kind"] == "canary"}
+    assert looks == {"compute": 5e9, "memory": 2e10}
     judged = {(row["metric"], row["phase"]) for row in rows if row["judged"]}
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}

@@ -244,6 +244,8 @@ def test_profiles_become_runs_and_messages_points_by_size(tmp_path: Path) -> Non
     assert sizes == [8.0, 4096.0]
     run = made.runs[names.index("profile_horovod_timeline")]
     assert run.metrics["mpi_allreduce_union"]["value"] == pytest.approx(1530e-6)
+    assert run.metrics["reduction_share"]["value"] == pytest.approx(0.051)
+    assert [one.benchmark for one in made.runs if "timeline" in one.notes] == [run.benchmark]
     assert made.runs[names.index("profile_talp")].samples["profile_useful"] == pytest.approx(
         list(fake.USEFUL)
     )

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,29 @@ def test_it_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_a_prediction_comes_before_scaling_by_work_and_after_the_same_ranks(
+    study: Study, tmp_path: Path
+) -> None:
+    far, near = {"ranks": 2, "amount": 70}, {"ranks": 8, "amount": 70}
+    campaign, _ = study((far, (50.0, 5.0)), (near, None))
+    (run,) = campaign.experiments[-1].runs
+    campaign = replace(campaign, results=tmp_path)
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+    first = campaign.experiments[0].runs[0].run_id
+    states[first] = RunState("done", "1", wall_s=50.0, source="measured", fixed_s=5.0)
+    path = tmp_path / "tables" / campaign.experiments[-1].name / "runtimes.csv"
+    path.parent.mkdir(parents=True)
+    assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"
+    path.write_text(f"run_id,expected_s,low_s,high_s\n{run.run_id},61.5,55,80\n")
+    estimates = Estimates(campaign, states)
+    assert last((campaign, estimates)) == (61.5, "predicted")
+    assert estimates.predicted(campaign.experiments[-1], run) == (61.5, 80.0)
+    states[run.run_id] = RunState("failed", "1", "TIMEOUT", given_s=300.0)
+    assert last((campaign, Estimates(campaign, states))) == (300.0, "timeout")
+    states[run.run_id] = RunState("new")
+    for damaged in ("", "run_id\nx\n", f"run_id,expected_s,high_s\n{run.run_id},many,2\n",
+                    f"run_id,expected_s,high_s\n{run.run_id},nan,inf\n", "\0"):  # fmt: skip
+        path.write_text(damaged)
+        assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"

@@ -48,6 +48,20 @@ def test_page_is_well_formed_and_self_contained(page: str) -> None:
     assert found.tags.count("svg") == 20 + 2  # two of them small, on cards
 
 
+def test_page_says_where_intervals_come_from(page: str) -> None:
+    names = [fake.name for fake in demo()]
+
+    def note(name: str) -> str:
+        found = re.search(rf'id="e{names.index(name) + 1}-about">(.*?)</p>', page, re.S)
+        assert found is not None
+        return found[1]
+
+    words = r'At \d+ of 11 points intervals come from <a href="#intervals">'
+    assert re.search(words, note("io_weak_scaling"))
+    assert "come from" not in note("parallel_reads")  # two points do not share a variance
+    assert "Smyth, 2004" in page and "Montgomery" in page
+
+
 def test_every_link_leads_somewhere(root: Path, page: str) -> None:
     found = outline(page)
     for href in found.hrefs:

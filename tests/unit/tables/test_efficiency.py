@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.stats import linear_interval
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -143,17 +144,23 @@ def account(ranks: int, **ms: float) -> StepAccount:
 
 
 def study_of(
-    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]], scaling: str = "weak"
+    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]],
+    scaling: str = "weak",
+    in_blocks: bool = False,
 ) -> ExperimentResults:
-    """An experiment of points, each with the accounts of its runs and its samples in all."""
+    """An experiment of points, each with the accounts of its runs and its samples in all.
+
+    The runs began at once, or in blocks of one repeat of each.
+    """
     axes = list(points[0][0])
     runs, rows = [], []
     for number, (point, accounts, samples) in enumerate(points):
         for repeat, one in enumerate(accounts):
             run_id = f"b-{number}-{repeat}"
             runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
+            began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
             rows.append(
-                {"run_id": run_id, "source": "measured", "started": "2026-01-01T00:00:00+00:00",
+                {"run_id": run_id, "source": "measured", "started": began,
                  "repeat": repeat, "samples": samples, "warnings": None,
                  "_account": json.dumps(one.to_json()), "_metrics": "{}"}
             )  # fmt: skip
@@ -215,6 +222,41 @@ def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -
     assert ledger["at_reference"] == pytest.approx(25, rel=0.03)
     assert ledger["local_batch"] == pytest.approx(15, abs=3)
     assert ledger["slower"] == pytest.approx(5, abs=3)
+
+
+def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
+    """A machine that becomes slower by half from the first block to the last."""
+    points = []
+    for ranks, ms in ((1, {}), (2, {"transfer": 6.0}), (4, {"transfer": 10.0})):
+        accounts = []
+        for repeat, one in enumerate(noisy(ranks, compute=100, input=5, **ms)):
+            slow = (1 + repeat / 8) * 1e3
+            terms = {name: getattr(one, name) * slow for name in ("compute", "input", "transfer")}
+            accounts.append(account(ranks, **terms))
+        points.append(({"ranks": ranks}, accounts, 10 * ranks))
+    alone, within = (study_of(points, in_blocks=blocks) for blocks in (False, True))
+    for study in (alone, within):
+        assert terms_of(study, 4) == terms_of(alone, 4)
+    here, there = (
+        np.array([one.elapsed * 1e3 for one in accounts])
+        for _, accounts, _ in (points[2], points[0])
+    )
+    loss, wide = (ledgers(study)[-1].elapsed for study in (within, alone))
+    assert wide.loss_low is not None and wide.loss_low < 0 < float(here.mean() - there.mean())
+    span = linear_interval(here - there)
+    assert (loss.loss, loss.loss_low, loss.loss_high) == (
+        pytest.approx((float((here - there).mean()), span.low, span.high))
+    )
+    assert span.low > 0
+    widths = {}
+    for name, study in (("alone", alone), ("within", within)):
+        for row in study.rows("efficiency"):
+            if row["ranks"] == 4 and row["term"] in ("global_efficiency", "computation_scaling"):
+                widths[name, row["term"]] = row["high"] - row["low"]
+    for term in ("global_efficiency", "computation_scaling"):
+        assert widths["within", term] < widths["alone", term] / 3
+    (finding,) = largest_loss(within)
+    assert finding.level == "confirmed" and "transfer" in finding.text
 
 
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:

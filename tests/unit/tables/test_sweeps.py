@@ -12,6 +12,9 @@ from scalesweep.experiment.ceilings import ceilings, is_probe, networks
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.sweeps import network_figures, sweep_figures
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
+from scalesweep.report.ceilings_section import ceilings_section
+from scalesweep.report.html_assets import render
+from scalesweep.tables.epoch_curves import curves_of
 from scalesweep.tables.sweep_text import sweep_text
 from scalesweep.tables.sweeps import bus_factor
 from tests.fakes.probes import note, study_of
@@ -31,6 +34,8 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
     found = json.loads(sweep_text(record, {"sweep_seconds": seconds}) or "")
     assert found["times"] == [[1.5, 2.0, 3.0]]
     assert found["values"] == [8]
+    whole = record | {"point": {"ranks": 2}}
+    assert curves_of(whole, {"sweep_seconds": seconds}, None)["_sweep"] == json.dumps(found)
     assert sweep_text({"notes": {}}, {"sweep_seconds": seconds}) is None
     assert sweep_text(record, {}) is None
 
@@ -204,3 +209,21 @@ def test_times_that_no_formula_describes_confirm_no_network() -> None:
     (finding,) = network_fit(study_of([({}, sweeps)], metrics, values, fixed={"ranks": 4}))
     assert finding.level in ("open", "note")
     assert "not confirmed, no formula comes near" in finding.text
+
+
+def test_the_report_answers_how_fast_the_machine_is() -> None:
+    studies = [compute(), network([2, 4, 8])]
+    lines = ceilings_section(studies)
+    assert [line.experiment for line in lines] == ["e"] * 4
+    float32, _, bus, fitted = lines
+    assert float32.what.endswith(": float32")
+    assert float32.value.startswith("18") and float32.value.endswith("] GFLOP/s")
+    assert (float32.median, float32.runs) == ("96.0 %", "3")
+    assert float32.where == "threads 2, matrix size 128"
+    assert "8 ranks" in bus.where or "ranks" in bus.where
+    assert fitted.what == "Latency and bandwidth of allreduce"
+    assert "µs" in fitted.value and "GB/s" in fitted.value
+    assert fitted.where.endswith("ring")
+    html = render("ceilings.html.j2", {"ceilings": lines}, {})
+    assert "How fast is this machine?" in html and "GFLOP/s" in html
+    assert render("ceilings.html.j2", {"ceilings": []}, {}).strip() == ""

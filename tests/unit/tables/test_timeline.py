@@ -48,6 +48,7 @@ def test_shares_are_unions_over_the_steps_after_the_first() -> None:
     assert (one.shares[QUEUE], one.shares[WAIT], one.shares[COPIES]) == (None, None, None)
     assert (one.negotiations, one.ticked, one.last) == (18, 3, {3: 3})
     assert TimelineAccount.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert json.loads(json.dumps(one.to_json())) == one.to_json()  # a digest is of either
 
 
 @pytest.mark.parametrize("steps", [1, 2])

@@ -1,0 +1,76 @@
+"""What 95 % intervals from randomised blocks cover and how wide they are, by simulation.
+
+For every kind of made data (tests/fakes/blocks.py: steady, a machine in another state in each
+block, a trend, heavy tails, unequal variances), 3, 6 and 12 points and 3, 5, 10 and 20 repeats: the
+share of intervals of means and of ratios that hold the truth, over all points and pairs, and the
+median width over that of intervals of each point alone (Student's t, Welch's t, the bootstrap from
+20 repeats on). Means under a trend are covered too often, by both: what the trend adds to the
+spread of repeats hardly moves their mean over the whole campaign.
+
+    python -m bench.intervals [--json FILE] [--rounds N]
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from bench.lib.pairs import figure, line, write_json
+from tests.fakes.blocks import KINDS, Coverage, coverage
+
+POINTS, REPEATS = (3, 6, 12), (3, 5, 10, 20)
+LEAST, MOST = 0.93, 0.97
+
+
+def simulate(rounds: int) -> dict[str, dict[tuple[int, int], Coverage]]:
+    """Coverage by kind, points and repeats."""
+    found: dict[str, dict[tuple[int, int], Coverage]] = {}
+    for kind in KINDS:
+        for points in POINTS:
+            for repeats in REPEATS:
+                # As many points in all, less where the bootstrap that is compared with takes long.
+                several = rounds * POINTS[0] // points // (3 if repeats >= 20 else 1)
+                found.setdefault(kind, {})[points, repeats] = coverage(
+                    kind, points, repeats, several
+                )
+    return found
+
+
+def figures(found: dict[str, dict[tuple[int, int], Coverage]]) -> list[dict[str, Any]]:
+    """Rows of the table: the extremes over points and repeats, and widths at 3 and 5 repeats."""
+    rows = []
+    for kind, cases in found.items():
+        for what in ("ratio", "mean"):
+            values = [getattr(one, what) for one in cases.values()]
+            most = None if (kind, what) == ("trend", "mean") else MOST
+            name = f"coverage of {what}s, {kind}"
+            rows.append(figure(f"{name}: least", min(values), "", LEAST, "higher"))
+            rows.append(figure(f"{name}: most", max(values), "", most))
+            least = min(getattr(one, f"least_{what}") for one in cases.values())
+            rows.append(figure(f"{name}: of the point covered least", least, "", None, "higher"))
+            for repeats in REPEATS[:2]:
+                width = getattr(cases[6, repeats], f"{what}_width")
+                words = f"median width of {what}s / each point alone, {kind}, 6 points x {repeats}"
+                rows.append(figure(words, width, ""))
+    return rows
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rounds", type=int, default=3000, help="campaigns of 3 points")
+    args = parser.parse_args()
+    found = simulate(args.rounds)
+    rows = figures(found)
+    for row in rows:
+        print(line(row))
+    cases = {
+        kind: {f"{points} points, {repeats} repeats": vars(one) for (points, repeats), one
+               in by_size.items()}
+        for kind, by_size in found.items()
+    }  # fmt: skip
+    write_json({"rounds": args.rounds, "cases": cases, "figures": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()

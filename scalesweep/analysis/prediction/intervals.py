@@ -1,0 +1,107 @@
+"""Intervals of a forecast from four sources, in logarithms of the cost.
+
+1. repeats: the standard error of the measured means, where it is known;
+2. scatter between runs: what the points deviate from the models beyond that;
+3. spread of the models: their weighted standard deviation at the target;
+4. an allowance for a change of regime, which no fit shows: it grows with log2(target / largest
+   measured), and with the change that the models expect. Its size per doubling is that of the
+   series' own rolling forecasts, drawn towards that of the series behind ``calibration``.
+
+They add as squares; a bound is a quantile of Student's t. A cost rises more easily than it falls,
+so the two sides have factors of their own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
+from scalesweep.analysis.prediction.series import Series
+from scalesweep.analysis.prediction.weights import FIRST_ORIGIN, Fits, Forecast, combine
+from scalesweep.analysis.types import Floats
+
+# Points that the expected scatter weighs as much as.
+SCATTER_STRENGTH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Standard deviations of the logarithm ``[target]`` by source; they add as squares."""
+
+    repeats: Floats
+    scatter: Floats
+    models: Floats
+    regime: Floats
+
+    @property
+    def total(self) -> Floats:
+        """All four together."""
+        parts = (self.repeats, self.scatter, self.models, self.regime)
+        return np.asarray(np.sqrt(sum(part**2 for part in parts)), np.float64)
+
+
+def sources(
+    fits: Fits, series: Series, final: Forecast, targets: Floats, rule: Calibration | None = None
+) -> Sources:
+    """The four sources at ``targets``, the rank counts that ``fits`` was made for."""
+    rule = rule or CALIBRATION[series.scaling]
+    count = len(series.ranks)
+    scatter, repeats = _noise(fits, series, final, rule)
+    doublings = np.maximum(np.log2(targets / series.ranks[-1]), 0.0)
+    expected = final.log_cost[count:] - final.log_cost[count - 1]
+    rate = _rate(fits, series, rule)
+    return Sources(
+        repeats=np.full(len(targets), repeats),
+        scatter=np.full(len(targets), scatter),
+        models=rule.models * final.spread[count:],
+        regime=np.hypot(rate * doublings**rule.power, rule.slope * expected),
+    )
+
+
+def quantile(rule: Calibration, level: float) -> float:
+    """Half width of an interval of this level in standard deviations."""
+    # The function behind scipy.stats.t.ppf, whose import takes most of a second.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(rule.degrees, 0.5 + level / 2))
+
+
+def bounds(
+    log_cost: Floats, total: Floats, rule: Calibration, level: float
+) -> tuple[Floats, Floats]:
+    """Lower and upper bound of the logarithm of the cost at every target."""
+    half = quantile(rule, level) * total
+    return log_cost - rule.down * half, log_cost + rule.up * half
+
+
+def _noise(fits: Fits, series: Series, final: Forecast, rule: Calibration) -> tuple[float, float]:
+    """Standard deviation of a point's scatter between runs, and of its mean over repeats.
+
+    The deviations of the points from the models hold both; the first is what is left of them.
+    """
+    count = len(series.ranks)
+    there = final.weights > 0
+    away = fits.log_cost[count][there, :count] - np.log(series.cost)
+    away = away - away.mean(axis=1, keepdims=True)
+    squares = float(final.weights[there] @ (away**2).sum(axis=1))
+    degrees = SCATTER_STRENGTH + max(count - 2, 1)
+    seen = rule.noise**2 * (SCATTER_STRENGTH * rule.scatter**2 + squares) / degrees
+    known = series.error[np.isfinite(series.error)]
+    repeats = float(np.mean(known**2)) if known.size else 0.0
+    return float(np.sqrt(max(seen - repeats, 0.0))), float(np.sqrt(repeats))
+
+
+def _rate(fits: Fits, series: Series, rule: Calibration) -> float:
+    """Relative error of a forecast over one doubling, from the series' rolling forecasts.
+
+    Every origin gives the mean square of its errors, each over its distance in doublings.
+    """
+    doublings, logs = np.log2(series.ranks), np.log(series.cost)
+    squares = []
+    for k in range(FIRST_ORIGIN, len(logs)):
+        distance = doublings[k:] - doublings[k - 1]
+        error = combine(fits, series, k).log_cost[k : len(logs)] - logs[k:]
+        squares.append(float(np.mean((error / distance) ** 2)))
+    return float(
+        np.sqrt((rule.strength * rule.rate**2 + sum(squares)) / (rule.strength + len(squares)))
+    )

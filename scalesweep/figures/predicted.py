@@ -1,0 +1,70 @@
+"""Predicted counts in a figure of one series: dashed, hollow, with their 95 % bands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from scalesweep.analysis.metrics import column
+from scalesweep.experiment.predictions import known, of_series
+from scalesweep.experiment.results import ExperimentResults, Measure, Series
+from scalesweep.figures.style import ORANGE
+
+HOLLOW: Mapping[str, Any] = {
+    "marker": "^", "linestyle": (0, (2, 2)), "linewidth": 1.2, "markerfacecolor": "white",
+    "markersize": 5,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What was drawn: counts, rates and efficiencies with the ends of their intervals."""
+
+    counts: list[int] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
+    efficiencies: list[float] = field(default_factory=list)
+    caption: str = ""
+
+
+def draw_predicted(
+    upper: Axes,
+    lower: Axes,
+    study: ExperimentResults,
+    main: Measure,
+    series: Series,
+    phase: str,
+) -> Beyond:
+    """Draw the predictions of a series' main metric, joined to its largest measured count."""
+    rows = known(of_series(study, series, main.metric, phase))
+    if not rows:
+        return Beyond()
+    last = series.rows[-1]
+    stem = "total" if main.metric == "total_throughput" else main.metric
+    counts = [study.scale_of(one.row) for one in rows]
+    drawn: list[list[float]] = []
+    for ax, names, factor, start in (
+        (upper, ("value", "low", "high"), main.factor, main.value(last, "mean", phase)),
+        (lower, tuple(f"efficiency{end}" for end in ("", "_low", "_high")), 1.0,
+         last.get(column(f"{stem}_eff", "", phase))),
+    ):  # fmt: skip
+        values, lows, highs = (
+            [factor * (one.number(name) or 0.0) for one in rows] for name in names
+        )
+        after = [i for i, count in enumerate(counts) if count > study.scale_of(last)]
+        ax.plot(counts, values, color=ORANGE, **{**HOLLOW, "linestyle": "none"})
+        if after and start is not None:
+            xs = [study.scale_of(last), *(counts[i] for i in after)]
+            ax.plot(xs, [start, *(values[i] for i in after)], color=ORANGE,
+                    linestyle=HOLLOW["linestyle"], linewidth=HOLLOW["linewidth"])  # fmt: skip
+            ax.fill_between(
+                xs, [start, *(lows[i] for i in after)], [start, *(highs[i] for i in after)],
+                color=ORANGE, alpha=0.1, linewidth=0,
+            )  # fmt: skip
+        ax.vlines(counts, lows, highs, color=ORANGE, linewidth=1, alpha=0.6)
+        drawn.append([*values, *lows, *highs])
+    caption = (
+        f"Hollow, dashed: predicted, with 95 % intervals; not to be trusted beyond "
+        f"{study.scaled(int(rows[0].get('trusted_to')))}."
+    )
+    return Beyond(counts, drawn[0], drawn[1], caption)

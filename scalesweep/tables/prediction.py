@@ -1,0 +1,242 @@
+"""The table `prediction`: what counts that were not measured would give (docs/prediction.md).
+
+Of the rates of all ranks together (total throughput, and plain metrics in something/s). Its rows
+have the source ``predicted``, and are in no other table.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.metrics import EPOCH_PHASES
+from scalesweep.analysis.prediction.forecast import (
+    Prediction,
+    knee,
+    predict,
+    rolling_coverage,
+    trusted_limit,
+)
+from scalesweep.analysis.prediction.series import Series, make_series, refusal
+from scalesweep.analysis.stats import identical
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.tables.points import ExperimentData, Measure, Point
+
+PREDICTED = "predicted"
+GOOD = 0.8
+MODELS_NAMED = 3
+# In the order of the table, behind the varying parameters. Numbers, then text.
+NUMBERS = (
+    *("value", "low", "high", "low_50", "high_50"),
+    *("efficiency", "efficiency_low", "efficiency_high"),
+    *("term_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
+    *("node_hours", "node_hours_low", "node_hours_high"),
+    *("below_80", "below_80_low", "below_80_high"),
+)
+COUNTS = ("points", "smallest", "largest", "trusted_to", "forecasts", "forecasts_within")
+WORDS = ("term", "models", "uninformed", "refused")
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSeries:
+    """A scaling series of one measure with what its rate is multiplied by to be a cost."""
+
+    measure: Measure
+    points: Sequence[Point]  # with a result, by scale
+    rates: Sequence[float]
+    series: Series
+
+    @property
+    def counts(self) -> list[int]:
+        """Its measured counts."""
+        return [int(count) for count in self.series.ranks]
+
+
+def prediction_column(name: str, axes: Sequence[str]) -> str:
+    """Column of the table: its name, unless a varying parameter has it."""
+    return f"prediction_{name}" if name in axes else name
+
+
+def predictable(
+    data: ExperimentData, groups: Sequence[Sequence[Point]]
+) -> Iterator[MeasuredSeries]:
+    """Every series of an experiment in every rate that can be predicted.
+
+    ``groups``: the points of each series, by scale.
+    """
+    scaling = str(data.experiment["scaling"])
+    measures = [measure for measure in data.measures if _is_rate(data, measure)]
+    for group in groups if scaling != "none" else ():
+        for measure in measures:
+            known = [(p, v) for p in group if (v := data.repeats(p, measure)).size and v.mean() > 0]
+            if not known:
+                continue
+            points = [point for point, _ in known]
+            counts = np.array([float(point.values[data.scale]) for point in points])
+            if len(set(counts)) < len(counts):
+                continue  # two ways to a count (devices of more or fewer ranks)
+            rates = [float(values.mean()) for _, values in known]
+            errors = np.array([_error(data, point, measure) for point in points])
+            series = make_series(counts, counts / np.array(rates), scaling, errors)
+            yield MeasuredSeries(measure, points, rates, series)
+
+
+def _is_rate(data: ExperimentData, measure: Measure) -> bool:
+    """Whether a measure is a rate of all ranks together."""
+    quantity = data.quantities[measure[0]]
+    epochs = measure[0] == "total_throughput" and measure[1] in EPOCH_PHASES
+    plain = measure[1] == "run" and quantity.scope == "total"
+    rate = quantity.better == "higher" and quantity.unit.endswith("/s")
+    return rate and (epochs or plain)
+
+
+def _error(data: ExperimentData, point: Point, measure: Measure) -> float:
+    """Relative standard error of a point's mean; NaN where it is not known."""
+    if stated := data.stated(point, measure):
+        return stated.std / stated.mean / math.sqrt(stated.count)
+    values = data.repeats(point, measure)
+    if values.size < 2 or bool(identical(values)) or (values <= 0).any():
+        return math.nan
+    return float(np.log(values).std(ddof=1)) / math.sqrt(values.size)
+
+
+def prediction_table(
+    data: ExperimentData, groups: Sequence[Sequence[Point]], counts: Sequence[int]
+) -> pd.DataFrame | None:
+    """A row per series, rate and count of ``counts`` that was not measured.
+
+    Columns: varying parameters (missing where they change along the series), ``source``
+    (predicted), ``based_on`` (the source of the points), ``metric``, ``phase``, ``unit`` and those
+    named above. ``low`` and ``high`` are bounds of 95 %, ``low_50`` and ``high_50`` of 50 %;
+    ``from_*`` are shares of the variance; ``below_80*`` is the count where efficiency falls below
+    80 %, infinite where a bound is beyond ``trusted_to``. A row that is refused says why and has no
+    number. None if there is nothing to predict.
+    """
+    axes = data.axes
+    rows: list[dict[str, Any]] = []
+    for one in predictable(data, groups):
+        wanted = [count for count in counts if count not in one.counts]
+        rows += _rows(data, one, wanted) if wanted else []
+    if not rows:
+        return None
+    found: dict[str, Any] = {name: typed_values([row.get(name) for row in rows]) for name in axes}
+    for name in ("source", "based_on", "metric", "phase", "unit"):
+        found[prediction_column(name, axes)] = typed_values([row[f".{name}"] for row in rows])
+    for name in NUMBERS:
+        values = [row.get(f".{name}", math.nan) for row in rows]
+        found[prediction_column(name, axes)] = np.array(values, np.float64)
+    for names, kind in ((COUNTS, int), (WORDS, str)):
+        for name in names:
+            values = typed_values([row.get(f".{name}") for row in rows], kind)
+            found[prediction_column(name, axes)] = values
+    frame = pd.DataFrame(found)
+    frame.attrs["units"] = {}
+    return frame
+
+
+def _rows(
+    data: ExperimentData, one: MeasuredSeries, counts: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """The rows of one series; names that no parameter can have begin with a point."""
+    series = one.series
+    head: dict[str, Any] = {
+        **_shared(one.points, data),
+        ".source": PREDICTED,
+        ".based_on": one.points[0].source,
+        ".metric": one.measure[0],
+        ".phase": one.measure[1],
+        ".unit": data.quantities[one.measure[0]].unit,
+        ".points": len(one.points),
+        ".smallest": one.counts[0],
+        ".largest": one.counts[-1],
+    }
+    if why := refusal(series):
+        yield from ({**head, data.scale: count, ".refused": why} for count in counts)
+        return
+    limit = trusted_limit(series)
+    within, forecasts = rolling_coverage(series)
+    head |= {".trusted_to": limit, ".forecasts": forecasts, ".forecasts_within": within}
+    if bend := knee(series, GOOD):
+        head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
+    there = [count for count in counts if one.counts[-1] < count <= limit]
+    found = predict(series, there)
+    head[".uninformed"] = ", ".join(found.fits.uninformed) or None
+    for count in counts:
+        row = {**head, data.scale: count}
+        if count in there:
+            row |= _numbers(found, there.index(count))
+            row |= _cost(data.experiment, one, row, count)
+        elif count < one.counts[-1]:
+            row[".refused"] = (
+                f"{count:,} {data.scale} are fewer than the largest measured count of "
+                f"{one.counts[-1]:,}: intervals hold beyond it only; measure them"
+            )
+        else:
+            row[".refused"] = (
+                f"{count:,} {data.scale} are too far from the largest measured count of "
+                f"{one.counts[-1]:,}: not to be trusted beyond {limit:,}; measure in between"
+            )
+        yield row
+
+
+def _shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
+    """Varying parameters that have one value along a series; the others are None."""
+    first = points[0].values
+    return {
+        name: first[name] if all(point.values[name] == first[name] for point in points) else None
+        for name in data.axes
+    }
+
+
+def _numbers(found: Prediction, place: int) -> dict[str, Any]:
+    """What is predicted at one target: a rate is the count over the cost."""
+    count = float(found.targets[place])
+    (low, high), (low_50, high_50) = found.interval(0.95), found.interval(0.5)
+    efficiency = found.efficiency()
+    term, share = found.dominating(place)
+    parts = found.sources
+    variance = float(parts.total[place] ** 2)
+    names = ("repeats", "scatter", "models", "regime")
+    models = [f"{formula} {weight:.0%}" for formula, weight in found.weighted[:MODELS_NAMED]]
+    return {
+        ".value": count / float(found.cost[place]),
+        ".low": count / float(high[place]),
+        ".high": count / float(low[place]),
+        ".low_50": count / float(high_50[place]),
+        ".high_50": count / float(low_50[place]),
+        ".efficiency": float(efficiency[0][place]),
+        ".efficiency_low": float(efficiency[1][place]),
+        ".efficiency_high": float(efficiency[2][place]),
+        ".term": term,
+        ".term_share": share,
+        ".models": "; ".join(models),
+        **{f".from_{n}": float(getattr(parts, n)[place] ** 2) / variance for n in names},
+    }
+
+
+def _cost(
+    experiment: PlanExperiment, one: MeasuredSeries, row: Mapping[str, Any], count: int
+) -> dict[str, float]:
+    """Node-hours of an epoch at a count with bounds, where nodes and samples are known.
+
+    The samples of an epoch grow with the ranks in weak scaling and stay in strong scaling.
+    """
+    last = one.points[-1]
+    per_node = {p.values.get("ranks_per_node", experiment["fixed"].get("ranks_per_node"))
+                for p in one.points}  # fmt: skip
+    samples = last.samples
+    if experiment["scale"] != "ranks" or len(per_node) != 1 or not samples or None in per_node:
+        return {}
+    if one.measure[0] != "total_throughput":
+        return {}
+    more = count / one.counts[-1] if experiment["scaling"] == "weak" else 1.0
+    work = samples * more * -(-count // int(per_node.pop())) / 3600
+    return {
+        ".node_hours": work / row[".value"],
+        ".node_hours_low": work / row[".high"],
+        ".node_hours_high": work / row[".low"],
+    }

@@ -1,0 +1,114 @@
+"""The table `runtimes`: how long runs of counts that were not measured will take.
+
+`snakemake plan` and job requests read its CSV (`planning/runtime_estimates.py`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.prediction.forecast import predict, trusted_limit
+from scalesweep.analysis.prediction.series import make_series, refusal
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import canonical_json
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.provenance import FACTS, read_facts
+
+
+def runtime_table(data: ExperimentData, groups: Sequence[Sequence[Point]]) -> pd.DataFrame | None:
+    """A row for each run of a point that has no result, in series that can be predicted.
+
+    ``groups``: the points of each series, by scale; those without a result are groups of their
+    own. Columns: ``run_id``, ``expected_s`` and its 95 % bounds ``low_s`` and ``high_s``. From the
+    wall times of measured runs, whose work per rank (in weak scaling) or in all (in strong
+    scaling) is the same. None without any.
+    """
+    scaling = str(data.experiment["scaling"])
+    if scaling == "none":
+        return None
+    pending = {_key(data, group[0]): group for group in groups if group and not group[0].rows.size}
+    rows: list[tuple[str, float, float, float]] = []
+    walls = _wall_times(data) if pending else {}
+    for group in groups:
+        there = [point for point in group if point.rows.size]
+        missing = pending.get(_key(data, group[0]), []) if there else []
+        if missing and there[0].source == "measured":
+            rows += _rows(data, there, missing, walls, scaling)
+    if not rows:
+        return None
+    frame = pd.DataFrame({"run_id": typed_values([row[0] for row in rows])})
+    for place, name in enumerate(("expected_s", "low_s", "high_s"), 1):
+        frame[name] = np.array([row[place] for row in rows], np.float64)
+    frame.attrs["units"] = {}
+    return frame
+
+
+def _key(data: ExperimentData, point: Point) -> str:
+    """What tells the series of a point from others; not its source."""
+    strong = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
+    names = series_parameters(data.experiment)
+    return canonical_json([[point.values[n] for n in names], point.work if strong else None])
+
+
+def _wall_times(data: ExperimentData) -> dict[int, float]:
+    """Wall time by row of the summary, of the runs that recorded it."""
+    run_ids = data.summary["run_id"].tolist()
+    facts = read_facts(run_ids, data.texts(FACTS))
+    return {
+        row: facts[run_id].wall_s or 0.0
+        for row, run_id in enumerate(run_ids)
+        if run_id in facts and (facts[run_id].wall_s or 0.0) > 0
+    }
+
+
+def _rows(
+    data: ExperimentData,
+    there: Sequence[Point],
+    missing: Sequence[Point],
+    walls: dict[int, float],
+    scaling: str,
+) -> list[tuple[str, float, float, float]]:
+    """Run id, expected seconds and bounds of every run of the missing points."""
+    times = {
+        point.values[data.scale]: np.array([walls[row] for row in point.rows if row in walls])
+        for point in there
+    }
+    times = {count: values for count, values in times.items() if values.size}
+    counts = np.array([*times], np.float64)
+    share = counts if scaling == "strong" else np.ones(len(counts))
+    errors = np.array([_error(values) for values in times.values()])
+    means = np.array([values.mean() for values in times.values()])
+    series = make_series(counts, share * means, scaling, errors)
+    if refusal(series):
+        return []
+    limit = trusted_limit(series)
+    # Between measured counts other estimates do: intervals hold beyond the largest only.
+    every = [point.values[data.scale] for point in missing]
+    wanted = [count for count in every if counts.max() < count <= limit]
+    found = predict(series, wanted)
+    low, high = found.interval()
+    numbers: dict[str, tuple[float, ...]] = {}
+    for place, count in enumerate(wanted):
+        ranks = count if scaling == "strong" else 1
+        numbers[canonical_json(count)] = tuple(
+            float(values[place]) / ranks for values in (found.cost, low, high)
+        )
+    points = {canonical_json(dict(point.values)) for point in missing}
+    rows: list[Any] = []
+    for run in data.experiment["runs"]:
+        here = {name: run["point"][name] for name in data.axes}
+        known = numbers.get(canonical_json(here[data.scale]))
+        if known and canonical_json(here) in points:
+            rows.append((run["run_id"], *known))
+    return rows
+
+
+def _error(values: Floats) -> float:
+    """Relative standard error of a mean; NaN for one run."""
+    if values.size < 2:
+        return float("nan")
+    return float(np.log(values).std(ddof=1)) / float(np.sqrt(values.size))

@@ -1,0 +1,140 @@
+"""Intervals of points whose runs started in blocks, in every table that has them."""
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis import stats
+from scalesweep.analysis.blocks import Blocks, interval_of
+from scalesweep.core.formatting import number
+from tests.unit.tables.test_build import Study
+
+MODES, RANKS, REPEATS = ("a", "b"), (1, 2, 4), 4
+Place = Callable[[int, int], int]
+
+
+def in_blocks(place: int, repeat: int) -> int:
+    return repeat * len(MODES) * len(RANKS) + place
+
+
+def point_by_point(place: int, repeat: int) -> int:
+    return place * REPEATS + repeat
+
+
+def _seconds() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Seconds of an epoch ``[point, repeat]`` on a machine that slows down."""
+    generator = np.random.default_rng(7)
+    levels = np.array([10.0, 12.0, 15.0, 11.0, 12.5, 17.0])[:, None]
+    errors = generator.normal(0, 0.01, (6, REPEATS))
+    return np.asarray(levels * np.exp(errors + 0.1 * np.arange(REPEATS)))
+
+
+def _tables(folder: Path, began: Place, **changes: Any) -> dict[str, pd.DataFrame]:
+    """Two modes on 1, 2 and 4 ranks, whose runs began at these places."""
+    study = Study(folder)
+    study.experiment["parameters"] = {"mode": {"default": "a"}, "ranks": {"default": 1}}
+    seconds = _seconds()
+    points = [{"ranks": ranks, "mode": mode} for mode in MODES for ranks in RANKS]
+    for place, point in enumerate(points):
+        for repeat in range(REPEATS):
+            moment = datetime.fromtimestamp(1e9 + 60 * began(place, repeat), UTC).isoformat()
+            values = {"started": moment, "ended": moment, **changes}
+            study.run(point, float(seconds[place, repeat]), **values)
+    return study.tables()
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
+    return _tables(tmp_path_factory.mktemp("blocks"), in_blocks)
+
+
+def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
+    tables: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    alone = _tables(tmp_path, point_by_point)
+    for table, names in (
+        ("points", ["total_time_mean_later", "total_throughput_median_later"]),
+        ("scaling", ["total_eff_later", "total_speedup_init", "total_ideal_later"]),
+        ("comparisons", ["ratio"]),
+    ):
+        for name in names:
+            assert tables[table][name].equals(alone[table][name])
+    assert "in_blocks" not in alone["points"] and "in_blocks" not in alone["scaling"]
+    assert set(alone["comparisons"]["interval_from"]) == {"repeats"}
+    here, there = (frame["scaling"].set_index(["mode", "ranks"]) for frame in (tables, alone))
+    width = [
+        math.log(frame.loc[("b", 4), "total_eff_high_later"])
+        - math.log(frame.loc[("b", 4), "total_eff_low_later"])
+        for frame in (here, there)
+    ]
+    assert width[0] < width[1] / 5  # drift of 30 % is no longer in it
+
+
+def test_intervals_are_those_of_the_blocks(tables: dict[str, pd.DataFrame]) -> None:
+    # Points of the same work per rank: rates are its samples by these seconds.
+    ranks = np.array(RANKS * 2)[:, None]
+    rates = 100 * ranks / _seconds()
+    blocks = Blocks(np.log(rates), {place: place for place in range(6)})
+    scaling = tables["scaling"]
+    assert scaling["mode"].tolist() == ["a"] * 3 + ["b"] * 3
+    for place, row in scaling.iterrows():
+        assert isinstance(place, int)
+        error = blocks.mean_error(place)
+        assert error is not None
+        span = interval_of(float(rates[place].mean()), error)
+        low, high = (row[f"total_throughput_{side}_later"] for side in ("low", "high"))
+        assert (low, high) == pytest.approx((span.low, span.high))
+        words = dict(text.split(": ") for text in row["in_blocks"].split("; "))
+        assert words["total_throughput_mean_later"] == number(error.degrees)
+        if row["ranks"] > 1:
+            error = blocks.ratio_error(place, place // 3 * 3)
+            assert error is not None and words["total_eff_later"] == number(error.degrees)
+            span = interval_of(row["total_speedup_later"], error)
+            assert row["total_speedup_low_later"] == pytest.approx(span.low)
+            assert row["total_eff_high_later"] == pytest.approx(span.high / row["ranks"])
+        else:
+            assert "total_eff_later" not in words
+    points = tables["points"]["in_blocks"]
+    assert (
+        points.str.contains("total_time_mean_init: ").all() and not points.str.contains("eff").any()
+    )
+    rows = tables["comparisons"].query("phase == 'later'")
+    assert rows["interval_from"].str.fullmatch(r"blocks, [\d.]+ degrees of freedom").all()
+    best = tables["best"].query("phase == 'later' and ranks == 1").iloc[0]
+    first = scaling.query("mode == 'a' and ranks == 1").iloc[0]
+    assert (best["low"], best["high"]) == (
+        first["total_throughput_low_later"],
+        first["total_throughput_high_later"],
+    )
+
+
+def test_imported_runs_are_in_no_blocks(tmp_path: Path) -> None:
+    row = _tables(tmp_path, in_blocks, source="imported")["points"].iloc[0]
+    span = stats.mean_interval(_seconds()[0])
+    assert row["total_time_low_later"] == pytest.approx(span.low)
+    assert "in_blocks" not in row
+
+
+def test_a_point_that_lacks_a_repeat_keeps_its_own_interval(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    seconds = _seconds()
+    for place, ranks in enumerate((1, 2, 4, 8, 16, 32)):
+        for repeat in range(REPEATS):
+            moment = datetime.fromtimestamp(1e9 + 60 * in_blocks(place, repeat), UTC).isoformat()
+            failed = place == 5 and repeat == 1
+            taken = None if failed else float(seconds[place, repeat])
+            study.run({"ranks": ranks}, taken, started=moment, ended=moment)
+    scaling = study.tables()["scaling"]
+    assert scaling["in_blocks"].isna().tolist() == [False] * 5 + [True]
+    last = scaling.iloc[-1]
+    rest = np.delete(seconds[5], 1)
+    span = stats.mean_interval(rest)
+    assert last["total_time_low_later"] == pytest.approx(span.low)
+    bounds = stats.ratio_interval(3200 / rest, 100 / seconds[0])
+    assert last["total_speedup_high_later"] == pytest.approx(bounds.high)

@@ -1,0 +1,187 @@
+"""The table `prediction`, and what figures and findings make of it."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from scalesweep.commands.predict import counts_of, rows_text
+from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.predictions import predictions
+from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.figures.scaling import scaling_figures
+from scalesweep.figures.style import Drawing
+from scalesweep.findings.node_hours import best_for_a_node_hour
+from scalesweep.findings.prediction import prediction
+from tests.fakes.results import Fake, make_results
+
+TO_64 = [2**k for k in range(7)]
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentResults]:
+    root = make_results(
+        tmp_path_factory.mktemp("results"),
+        [
+            Fake("weak", {"ranks": TO_64}, "weak", predict=[32, 128, 1024, 100_000]),
+            Fake("two", {"ranks": [1, 2]}, "weak", predict=[64]),
+            Fake("batches", {"ranks": [1, 2, 4, 8, 16], "batch_size": [1, 2]}, "strong",
+                 predict=[64]),
+            Fake("not_asked", {"ranks": TO_64}, "weak"),
+            Fake("no_scaling", {"ranks": TO_64}, predict=[128]),
+        ],
+    )  # fmt: skip
+    entries = read_plan(root / "plan.json")["experiments"]
+    return {entry["name"]: load_results(entry, root / "tables") for entry in entries}
+
+
+def table(study: ExperimentResults) -> pd.DataFrame:
+    found = study.tables["prediction"]
+    assert found is not None
+    return found
+
+
+def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, ExperimentResults]) -> None:
+    later = table(studies["weak"]).query("phase == 'later'")
+    assert later["ranks"].tolist() == [128, 1024, 100_000]  # 32 was measured
+    assert set(later["source"]) == {"predicted"}
+    assert set(later["based_on"]) == {"simulated"}
+    assert set(later["metric"]) == {"total_throughput"}
+    near, far, refused = (row for _, row in later.iterrows())
+    assert near["low"] < near["low_50"] < near["value"] < near["high_50"] < near["high"]
+    assert near["high"] / near["low"] < far["high"] / far["low"]
+    assert (near["largest"], near["smallest"], near["points"]) == (64, 1, 7)
+    assert sum(near[f"from_{n}"] for n in ("repeats", "scatter", "models", "regime")) == (
+        pytest.approx(1)
+    )
+    assert near["from_repeats"] > 0
+    # By hand: perfect weak scaling from 25 samples/s of a rank; the machine loses a few per cent.
+    assert 0.8 < near["value"] / (128 * 25) < 1
+    assert near["efficiency"] == pytest.approx(near["value"] / 128 / 25, rel=0.05)
+    assert pd.isna(refused["value"])
+    assert "not to be trusted beyond 2,048" in refused["refused"]
+
+
+def test_gaps_between_measured_counts_are_refused(tmp_path: Path) -> None:
+    fake = Fake("e", {"ranks": [1, 2, 4, 16, 32]}, "weak", predict=[8, 64])
+    root = make_results(tmp_path, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    rows = predictions(load_results(entry, root / "tables"))
+    assert [bool(one.refused) for one in rows] == [True, False] * 2
+    assert "8 ranks are fewer than the largest measured count of 32" in rows[0].refused
+
+
+def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResults]) -> None:
+    for name in ("points", "scaling", "runs"):
+        frame = studies["weak"].tables[name]
+        assert frame is not None
+        assert set(frame["source"]) == {"simulated"}
+        assert frame["ranks"].max() == 64
+
+
+def test_every_series_is_predicted_from_its_own_points(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    later = table(studies["batches"]).query("phase == 'later'")
+    assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 64), (2, 64)]
+    rules = [one.text for one in prediction(studies["batches"])]
+    assert any("batch_size 1: later epochs: at 64 ranks" in text for text in rules)
+    assert any("batch_size 2: later epochs: at 64 ranks" in text for text in rules)
+
+
+def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    assert studies["not_asked"].tables["prediction"] is None
+    assert studies["no_scaling"].tables["prediction"] is None
+    assert prediction(studies["not_asked"]) == []
+
+
+def test_two_points_are_refused_with_what_to_measure(
+    studies: dict[str, ExperimentResults],
+) -> None:
+    assert table(studies["two"])["value"].isna().all()
+    (finding,) = prediction(studies["two"])
+    assert finding.text == (
+        "Predicted, from simulated points: later epochs: nothing is predicted: 2 rank counts have "
+        "a result, and a prediction needs 3 over a factor of 4: measure 4 ranks too."
+    )
+
+
+def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:
+    texts = [one.text for one in prediction(studies["weak"])]
+    assert len(texts) == 3
+    for words in ("at 1,024 ranks", "largest measured: 64", "do not trust beyond 2,048",
+                  "of 10 rolling forecasts"):  # fmt: skip
+        assert words in texts[0]
+    assert "efficiency may fall below 80 % from" in texts[1]
+    assert "100,000 ranks are too far" in texts[2]
+    assert all(text.startswith("Predicted, from simulated points: ") for text in texts)
+
+
+def scaling_later(study: ExperimentResults) -> Drawing:
+    (sketch,) = (one for one in scaling_figures(study) if one.name == "scaling-later")
+    (drawing,) = sketch.draw()
+    return drawing
+
+
+def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResults]) -> None:
+    later = scaling_later(studies["weak"])
+    assert "Hollow, dashed: predicted" in later.caption
+    upper, lower = later.figure.axes
+    assert upper.get_xlim()[1] > 1024
+    for ax in (upper, lower):
+        hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+        assert [list(line.get_xdata()) for line in hollow] == [[128, 1024]]  # type: ignore[arg-type]
+    assert "predicted" not in scaling_later(studies["not_asked"]).caption
+
+
+@pytest.mark.parametrize("text", ["512,64", "[64, 512]", '["64", "512"]', " 64 512 64"])
+def test_counts_of_the_command(text: str) -> None:
+    assert counts_of(text) == [64, 512]
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-4", "1.5", "64,99999999999999", "²"])
+def test_what_is_no_count_is_one_line(text: str) -> None:
+    with pytest.raises(UserError, match=r"is not a rank count; allowed: whole numbers from 1"):
+        counts_of(text)
+
+
+def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
+    study = studies["batches"]
+    lines = rows_text(study, predictions(study)).splitlines()
+    assert lines[0] == "batches: strong scaling"
+    assert [line.split()[:2] for line in lines[2:6]] == [["batch_size", "1"]] * 2 + [
+        ["batch_size", "2"]
+    ] * 2
+    assert all("16" in line and "of 3" in line for line in lines[2:6])
+    far = rows_text(studies["two"], predictions(studies["two"]))
+    assert "refused: 2 rank counts have a result" in far
+
+
+def test_what_a_node_hour_buys(tmp_path: Path) -> None:
+    # Two ranks share a node: 1 rank leaves half of it idle. From 2 on efficiency falls slowly.
+    fake = Fake(
+        "e", {"ranks": TO_64}, "weak", predict=[128], repeats=5, noise=0.002,
+        linked={"ranks_per_node": lambda point: 2}, speed=lambda point: point["ranks"] ** -0.02,
+    )  # fmt: skip
+    root = make_results(tmp_path, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    study = load_results(entry, root / "tables")
+    (finding,) = best_for_a_node_hour(study)
+    # 25 samples/s of a rank, less 2 ** -0.02, the barrier and noise.
+    assert "Most for a node-hour" in finding.text.replace("most", "Most")
+    assert ": 2 ranks, 17" in finding.text and "samples per node-hour" in finding.text
+    assert " 1," not in finding.text and "128" not in finding.text
+    row = table(study).query("phase == 'later'").iloc[0]
+    # 64 nodes for 128 x 320 samples.
+    assert row["node_hours"] == pytest.approx(64 * 128 * 320 / row["value"] / 3600)
+    assert row["node_hours_low"] < row["node_hours"] < row["node_hours_high"]
+
+
+def test_rows_read_back(studies: dict[str, ExperimentResults], tmp_path: Path) -> None:
+    rows = predictions(studies["weak"])
+    assert len(rows) == 6
+    assert rows[0].number("value") == table(studies["weak"])["value"][0]
+    assert rows[-1].refused and rows[-1].number("value") is None
