@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 STAGING_POLL_S = 10.0
 EXECUTOR = "scalesweep"
+LOOK = "look"  # the rule after which there may be runs
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Preflight:
         for problem in self.problems.values():
             raise UserError(problem)
         submission = self.context.submission
-        if submission and self._to_run and executor != EXECUTOR:
+        submits = bool(self._to_run) or LOOK in rules
+        if submission and submits and executor != EXECUTOR:
             raise UserError(
                 f"--executor {executor}: runs are submitted by the executor {EXECUTOR} of "
                 "profiles/slurm, which writes what their jobs read; leave out --executor"
@@ -89,13 +91,14 @@ class Preflight:
         states = self.context.states
         pending = {run_id for run_id in self._to_run if not states[run_id].settled}
         self.claims.begin(rules, pending, here=submission is None)
-        self._check_submission()
+        if submits:
+            self._check_submission()
         self._await_staging()
 
     def _check_submission(self) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
         submission = self.context.submission
-        if submission is None or not self._to_run:
+        if submission is None:
             return
         submission.check(self._to_run, PATIENCE_S)
         campaign = self.context.campaign

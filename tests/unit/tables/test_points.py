@@ -35,9 +35,14 @@ def _seconds() -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(levels * np.exp(errors + 0.1 * np.arange(REPEATS)))
 
 
-def _tables(folder: Path, began: Place, **changes: Any) -> dict[str, pd.DataFrame]:
-    """Two modes on 1, 2 and 4 ranks, whose runs began at these places."""
+def _tables(
+    folder: Path, began: Place, level: float | None = None, **changes: Any
+) -> dict[str, pd.DataFrame]:
+    """Two modes on 1, 2 and 4 ranks, whose runs began at these places; with a ``level``, repeats
+    were added until points were precise."""
     study = Study(folder)
+    if level:
+        study.experiment["repeats"] = {"level": level}
     study.experiment["parameters"] = {"mode": {"default": "a"}, "ranks": {"default": 1}}
     seconds = _seconds()
     points = [{"ranks": ranks, "mode": mode} for mode in MODES for ranks in RANKS]
@@ -52,6 +57,27 @@ def _tables(folder: Path, began: Place, **changes: Any) -> dict[str, pd.DataFram
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     return _tables(tmp_path_factory.mktemp("blocks"), in_blocks)
+
+
+def test_repeats_until_precise_have_their_level_in_every_table_and_no_blocks(
+    tables: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    for name in ("alone", "wide"):
+        (tmp_path / name).mkdir()
+    alone = _tables(tmp_path / "alone", point_by_point)
+    wide = _tables(tmp_path / "wide", in_blocks, 0.968)
+    assert "in_blocks" in tables["points"] and "in_blocks" not in wide["points"]
+    for table, name in (
+        ("points", "total_time_{}_later"),
+        ("scaling", "total_eff_{}_later"),
+        ("comparisons", "{}"),
+    ):
+        low, high = name.format("low"), name.format("high")
+        some = np.isfinite(alone[table][low].to_numpy())
+        assert some.any()
+        assert (wide[table][low] < alone[table][low])[some].all(), table
+        assert (wide[table][high] > alone[table][high])[some].all(), table
+    assert set(wide["comparisons"]["interval_from"]) == {"repeats"}
 
 
 def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
