@@ -21,8 +21,9 @@ def test_an_unknown_program_is_2_and_one_line(name):
     done = call(*entry(name))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr == (
-        f"benchmarks: no program {name!r}; allowed: cnn_training, cnn_training.stage, "
-        "cosmoflow_data.stage, cosmoflow_training, data_loading, nt3, nt3.stage\n"
+        f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, cnn_training.stage, "
+        "compute_peak, cosmoflow_data.stage, cosmoflow_training, data_loading, file_read, "
+        "file_read.stage, memory_bandwidth, nt3, nt3.stage, step_layers\n"
     )
 
 
@@ -36,7 +37,8 @@ def test_every_benchmark_declares_programs_that_are_there():
         declared = Program(path.parent.name, {}).declared
         words = ["{python}", "{benchmarks}", path.parent.name, "--run", "{run_file}"]
         assert declared["command"] == words
-        assert call(*entry(declared["data"]["program"]), "--help").returncode == 0
+        if "data" in declared:
+            assert call(*entry(declared["data"]["program"]), "--help").returncode == 0
 
 
 @pytest.mark.parametrize("safe", ["", "1"])
