@@ -31,9 +31,8 @@ study: setup
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
-# Three workers, for two cores too: tests of Slurm mostly wait.
 test: setup
-	@pytest -n 3 --dist loadfile $(TESTS)
+	@pytest -n 2 --dist loadfile $(TESTS)
 
 lint: setup
 	ruff check .
