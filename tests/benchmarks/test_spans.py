@@ -1,5 +1,7 @@
 """Where the time of a step goes: faults planted in the program come out where they are."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,13 +10,28 @@ from scalesweep.analysis.step_account import StepAccount, account_of
 from tests.benchmarks.programs import start_helper
 
 STEPS = 10
+ATTEMPTS = 3  # other tests on the same cores may add to one of the cases
 NOTES = {"spans": {"steps_per_epoch": STEPS}}
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory):
+def measured(tmp_path_factory):
+    """``measured(n)``: the n-th measurement of all cases, made when it is asked for."""
+
+    @functools.cache
+    def measure(_number):
+        return measure_cases(tmp_path_factory.mktemp("planted"))
+
+    return measure
+
+
+@pytest.fixture(scope="module")
+def cases(measured):
+    return measured(0)
+
+
+def measure_cases(folder):
     """Account and planted seconds by rank, by the name of the case."""
-    folder = tmp_path_factory.mktemp("planted")
     start_helper("planted.py", folder, ranks=2)
     found = {}
     for path in folder.glob("*.npz"):
@@ -43,7 +60,18 @@ def extra(cases, case, *terms):
         ("jitter", "alternating"),
     ],
 )
-def test_planted_faults_are_found_where_they_are(cases, case, term):
+def test_planted_faults_are_found_where_they_are(measured, case, term):
+    for attempt in range(ATTEMPTS):
+        try:
+            check_planted(measured(attempt), case, term)
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def check_planted(cases, case, term):
     planted = cases[case][1]["planted"].max()
     if case == "jitter":  # each rank sleeps in every second step, so one of them in every step
         planted = cases[case][1]["planted"].sum()
