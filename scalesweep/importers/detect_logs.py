@@ -1,6 +1,5 @@
 """Log files, one or a folder of them: which can be read, and the runs they hold."""
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from scalesweep.compute.log_lines import Line, has_packed_name, read_lines
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import natural_order
 from scalesweep.importers import (
     collective_logs,
     keras_csv,
@@ -21,6 +19,7 @@ from scalesweep.importers import (
 )
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.source_files import files_below
 from scalesweep.importers.tf_cnn_log import is_srun_label
 
 RULES = {
@@ -85,7 +84,7 @@ def read_items(path: Path, ranks: RankMap) -> Iterator[Item]:
     if not path.exists():
         raise UserError(f"{shown(path)}: no such file or folder")
     refusals: list[Refusal] = []
-    files = _files(path, refusals)
+    files = files_below(path, refusals)
     ranks.check(files)
     yield from refusals
     for file in files:
@@ -104,20 +103,6 @@ def is_log(file: Path) -> bool:
 def _limit(file: Path) -> float:
     """CPU seconds that reading a file may take."""
     return reading_limit(file.stat().st_size * (_PACKED if has_packed_name(file) else 1))
-
-
-def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-
-    def unreadable(error: OSError) -> None:
-        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
-
-    found = []
-    for root, folders, files in os.walk(path, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(root, name) for name in files if not name.startswith(".")]
-    return sorted(found, key=natural_order)
 
 
 def _read(file: Path, kinds: _Kinds) -> Iterator[Item]:

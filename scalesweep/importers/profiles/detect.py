@@ -1,6 +1,5 @@
 """Which files are profiles, of which tool, and what they hold."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,6 @@ from pathlib import Path
 from scalesweep.analysis.profile import Profile
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import natural_order
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles import (
     horovod_timeline,
@@ -21,6 +19,7 @@ from scalesweep.importers.profiles import (
 )
 from scalesweep.importers.profiles.source import Found, head_of
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.source_files import files_below
 
 _Read = Callable[[Sequence[Path]], Found]
 _Reader = tuple[Callable[[str], bool], _Read]
@@ -59,7 +58,7 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
     groups: dict[tuple[Path, int, int | None], list[Path]] = {}
     ranks = ranks or RankMap({})
     signs = [recognise for recognise, _ in _readers(None)]
-    files = _files(path, found.refusals)
+    files = files_below(path, found.refusals)
     ranks.check(files)
     for file in files:
         try:
@@ -94,17 +93,3 @@ def is_profile(file: Path) -> bool:
     except OSError:
         return False
     return any(recognise(head) for recognise, _ in _readers(None))
-
-
-def _files(path: Path, refusals: list[Refusal]) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-
-    def unreadable(error: OSError) -> None:
-        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
-
-    found = []
-    for root, folders, files in os.walk(path, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(root, name) for name in files if not name.startswith(".")]
-    return sorted(found, key=natural_order)

@@ -16,8 +16,7 @@ from scalesweep.analysis.horovod_trace import (
 )
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
 from scalesweep.analysis.timeline_account import NOTE, timeline_account
-from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, text_of
+from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, read_each, text_of
 
 TOOL = "horovod_timeline"
 MAX_SIZES = 200
@@ -36,13 +35,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Found:
 
     Which ranks took part is known from the ticks in negotiations that missed Horovod's cache.
     """
-    found = Found([], [])
-    for file in files:
-        try:
-            found.profiles.append(_profile(file, ranks))
-        except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
-    return found
+    return read_each(files, lambda file: [_profile(file, ranks)])
 
 
 def _profile(file: Path, ranks: int | None) -> Profile:

@@ -19,13 +19,13 @@ from scalesweep.analysis.pop import (
 )
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
-from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles.source import (
     Found,
     ProfileRefused,
     lines_of,
     metric,
     number,
+    read_each,
     text_of,
 )
 from scalesweep.importers.table_file import half_unit
@@ -63,13 +63,7 @@ def recognise(head: str) -> bool:
 
 def read(files: Sequence[Path]) -> Found:
     """A profile for each number of processes of each file."""
-    found = Found([], [])
-    for file in files:
-        try:
-            found.profiles += _profiles(file)
-        except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
-    return found
+    return read_each(files, _profiles)
 
 
 def _profiles(file: Path) -> list[Profile]:

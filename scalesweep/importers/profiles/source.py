@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,17 @@ class Found:
 
     profiles: list[Profile]
     refusals: list[Refusal]
+
+
+def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> Found:
+    """What ``profiles`` makes of each file; one for which it raises ProfileRefused is refused."""
+    found = Found([], [])
+    for file in files:
+        try:
+            found.profiles += profiles(file)
+        except ProfileRefused as error:
+            found.refusals.append(Refusal(file, str(error), error.line))
+    return found
 
 
 def head_of(file: Path) -> str:

@@ -15,8 +15,7 @@ import numpy as np
 
 from scalesweep.analysis.pop import PopFactors, rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
-from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, text_of
+from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, read_each, text_of
 
 TOOL = "talp"
 GLOBAL = "Global"
@@ -50,13 +49,7 @@ def recognise(head: str) -> bool:
 
 def read(files: Sequence[Path], ranks: int | None = None) -> Found:
     """A profile of each region of each file; ``ranks`` where it does not state them."""
-    found = Found([], [])
-    for file in files:
-        try:
-            found.profiles += _profiles(file, ranks)
-        except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
-    return found
+    return read_each(files, lambda file: _profiles(file, ranks))
 
 
 def _profiles(file: Path, ranks: int | None) -> list[Profile]:

@@ -14,8 +14,14 @@ import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
-from scalesweep.importers.imported_run import Refusal
-from scalesweep.importers.profiles.source import Found, ProfileRefused, lines_of, metric, text_of
+from scalesweep.importers.profiles.source import (
+    Found,
+    ProfileRefused,
+    lines_of,
+    metric,
+    read_each,
+    text_of,
+)
 from scalesweep.importers.table_file import half_unit
 
 TOOL = "tau"
@@ -69,13 +75,7 @@ def recognise(head: str) -> bool:
 
 def read(files: Sequence[Path], ranks: int | None = None) -> Found:
     """A profile of each file; ``ranks`` where it has the mean only."""
-    found = Found([], [])
-    for file in files:
-        try:
-            found.profiles.append(_profile(file, ranks))
-        except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
-    return found
+    return read_each(files, lambda file: [_profile(file, ranks)])
 
 
 def _profile(file: Path, ranks: int | None) -> Profile:
