@@ -3,10 +3,11 @@
 import argparse
 import time
 from collections import Counter
+from pathlib import Path
 
 from scalesweep.compute.doctor.checks import FAILED, STATES
 from scalesweep.core.errors import UserError
-from scalesweep.doctor.examine import examine, line_of, outcome_file
+from scalesweep.doctor.examine import examine, line_of
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 
@@ -15,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     parser.add_argument("--cluster", action="store_true", help="runs are jobs of Slurm")
     parser.add_argument(
-        "--for-snakemake", action="store_true", help="leave the outcome to the Snakefile's handler"
+        "--outcome",
+        type=Path,
+        help="file for what is wrong, instead of an error: for the Snakefile",
     )
 
 
@@ -27,8 +30,8 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{site.file}: has no 'launch': nothing is started there")
     how = "runs are jobs of Slurm" if args.cluster else "runs start on this machine"
     print(f"doctor: campaign {campaign.name} on site {site.name} ({site.file}); {how}", flush=True)
-    outcome = outcome_file(campaign.results)
-    outcome.unlink(missing_ok=True)
+    if args.outcome:
+        args.outcome.unlink(missing_ok=True)
     begin = time.monotonic()
     counts: Counter[str] = Counter()
     for check in examine(campaign, args.cluster):
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"doctor: {told}; {time.monotonic() - begin:.0f} s")
     if counts[FAILED]:
         line = f"the doctor found {counts[FAILED]} check(s) failed on site {site.name}"
-        if not args.for_snakemake:
+        if not args.outcome:
             raise UserError(line)
-        outcome.parent.mkdir(parents=True, exist_ok=True)
-        outcome.write_text(line)
+        args.outcome.parent.mkdir(parents=True, exist_ok=True)
+        args.outcome.write_text(line)

@@ -16,8 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_campaign(parser)
     parser.add_argument(
-        "--outcome", type=Path, help="file to say in how many regressions there are"
+        "--outcome", type=Path, help="file for how many regressions there are: for the Snakefile"
     )
+    parser.add_argument("--fail", help="regression: end the call of Snakemake with exit code 1")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -36,6 +37,6 @@ def run(args: argparse.Namespace) -> None:
     worse = regressions(history)
     for one in worse:
         print(line_of(one))
-    if args.outcome and worse:
-        args.outcome.write_text(f"{counted(len(worse), 'regression')}\n")
+    if args.outcome and args.fail and worse:
+        args.outcome.write_text(counted(len(worse), "regression"))
     print(f"history: {campaign.history.folder / PAGE}")

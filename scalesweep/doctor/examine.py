@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from scalesweep.compute.doctor.checks import Check, Group, carry_out
 from scalesweep.compute.doctor.main import NAMES
@@ -38,8 +37,3 @@ def line_of(check: Check) -> str:
     """An outcome as one line: state, name, what was found, and what to do."""
     mend = f"; to do: {check.mend}" if check.mend else ""
     return " ".join(f"{check.state:8} {check.name}: {check.found}{mend}".split("\n"))
-
-
-def outcome_file(results: Path) -> Path:
-    """Where a call of Snakemake finds how many checks have failed."""
-    return results / "logs" / "doctor.failed"

@@ -273,15 +273,14 @@ class SnakemakeContext:
         """What is left when the finished points have been kept in the history, if there is one."""
         return [f"{self.results}/.history/{self.history_digest}"] if self.campaign.history else []
 
-    @property
-    def regressions_file(self) -> Path:
-        """Where `snakemake history --config fail=regression` leaves how many there are."""
-        return Path(self.results, "logs", "history.failed")
+    def outcome_file(self, rule: str) -> Path:
+        """Where the script of a rule leaves the error with which the call is to end."""
+        return Path(self.results, "logs", f"{rule}.failed")
 
-    def history_outcome(self) -> str:
-        """What a call of `snakemake history` that is to fail with regressions ends with."""
-        wanted = "fail" in self.options and self.regressions_file.exists()
-        return self.regressions_file.read_text().strip() if wanted else ""
+    def outcome(self, rules: Iterable[str]) -> str:
+        """The error that the script of one of these rules has left; empty if none has."""
+        files = [self.outcome_file(rule) for rule in rules]
+        return next((file.read_text() for file in files if file.exists()), "")
 
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted, or used, when they were read

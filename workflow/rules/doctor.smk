@@ -14,7 +14,9 @@ rule doctor:
         script=f"{SCRIPT}/doctor.py",
         campaign=SWEEP.campaign_arguments(),
         cluster="--cluster" if SWEEP.submission else "",
+        outcome=SWEEP.outcome_file("doctor"),
     message:
         f"Checking site {SWEEP.campaign.site.name}"
     shell:
-        "{params.script} {params.campaign} {params.cluster} --for-snakemake 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} {params.cluster} --outcome {params.outcome:q}"
+        " 2>&1 | tee {log:q}"

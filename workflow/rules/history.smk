@@ -35,8 +35,10 @@ rule history:
     params:
         script=f"{SCRIPT}/history.py",
         campaign=SWEEP.campaign_arguments(),
-        outcome=SWEEP.regressions_file,
+        outcome=SWEEP.outcome_file("history"),
+        fail=SWEEP.options.get("fail", ""),
     message:
         "Writing the history"
     shell:
-        "{params.script} {params.campaign} --outcome {params.outcome:q} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} --outcome {params.outcome:q} --fail={params.fail:q}"
+        " 2>&1 | tee {log:q}"

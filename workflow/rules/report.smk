@@ -78,15 +78,8 @@ if SWEEP.options.get("pending") != "ignore":
     onsuccess:
         if PROGRESS.finish() and Path(RESULTS, "report.html").exists():
             print(f"report: {RESULTS}/report.html", file=sys.stderr)
-        if "doctor" in facts.targets(workflow):
-            from scalesweep.doctor.examine import outcome_file
-
-            if (outcome := outcome_file(Path(RESULTS))).exists():
-                sys.exit(f"error: {outcome.read_text()}")
-        if "history" in facts.targets(workflow) and (
-            worse := SWEEP.history_outcome()
-        ):
-            sys.exit(f"error: {worse}")
+        if wrong := SWEEP.outcome({"doctor", "history"} & facts.targets(workflow)):
+            sys.exit(f"error: {wrong}")
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
