@@ -1,24 +1,17 @@
 """Where the time of profiled runs goes: shares by named part, stacked, one bar for each point."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from scalesweep.analysis.profile import OTHER
-from scalesweep.core.formatting import counted, finite, percent, shorten
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.phases import MAX_BARS, stacked_bar
+from scalesweep.core.formatting import counted, percent, shorten
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.stacked import MAX_BARS, rows_by_bar, stacked_bars
 from scalesweep.figures.style import (
-    WIDE,
     Drawing,
     caption,
     evenly,
-    heading,
     labels_of,
     left_out_words,
-    legend_columns,
 )
 
 # Colours after Okabe and Ito; beyond them hatches tell parts apart. The rest is grey.
@@ -29,39 +22,25 @@ _REST = ("#d5d9de", "")
 
 def part_figures(study: ExperimentResults) -> list[Drawing]:
     """Shares of the time of a rank by part; none without profiles."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in study.rows("parts"):
-        if finite(row.get("share")):
-            groups.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
+    groups = rows_by_bar(study, "parts", "share")
     if not groups:
         return []
-    bars = sorted(groups.values(), key=lambda rows: study.scale_of(rows[0]))
+    bars = sorted(groups, key=lambda rows: study.scale_of(rows[0]))
     some = evenly(bars, MAX_BARS)
     looks = _looks(list(dict.fromkeys(str(row["part"]) for rows in some for row in rows)))
     head = f"{study.name}: share of time by part{study.mark}"
-    labels, named = labels_of(study, [rows[0] for rows in some], 44)
-    figure = Figure(figsize=(WIDE, 1.05 + 0.34 * len(some) + (0.2 if named else 0)))
-    words = {name: shorten(name.replace("_", " "), 24) for name in looks}
-    columns = legend_columns(figure, list(words.values()))
-    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(looks) // columns))
-    heading(figure, head, named)
-    ax = figure.subplots()
-    for place, rows in enumerate(some):
-        shares = {str(row["part"]): 100 * row["share"] for row in rows if row["share"] > 0}
-        stacked_bar(ax, place, shares, looks, 100.0)
-    ax.set_yticks(range(len(some)), labels)
-    ax.set_ylim(len(some) - 0.4, -0.6)
-    ax.set_xlim(0, 110)
+    figure, ax = stacked_bars(
+        head,
+        labels_of(study, [rows[0] for rows in some], 44),
+        [{str(row["part"]): 100 * row["share"] for row in rows} for rows in some],
+        looks,
+        {shorten(name.replace("_", " "), 24): look for name, look in looks.items()},
+        (0.0, 100.0),
+    )
     ax.set_xticks(range(0, 101, 20))
-    ax.grid(axis="y", visible=False)
     ax.set_xlabel("Share of the time of a rank [%]")
-    handles = [
-        Patch(facecolor=colour, hatch=hatch, edgecolor="white", linewidth=0.4, label=words[name])
-        for name, (colour, hatch) in looks.items()
-    ]
-    figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)
     text = caption(
-        study, [rows[0] for rows in groups.values()], [],
+        study, [rows[0] for rows in groups], [],
         "Means over ranks and repeats; the table has the intervals.",
         f"Parts are named by the benchmark's patterns; {OTHER}: what none of them takes.",
         left_out_words(len(groups) - len(some)),

@@ -1,0 +1,112 @@
+"""Stacked bars: one for each point, the same parts in the same colours, a legend below."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from scalesweep.core.formatting import finite, number
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.figures.style import FAINT, INK, WIDE, heading, legend_columns, tick
+
+MAX_BARS = 24
+LABELLED = 0.07  # a part of the longest bar that has room for its number
+Look = tuple[str, str]  # colour and hatch
+
+
+def rows_by_bar(study: ExperimentResults, table: str, column: str) -> list[list[Row]]:
+    """The rows of a table with a number above 0 in ``column``, by point and source."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in study.rows(table):
+        if finite(row.get(column)) and row[column] > 0:
+            groups.setdefault((*study.key(row, study.axes), row["source"]), []).append(row)
+    return list(groups.values())
+
+
+def stacked_bars(
+    head: str,
+    labels: tuple[list[str], str],
+    bars: Sequence[Mapping[str, float]],
+    looks: Mapping[str, Look],
+    legend: Mapping[str, Look],
+    reach: tuple[float, float],
+    line: tuple[str, Sequence[float | None]] | None = None,
+) -> tuple[Figure, Axes]:
+    """A figure of bars below each other, its legend below them, and its axes without a label.
+
+    ``labels``: of the bars, and what all of them share. ``legend``: what a look means. ``reach``:
+    what the bars span, negative parts to the left of 0. ``line``: a mark across each bar that has
+    one, and what it means.
+    """
+    names, shared = labels
+    words = [*legend, *([line[0]] if line else [])]
+    columns = legend_columns(figure := Figure(figsize=(WIDE, 1.0)), words)
+    rows = -(-len(words) // columns)
+    figure.set_figheight(1.05 + 0.34 * len(bars) + (0.2 if shared else 0) + 0.2 * rows)
+    heading(figure, head, shared)
+    ax = figure.subplots()
+    for place, parts in enumerate(bars):
+        _bar(ax, place, parts, looks, reach[1])
+    ax.set_yticks(range(len(bars)), names)
+    ax.set_ylim(len(bars) - 0.4, -0.6)
+    ax.set_xlim(reach[0] * 1.1, reach[1] * 1.12)
+    ax.grid(axis="y", visible=False)
+    ax.xaxis.set_major_formatter(FuncFormatter(tick))
+    handles: list[Any] = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=_edge(colour), linewidth=0.4, label=word)
+        for word, (colour, hatch) in legend.items()
+    ]
+    if line:
+        style = {"color": INK, "linewidth": 1.6}
+        for place, value in enumerate(line[1]):
+            if value is not None:
+                ax.plot([value, value], [place - 0.44, place + 0.44], **style)  # type: ignore[arg-type]
+        handles += ax.plot([], [], label=line[0], **style)  # type: ignore[arg-type]
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)
+    return figure, ax
+
+
+def _edge(colour: str) -> str:
+    return FAINT if colour == "#ffffff" else "white"
+
+
+def _bar(
+    ax: Axes,
+    place: int,
+    parts: Mapping[str, float],
+    looks: Mapping[str, tuple[str, str]],
+    top: float,
+) -> None:
+    """Draw parts next to each other, negative ones to the left of zero, and their sum at the end.
+
+    A part that takes a good share of ``top`` has its number in it.
+    """
+    left = below = 0.0
+    for name, (colour, hatch) in looks.items():
+        value = parts.get(name)
+        if value is None:
+            continue
+        begin = left if value >= 0 else below
+        ax.barh(
+            place, value, left=begin, height=0.68, color=colour, hatch=hatch,
+            edgecolor=_edge(colour), linewidth=0.4,
+        )  # fmt: skip
+        if value >= LABELLED * top and not hatch:
+            ax.text(
+                begin + value / 2, place, number(value), ha="center", va="center", fontsize=8,
+                color=_ink(colour),
+            )  # fmt: skip
+        left, below = (left + value, below) if value >= 0 else (left, below + value)
+    ax.annotate(
+        number(left + below), (left, place), xytext=(4, 0), textcoords="offset points", va="center",
+        fontsize=8, color=INK,
+    )  # fmt: skip
+
+
+def _ink(colour: str) -> str:
+    red, green, blue = to_rgb(colour)
+    return "#000000" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "#ffffff"
