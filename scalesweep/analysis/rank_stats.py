@@ -15,8 +15,11 @@ from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.record_content import MAX_NUMBER
 
 # Whose time it is. WORK: of the rank alone. INPUT: waiting for batches. STEP and EPOCH: as the
-# program timed them, which may hold waiting for other ranks.
+# program timed them, which may hold waiting for other ranks. In an epoch, or in a step.
 WORK, INPUT, STEP, EPOCH = "work", "input", "step", "epoch"
+STEP_WORK, STEP_INPUT = "step-work", "step-input"
+OF_STEPS = frozenset({STEP, STEP_WORK, STEP_INPUT})
+ALONE, READING = frozenset({WORK, STEP_WORK}), frozenset({INPUT, STEP_INPUT})
 QUANTILES = {"median": 0.5, "p05": 0.05, "p25": 0.25, "p75": 0.75, "p95": 0.95, "max": 1.0}
 # Steps of a run are taken together to at most so many blocks: their medians leave out what is
 # short-lived, and hardly depend on each other where single steps do.
@@ -33,7 +36,8 @@ def own_times(samples: Mapping[str, NDArray[Any]], ranks: int) -> dict[str, tupl
 
     Steps without those of the warm-up, else epochs without the first where there are more. Where a
     program reports its own work (``span_compute``, with ``span_input``), or all of its epoch is
-    input, that is WORK; else ``span_input`` is INPUT. Left out: arrays that are not positive, do
+    input, that is WORK; else ``span_input`` is INPUT; STEP_WORK and STEP_INPUT where it reports
+    them for each of its steps. Left out: arrays that are not positive, do
     not have a column for each rank, or were timed by one clock for all ranks.
     """
     names = ("local_times", "step_times", "span_compute", "span_input")
@@ -44,12 +48,19 @@ def own_times(samples: Mapping[str, NDArray[Any]], ranks: int) -> dict[str, tupl
         found = {WORK: compute + reading if whole and reading is not None else compute}
     elif local is not None and reading is not None and np.array_equal(local, reading):
         found, local = {WORK: local}, None
+    whole_steps = None
     if steps is not None:
+        own = compute if compute is not None else reading
+        if own is not None and len(own) >= len(steps) - 1:
+            names_of_steps = {WORK: STEP_WORK, INPUT: STEP_INPUT}
+            found = {names_of_steps[kind]: times for kind, times in found.items()}
+            whole_steps = steps[-len(own) :]
         found[STEP] = steps
     else:
         found[EPOCH] = local
+    whole_times = {WORK: local, INPUT: local, STEP_WORK: whole_steps, STEP_INPUT: whole_steps}
     return {
-        kind: (times, local if kind in (WORK, INPUT) and local is not None else times)
+        kind: (times, times if (spent := whole_times.get(kind)) is None else spent)
         for kind, times in found.items()
         if times is not None and times.min() > 0 and (times != times[:, :1]).any()
     }

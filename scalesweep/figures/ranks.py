@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK
+from scalesweep.analysis.rank_stats import (
+    ALONE,
+    EPOCH,
+    INPUT,
+    OF_STEPS,
+    READING,
+    STEP,
+    STEP_INPUT,
+    STEP_WORK,
+    WORK,
+)
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import counted, listed, number, shorten
 from scalesweep.experiment.results import ExperimentResults
@@ -37,6 +47,8 @@ WIDE_FROM = 17
 TITLES = {
     WORK: "own time of an epoch",
     INPUT: "wait for input in an epoch",
+    STEP_WORK: "own time of a step",
+    STEP_INPUT: "wait for input in a step",
     STEP: "step time",
     EPOCH: "epoch time",
 }
@@ -54,7 +66,7 @@ def rank_figures(study: ExperimentResults) -> list[Drawing]:
     shown = [
         (times, slow)
         for times, slow in best.values()
-        if times.ranks > 2 or times.kind != INPUT or slow
+        if times.ranks > 2 or times.kind not in READING or slow
     ]
     return [_drawn(study, *found) for found in shown[:MAX_FIGURES]]
 
@@ -177,20 +189,20 @@ def _who(one: Straggler) -> str:
 def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
     """What a caption says of the values, and of those that are marked."""
     least, most = min(times.steps), max(times.steps)
-    noun = "step" if times.kind == STEP else "epoch"
+    noun = "step" if times.kind in OF_STEPS else "epoch"
     values = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     runs = len(times.runs)
     parts = [
         f"Quantiles of {values} {noun if most == 1 else noun + 's'} for each rank,",
         f"each the median over {runs:,} runs." if runs > 1 else "of one run.",
-        "Warm-up steps are left out." if times.kind == STEP else
+        "Warm-up steps are left out." if times.kind in OF_STEPS else
         "The first epoch is left out where there are more.",
         "With so few values, 5 and 95 % are nearly the smallest and largest." if most < FEW else "",
     ]  # fmt: skip
     return [
         *parts,
         _named(slow),
-        "" if slow or times.kind == WORK else f"{HIDDEN[:1].upper()}{HIDDEN[1:]}.",
+        "" if slow or times.kind in ALONE else f"{HIDDEN[:1].upper()}{HIDDEN[1:]}.",
     ]
 
 

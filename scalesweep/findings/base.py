@@ -30,7 +30,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
     "data loading": ("phases-",),
-    "input share": ("ranks-input", "phases-"),
+    "input share": ("ranks-input", "ranks-step-input", "phases-"),
     "input cost": ("compare-input", "ratio-input"),
     "cache": ("scaling", "parameter", "heatmap", "groups"),
     "waiting": ("ranks-work", "ranks-epoch", "ranks-step", "scaling"),

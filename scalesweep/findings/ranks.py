@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from scalesweep.analysis.rank_stats import EPOCH, INPUT, STEP, WORK
+from scalesweep.analysis.rank_stats import (
+    ALONE,
+    EPOCH,
+    INPUT,
+    READING,
+    STEP,
+    STEP_INPUT,
+    STEP_WORK,
+    WORK,
+)
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
@@ -14,6 +23,8 @@ MAX_SENTENCES = 6
 WORDS = {
     WORK: "own work in an epoch",
     INPUT: "wait for input in an epoch",
+    STEP_WORK: "own work in a step",
+    STEP_INPUT: "wait for input in a step",
     STEP: "step",
     EPOCH: "epoch",
 }
@@ -67,7 +78,8 @@ def _slow(study: ExperimentResults, one: Straggler, times: Times, more: int) -> 
         against = f"the median of {one.of:,} ranks" if one.of > 2 else "that of the other"
         key = {"rank": one.rank, "host": one.host}
     text = f"{who} takes {ratio} {against}"
-    text += f", {percent(one.excess)} of an epoch more" if times.kind == INPUT else ""
+    span = "an epoch" if times.kind == INPUT else "a step"
+    text += f", {percent(one.excess)} of {span} more" if times.kind in READING else ""
     text += f", over {counted(one.runs, 'run')}" if one.runs > 1 else ""
     text += f", at {study.describe(times.row)}" if study.axes else ""
     text += f"; the same at {counted(more, 'other point')}" if more else ""
@@ -88,6 +100,6 @@ def _none(study: ExperimentResults, times: Times) -> Finding:
         f"no straggler among {times.ranks:,} ranks{where}: the {WORDS[times.kind]} of the slowest "
         f"takes {number(highest, 4)} times as long as the median"
     )
-    text += "" if times.kind == WORK else f"; {HIDDEN}"
+    text += "" if times.kind in ALONE else f"; {HIDDEN}"
     evidence = _evidence(study, times, {"slow": highest})
     return Finding(study.name, RULE, NOTE, marked(times.row["source"], f"{text}."), evidence)

@@ -52,6 +52,11 @@ def test_own_times_by_what_a_program_keeps() -> None:
     work = own_times(told, 3)
     assert list(work) == ["work", "epoch"]
     assert work["work"][0] == pytest.approx((reading + compute)[1:])
+    # Of each step, and as a share of it.
+    steps = own_times({"span_input": reading, "span_compute": compute, "step_times": 3 * local}, 3)
+    assert list(steps) == ["step-work", "step"]
+    own, whole = steps["step-work"]
+    assert own == pytest.approx((reading + compute)[1:]) and whole == pytest.approx(3 * local[1:])
 
 
 @pytest.mark.parametrize(
