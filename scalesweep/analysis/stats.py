@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: moments, intervals, outliers and steady state.
+"""Statistics of repeated timings: moments, and intervals of means, ratios and differences.
 
 Pure functions on NumPy arrays. Values must be finite: a caller drops what is missing first, so
 that missing never turns into a number here. Results that do not exist (the spread of one
@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from scalesweep.analysis.types import Floats
-from scalesweep.core.errors import UserError
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -28,10 +27,6 @@ BOOTSTRAP_FROM = 20
 
 # Median absolute deviation of a normal distribution times this is its standard deviation.
 MAD_TO_STD = 1.4826
-# The same for the mean absolute deviation, sqrt(pi / 2).
-MEAN_AD_TO_STD = 1.253314
-OUTLIER_SCORE = 3.5
-OUTLIER_FROM = 5
 ONE_REPEAT = "one repeat"  # why there is no interval
 
 
@@ -74,33 +69,8 @@ IDENTICAL = Interval(np.nan, np.nan, "identical")
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Outlier:
-    """A value far from the median of its peers, with the reason in words."""
-
-    name: str
-    value: float
-    score: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SteadyState:
-    """Where a series becomes steady, against the warm-up that was declared.
-
-    ``detected`` is the index of the first steady value, or None if the series is too short to
-    tell; ``agrees`` is False if warm-up seems to reach beyond the declared count or the values
-    still drift at the end; ``message`` says so in words and is empty otherwise.
-    """
-
-    declared: int
-    detected: int | None
-    drifting: bool
-    agrees: bool
-    message: str
-
-
-def _finite(values: ArrayLike, what: str = "values") -> Floats:
+def finite_values(values: ArrayLike, what: str = "values") -> Floats:
+    """``values`` as float64. Raises ValueError for what is not finite."""
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite; drop missing ones first")
@@ -109,7 +79,7 @@ def _finite(values: ArrayLike, what: str = "values") -> Floats:
 
 def identical(values: ArrayLike) -> Any:
     """Whether the repeats along the last axis, two or more, are the same number."""
-    array = _finite(values)
+    array = finite_values(values)
     if array.shape[-1] < 2:
         return np.zeros(array.shape[:-1], np.bool_)[()]
     low, high = array.min(axis=-1), array.max(axis=-1)
@@ -121,7 +91,7 @@ def without_interval(*repeats: ArrayLike) -> str:
 
     ``one repeat``, ``identical repeats``, ``not positive`` (of a ratio), in this order.
     """
-    arrays = [_finite(values).reshape(-1) for values in repeats]
+    arrays = [finite_values(values).reshape(-1) for values in repeats]
     if any(array.size < 2 for array in arrays):
         return ONE_REPEAT
     if any(identical(array) for array in arrays):
@@ -137,7 +107,7 @@ def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
     NaN for both if there are none. ddof 0 because the epochs and ranks of a run are all there
     are, as in the published study (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb).
     """
-    array = _finite(values)
+    array = finite_values(values)
     if array.size == 0:
         return np.nan, np.nan
     flat = array.reshape(*array.shape[:-2], -1)
@@ -155,12 +125,12 @@ def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = Non
     if None). With one group it is that group's own. NaN without groups. The groups lie along the
     last axis, which goes.
     """
-    mean, std = _finite(means, "means"), _finite(stds, "stds")
+    mean, std = finite_values(means, "means"), finite_values(stds, "stds")
     if mean.shape[-1] == 0:
         return np.full(mean.shape[:-1], np.nan)[()]
     if mean.shape[-1] == 1:
         return std[..., 0]
-    weight = np.ones_like(mean) if counts is None else _finite(counts, "counts")
+    weight = np.ones_like(mean) if counts is None else finite_values(counts, "counts")
     centre = np.average(mean, axis=-1, weights=weight, keepdims=True)
     return np.sqrt(np.average(std**2 + (mean - centre) ** 2, axis=-1, weights=weight))
 
@@ -170,7 +140,7 @@ def coefficient_of_variation(values: ArrayLike) -> Any:
 
     Of the values along the last axis, which goes.
     """
-    array = _finite(values)
+    array = finite_values(values)
     if array.shape[-1] < 2:
         return np.full(array.shape[:-1], np.nan)[()]
     mean = array.mean(axis=-1)
@@ -216,7 +186,7 @@ def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     Another ``level`` is that of Student's t, for any number of values, which covers 95 % where
     their number depends on themselves (``sequential.level_of``).
     """
-    array = _finite(values).reshape(1, -1)
+    array = finite_values(values).reshape(1, -1)
     if array.size < 2:
         return MISSING
     if identical(array).all():
@@ -233,7 +203,7 @@ def _bootstraps(count: int, level: float) -> bool:
 
 def mean_bounds(values: ArrayLike, level: float = CONFIDENCE) -> Floats:
     """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
-    array = _finite(values)
+    array = finite_values(values)
     rows, n = array.shape
     bounds = np.full((rows, 2), np.nan)
     if n < 2:
@@ -270,7 +240,7 @@ def ratio_interval(
     after Welch and Satterthwaite). Missing if a side has one value only or identical ones, because
     its spread is unknown, or if a value is not positive. ``level`` as in ``mean_interval``.
     """
-    top, bottom = _finite(numerator).reshape(-1), _finite(denominator).reshape(-1)
+    top, bottom = finite_values(numerator).reshape(-1), finite_values(denominator).reshape(-1)
     if why := without_interval(top, bottom):
         return IDENTICAL if why == "identical repeats" else MISSING
     if _bootstraps(min(top.size, bottom.size), level):
@@ -303,7 +273,7 @@ def stated_ratio_interval(
     """
     sides = [_log_error(side) for side in (top, bottom)]
     means = [
-        side.mean if isinstance(side, Stated) else float(np.mean(_finite(side)))
+        side.mean if isinstance(side, Stated) else float(np.mean(finite_values(side)))
         for side in (top, bottom)
     ]
     if None in sides or min(means) <= 0:
@@ -320,7 +290,7 @@ def _log_error(side: ArrayLike | Stated) -> LogError | None:
         if side.mean <= 0 or side.count < 2:
             return None
         return LogError(side.std / side.mean / float(np.sqrt(side.count)), side.count - 1)
-    values = _finite(side).reshape(-1)
+    values = finite_values(side).reshape(-1)
     if values.size < 2 or (values <= 0).any():
         return None
     return LogError(float(np.log(values).std(ddof=1) / np.sqrt(values.size)), values.size - 1)
@@ -355,7 +325,7 @@ def linear_interval(values: ArrayLike) -> Interval:
 
     For parts of a whole, which may be next to nothing, or negative. Missing for one value.
     """
-    array = _finite(values).reshape(-1)
+    array = finite_values(values).reshape(-1)
     if array.size < 2:
         return MISSING
     half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
@@ -367,7 +337,7 @@ def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
 
     Missing if a side has one value only.
     """
-    first, second = _finite(one).reshape(-1), _finite(other).reshape(-1)
+    first, second = finite_values(one).reshape(-1), finite_values(other).reshape(-1)
     if min(first.size, second.size) < 2:
         return MISSING
     apart = float(first.mean() - second.mean())
@@ -387,135 +357,10 @@ def olympic_mean(values: ArrayLike, unfinished: int = 0) -> float:
     One run that was not finished counts as the worst. NaN if more were not finished, or if there
     are fewer than three runs (MLPerf training rules, "Benchmark Results").
     """
-    array = np.sort(_finite(values).reshape(-1))
+    array = np.sort(finite_values(values).reshape(-1))
     if unfinished > 1 or array.size + unfinished < 3:
         return np.nan
     return float(array[1 : array.size - 1 + unfinished].mean())
-
-
-def outliers(values: ArrayLike, names: Sequence[str]) -> list[Outlier]:
-    """Values whose modified z-score exceeds 3.5, named; nothing is dropped.
-
-    Score = |x - median| / (1.4826 MAD) (Iglewicz and Hoaglin, 1993, with their threshold), or
-    over 1.2533 times the mean absolute deviation where more than half of the values are equal.
-    Fewer than 5 values say nothing about what is far, so none is named.
-    """
-    array = _finite(values).reshape(-1)
-    if len(names) != array.size:
-        raise ValueError(f"{array.size} values but {len(names)} names")
-    if array.size < OUTLIER_FROM:
-        return []
-    centre = float(np.median(array))
-    distance = np.abs(array - centre)
-    spread = MAD_TO_STD * float(np.median(distance))
-    if spread == 0:
-        spread = MEAN_AD_TO_STD * float(distance.mean())
-    if spread == 0:
-        return []
-    found = []
-    for name, value, score in zip(names, array.tolist(), (distance / spread).tolist(), strict=True):
-        if score > OUTLIER_SCORE:
-            side = "above" if value > centre else "below"
-            reason = (
-                f"{value:.6g} lies {score:.1f} robust standard deviations {side} "
-                f"the median {centre:.6g} of {array.size}"
-            )
-            found.append(Outlier(name, value, score, reason))
-    return found
-
-
-def _drifts(series: Floats, tolerance: float) -> bool:
-    """Whether a series still rises or falls: Mann and Kendall's trend test at 1 %, and the
-    medians of its first and last third differ by more than ``tolerance`` of the median.
-    """
-    if series.size < 10:
-        return False
-    third = series.size // 3
-    change = abs(float(np.median(series[-third:]) - np.median(series[:third])))
-    if change <= tolerance * abs(float(np.median(series))):
-        return False
-    # Blocks keep the pairwise comparison small and average the noise of single steps.
-    blocks = np.array([block.mean() for block in np.array_split(series, min(series.size, 100))])
-    n = blocks.size
-    score = float(np.sign(blocks[None, :] - blocks[:, None])[np.triu_indices(n, 1)].sum())
-    deviation = np.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    return bool(abs(score) / deviation > 2.576)
-
-
-def _medians(values: Floats) -> Any:
-    """np.median over the last axis, of finite values, for a tenth of what it costs on few."""
-    half = values.shape[-1] // 2
-    if values.shape[-1] % 2:
-        return np.partition(values, half, axis=-1)[..., half]
-    parts = np.partition(values, (half - 1, half), axis=-1)
-    return (parts[..., half - 1] + parts[..., half]) / 2
-
-
-def steady_state(
-    series: ArrayLike, declared: int, tolerance: float = 0.05, width: float = 5.0
-) -> SteadyState:
-    """Compare a declared warm-up count with where ``series`` becomes steady.
-
-    ``series`` holds times per step or epoch, [step] or [step, rank] (then the median over the
-    ranks counts), the warm-up included; ``declared`` leading values are dropped by declaration.
-    Steady is what lies within ``width`` robust standard deviations, or ``tolerance`` of the
-    value if that is more, around the median of the second half, together with the median of the
-    five values that follow. Dropping more than needed is no disagreement.
-    Raises UserError if the declared warm-up leaves nothing.
-    """
-    array: NDArray[Any] = _finite(series)
-    if array.ndim == 2:
-        array = _medians(array)
-    (state,) = _steady_states(array[None], declared, tolerance, width)
-    return state
-
-
-def steady_states(series: ArrayLike, declared: int) -> list[SteadyState]:
-    """``steady_state`` of each ``series[i]`` of an array ``[i, step, rank]``."""
-    return _steady_states(_medians(_finite(series)), declared, 0.05, 5.0)
-
-
-def _steady_states(
-    rows: Floats, declared: int, tolerance: float, width: float
-) -> list[SteadyState]:
-    """``steady_state`` of every row of ``rows[row, step]``."""
-    n = rows.shape[1]
-    if declared < 0:
-        raise ValueError("declared must not be negative")
-    if declared >= n:
-        raise UserError(f"a warm-up of {declared} leaves nothing of {n} values")
-    if n < 4:
-        return [SteadyState(declared, None, False, True, "")] * len(rows)
-    tails = rows[:, n - max(3, n // 2) :]
-    centres = _medians(tails)
-    spreads = width * MAD_TO_STD * _medians(np.abs(tails - centres[:, None]))
-    bands = np.maximum(spreads, tolerance * np.abs(centres))
-    found = zip(rows, centres.tolist(), bands.tolist(), strict=True)
-    return [_steady_from(row, declared, tolerance, *around) for row, *around in found]
-
-
-def _steady_from(
-    array: Floats, declared: int, tolerance: float, centre: float, band: float
-) -> SteadyState:
-    """State of a series that is steady within ``band`` around ``centre``."""
-    values = array.tolist()
-    n = len(values)
-    detected = n
-    for index, here in enumerate(values):
-        if abs(here - centre) > band:
-            continue
-        ahead = sorted(values[index : index + 5])
-        middle = (ahead[len(ahead) // 2] + ahead[(len(ahead) - 1) // 2]) / 2
-        if abs(middle - centre) <= band:
-            detected = index
-            break
-    drifting = detected == n or _drifts(array[detected:], tolerance)
-    message = ""
-    if detected > declared:
-        message = f"warm-up declared: {declared}, but values are steady only from {detected} on"
-    if drifting:
-        message = f"values still drift after the declared warm-up of {declared}"
-    return SteadyState(declared, detected, drifting, not message, message)
 
 
 def sign_test(above: int, pairs: int) -> float:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.outliers import OUTLIER_FROM, outliers
 from scalesweep.analysis.rank_stats import NOTABLE
-from scalesweep.analysis.stats import OUTLIER_FROM, mean_interval, outliers
+from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.analysis.types import Floats
 from scalesweep.experiment.results import ExperimentResults, Row

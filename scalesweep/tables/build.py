@@ -20,11 +20,11 @@ from scalesweep.analysis.metrics import (
     column,
     units_of,
 )
+from scalesweep.analysis.outliers import outliers
 from scalesweep.analysis.stats import (
     Stated,
     coefficient_of_variation,
     mean_bounds,
-    outliers,
     pooled_std,
     stated_interval,
 )

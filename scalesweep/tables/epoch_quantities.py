@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column
-from scalesweep.analysis.stats import epoch_stats, steady_states
+from scalesweep.analysis.stats import epoch_stats
+from scalesweep.analysis.steady_state import steady_states
 from scalesweep.analysis.types import Floats
 
 EPOCH_COLUMNS = tuple(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
-from scalesweep.analysis.stats import steady_state
+from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import NotAFile, canonical_json, content_digest, read_regular

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalesweep.analysis import stats
+from scalesweep.analysis.outliers import outliers
+from scalesweep.analysis.steady_state import steady_state
 from scalesweep.core.errors import UserError
 
 positive = st.floats(1e-3, 1e6)
@@ -166,23 +168,23 @@ def test_ratio_without_spread_or_sign_is_missing() -> None:
 
 def test_outliers_are_named_with_a_reason() -> None:
     names = [f"run{i}" for i in range(6)]
-    (found,) = stats.outliers([10.0, 10.1, 9.9, 10.05, 14.0, 9.95], names)
+    (found,) = outliers([10.0, 10.1, 9.9, 10.05, 14.0, 9.95], names)
     assert found.name == "run4"
     assert "14" in found.reason and "above" in found.reason
-    assert stats.outliers([10.0, 10.1, 9.9, 50.0], names[:4]) == []
-    assert stats.outliers([7.0] * 6, names) == []
-    (mostly_equal,) = stats.outliers([7.0] * 8 + [3.0], [str(i) for i in range(9)])
+    assert outliers([10.0, 10.1, 9.9, 50.0], names[:4]) == []
+    assert outliers([7.0] * 6, names) == []
+    (mostly_equal,) = outliers([7.0] * 8 + [3.0], [str(i) for i in range(9)])
     assert (mostly_equal.name, "below" in mostly_equal.reason) == ("8", True)
     with pytest.raises(ValueError, match="names"):
-        stats.outliers([1.0], names)
+        outliers([1.0], names)
 
 
 def test_steady_state_agrees_with_the_published_history() -> None:
     # Global times of the 2-rank history (source: see test_summaries).
     series = [[156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
               [7.6232605, 7.6234684], [6.2680063, 6.268879]]  # fmt: skip
-    assert stats.steady_state(series, declared=1).agrees
-    short = stats.steady_state(series, declared=0)
+    assert steady_state(series, declared=1).agrees
+    short = steady_state(series, declared=0)
     assert (short.detected, short.agrees) == (1, False)
     assert "steady only from 1" in short.message
 
@@ -190,31 +192,29 @@ def test_steady_state_agrees_with_the_published_history() -> None:
 def test_steady_state_of_steps() -> None:
     noise = np.random.default_rng(3).normal(1, 0.03, 200)
     warm = noise + np.where(np.arange(200) < 12, 2.0, 0.0)
-    assert stats.steady_state(warm, 12).detected == 12
-    assert stats.steady_state(warm, 20).agrees
-    assert not stats.steady_state(warm, 10).agrees
+    assert steady_state(warm, 12).detected == 12
+    assert steady_state(warm, 20).agrees
+    assert not steady_state(warm, 10).agrees
     drift = noise + np.linspace(0, 1, 200)
-    found = stats.steady_state(drift, 5)
+    found = steady_state(drift, 5)
     assert found.drifting and "drift" in found.message
     spike = noise.copy()
     spike[120] = 30.0
-    assert stats.steady_state(spike, 0).agrees
+    assert steady_state(spike, 0).agrees
 
 
 def test_steady_state_rarely_cries_wolf() -> None:
     generator = np.random.default_rng(8)
-    alarms = sum(
-        not stats.steady_state(generator.normal(1, 0.1, 100), 1).agrees for _ in range(500)
-    )
+    alarms = sum(not steady_state(generator.normal(1, 0.1, 100), 1).agrees for _ in range(500))
     assert alarms < 10
 
 
 def test_a_warm_up_that_leaves_nothing_is_an_error() -> None:
     with pytest.raises(UserError, match="leaves nothing of 5"):
-        stats.steady_state([1.0] * 5, 5)
+        steady_state([1.0] * 5, 5)
     with pytest.raises(ValueError, match="negative"):
-        stats.steady_state([1.0], -1)
-    assert stats.steady_state([3.0, 1.0], 1).detected is None
+        steady_state([1.0], -1)
+    assert steady_state([3.0, 1.0], 1).detected is None
 
 
 def test_the_sign_test_and_its_error_rate() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.stats import epoch_stats, steady_state
+from scalesweep.analysis.stats import epoch_stats
+from scalesweep.analysis.steady_state import steady_state
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
 
 
