@@ -7,14 +7,9 @@ from pathlib import Path
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
 from scalesweep.planning.plan import note_failures
-from scalesweep.planning.run_state import (
-    BAD_RECORD,
-    UNUSABLE_RECORD,
-    note_unusable,
-    set_aside,
-    tell_set_aside,
-    tell_unusable,
-)
+from scalesweep.planning.run_state import UNUSABLE_RECORD, note_unusable
+from scalesweep.planning.set_aside import BAD_RECORD, set_aside
+from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
 

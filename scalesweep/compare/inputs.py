@@ -24,8 +24,9 @@ from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
 from scalesweep.core.profilers import NONE, split_name
 from scalesweep.core.record import RECORD
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import DONE, newer, scan, untrusted, unusable
+from scalesweep.planning.run_state import DONE, scan
 from scalesweep.planning.stock import take_stock
+from scalesweep.planning.untrusted_runs import newer, untrusted, unusable
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
 from scalesweep.tables.summary import build_summary
 

@@ -27,7 +27,7 @@ from scalesweep.core.record import (
 )
 from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
 from scalesweep.planning.record_reader import read_record
-from scalesweep.planning.run_state import set_aside
+from scalesweep.planning.set_aside import set_aside
 
 SOURCE_DIGEST = "source_blake2b"
 IMPORTED = "imported"

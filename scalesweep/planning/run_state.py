@@ -5,8 +5,6 @@ remembered in a small index next to the runs. Snakemake's parse step lives on th
 imports nothing heavy.
 """
 
-import contextlib
-import json
 import os
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import stamp_of, write_atomic
+from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import (
@@ -32,14 +30,12 @@ from scalesweep.core.record import (
 from scalesweep.core.record_content import UnusableRecord, check_content
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
+from scalesweep.planning.set_aside import BAD_RECORD, set_aside
 
 _MAX_DETAIL = 2000
-BROKEN = ".broken"  # end of the names of what was set aside
-SHOWN = 10  # runs named in one line
 FORGOTTEN = "record.json.unsupported"
-# Causes: a record (or a file of it) that is damaged, one that is whole but of no use, and one of a
-# newer version.
-BAD_RECORD, UNUSABLE_RECORD, NEWER_RECORD = "BAD_RECORD", "UNUSABLE_RECORD", "NEWER_RECORD"
+# Causes: a record that is whole but of no use, and one of a newer version.
+UNUSABLE_RECORD, NEWER_RECORD = "UNUSABLE_RECORD", "NEWER_RECORD"
 
 DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
 UNFINISHED = "unfinished"  # of an imported run that was cut or aborted
@@ -382,42 +378,6 @@ def _quarantined(folder: Path, state: RunState) -> RunState:
     return state
 
 
-def set_aside(folder: Path, why: str) -> None:
-    """Take away a record that cannot be trusted, with its files, and leave the reason.
-
-    All stay in the folder under other names: nothing is lost, and the run is pending again.
-    """
-    for name in (RECORD, SAMPLES, POWER):
-        with contextlib.suppress(FileNotFoundError):
-            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
-    failure = {
-        "schema": 1, "run_id": folder.name, "cause": BAD_RECORD, "detail": why,
-        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
-        "last_lines": [],
-    }  # fmt: skip
-    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
-
-
-def _free(target: Path, source: Path) -> Path:
-    """``target``, or the next name with a number where one of the two is a directory: a file does
-    not take its place, nor the other way round."""
-    number = 2
-    while target.is_dir() or (source.is_dir() and os.path.lexists(target)):
-        target = target.with_name(f"{source.name}{BROKEN}-{number}")
-        number += 1
-    return target
-
-
-def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
-    """The runs whose records cannot be trusted: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == BAD_RECORD}
-
-
-def newer(states: Mapping[str, RunState]) -> dict[str, str]:
-    """The runs whose records are of a newer version: id -> which."""
-    return {i: state.detail for i, state in states.items() if state.cause == NEWER_RECORD}
-
-
 def note_unusable(runs_folder: Path, broken: Mapping[str, str]) -> None:
     """Remember what reading the samples of done runs has shown: run id -> why they are of no use.
 
@@ -426,37 +386,6 @@ def note_unusable(runs_folder: Path, broken: Mapping[str, str]) -> None:
     index = RunIndex(runs_folder)
     known = look(runs_folder, broken, index).states
     index.update({i: unusable_entry(known[i].stamp, why) for i, why in broken.items()})
-
-
-def unusable(states: Mapping[str, RunState]) -> dict[str, str]:
-    """The runs whose records are whole and of no use: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == UNUSABLE_RECORD}
-
-
-def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:
-    """One line about records that were set aside (``dry``: will be): run id -> what is wrong."""
-    aside = "will be" if dry else "was" if len(broken) == 1 else "were"
-    return _told(broken, f"cannot be trusted and {aside} set aside")
-
-
-def tell_unusable(broken: Mapping[str, str]) -> str:
-    """One line about records that are of no use: run id -> why."""
-    are, folder = ("is", "its folder to measure it")
-    if len(broken) > 1:
-        are, folder = ("are", "their folders to measure them")
-    return f"{_told(broken, f'cannot be used and {are} left out')}; delete {folder} again"
-
-
-def _told(broken: Mapping[str, str], what: str) -> str:
-    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
-    return f"{records} {what}: {tell_runs(broken)}"
-
-
-def tell_runs(runs: Mapping[str, str]) -> str:
-    """Some runs in one line, the first of them by name: run id -> what is said of it."""
-    named = [f"{run_id} ({why})" for run_id, why in list(runs.items())[:SHOWN]]
-    more = f" and {len(runs) - SHOWN} more, see plan.csv" if len(runs) > SHOWN else ""
-    return ", ".join(named) + more
 
 
 def _fixed(phases: Mapping[str, Any]) -> float | None:

@@ -24,16 +24,10 @@ from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, runs_to_reread
 from scalesweep.planning.repeats import RepeatPlan
-from scalesweep.planning.run_state import (
-    STALE,
-    RunState,
-    tell_set_aside,
-    tell_unusable,
-    untrusted,
-    unusable,
-)
+from scalesweep.planning.run_state import STALE, RunState
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
+from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
 from scalesweep.smk.looks import Looks
 from scalesweep.smk.report_command import report_command
 

@@ -21,6 +21,10 @@ from scalesweep.planning.run_state import (
     UNSUPPORTED,
     RunState,
     forget_unsupported,
+)
+from scalesweep.planning.stock import take_stock, tell_stale
+from scalesweep.planning.submission import Submission
+from scalesweep.planning.untrusted_runs import (
     newer,
     tell_runs,
     tell_set_aside,
@@ -28,8 +32,6 @@ from scalesweep.planning.run_state import (
     untrusted,
     unusable,
 )
-from scalesweep.planning.stock import take_stock, tell_stale
-from scalesweep.planning.submission import Submission
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.core.record import RECORD
-from scalesweep.planning.run_state import DONE, newer, other_sites, scan
+from scalesweep.planning.run_state import DONE, other_sites, scan
+from scalesweep.planning.untrusted_runs import newer
 from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)

@@ -34,7 +34,8 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.core.record import POWER, RECORD, SAMPLES, described, write_record
 from scalesweep.planning.plan import plan_csv
-from scalesweep.planning.run_state import BAD_RECORD, UNUSABLE_RECORD, scan
+from scalesweep.planning.run_state import UNUSABLE_RECORD, scan
+from scalesweep.planning.set_aside import BAD_RECORD
 from tests.fakes.hostile import TEXTS, places
 from tests.fakes.plan import whole_plan
 from tests.fakes.training import SITE, Training, make_training

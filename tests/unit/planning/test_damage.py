@@ -31,7 +31,9 @@ from scalesweep.core.record import (
 )
 from scalesweep.planning.artifacts import forget_made, note_made, was_changed
 from scalesweep.planning.run_index import INDEX
-from scalesweep.planning.run_state import BROKEN, RunState, scan, tell_set_aside, untrusted
+from scalesweep.planning.run_state import RunState, scan
+from scalesweep.planning.set_aside import BROKEN
+from scalesweep.planning.untrusted_runs import tell_set_aside, untrusted
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan

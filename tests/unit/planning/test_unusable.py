@@ -13,14 +13,8 @@ import pytest
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
 from scalesweep.planning.plan import note_failures, plan_csv
-from scalesweep.planning.run_state import (
-    UNUSABLE_RECORD,
-    note_unusable,
-    scan,
-    tell_unusable,
-    untrusted,
-    unusable,
-)
+from scalesweep.planning.run_state import UNUSABLE_RECORD, note_unusable, scan
+from scalesweep.planning.untrusted_runs import tell_unusable, untrusted, unusable
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run, write_unchecked
 from tests.fakes.scripts import run_script

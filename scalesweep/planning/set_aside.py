@@ -1,0 +1,38 @@
+"""Records that cannot be trusted: taken away under another name, with the reason."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from scalesweep.core.files import write_atomic
+from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
+
+BROKEN = ".broken"  # end of the names of what was set aside
+BAD_RECORD = "BAD_RECORD"  # cause: a record, or a file of it, is damaged
+
+
+def set_aside(folder: Path, why: str) -> None:
+    """Take away a record that cannot be trusted, with its files, and leave the reason.
+
+    All stay in the folder under other names: nothing is lost, and the run is pending again.
+    """
+    for name in (RECORD, SAMPLES, POWER):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
+    failure = {
+        "schema": 1, "run_id": folder.name, "cause": BAD_RECORD, "detail": why,
+        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
+        "last_lines": [],
+    }  # fmt: skip
+    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
+def _free(target: Path, source: Path) -> Path:
+    """``target``, or the next name with a number where one of the two is a directory: a file does
+    not take its place, nor the other way round."""
+    number = 2
+    while target.is_dir() or (source.is_dir() and os.path.lexists(target)):
+        target = target.with_name(f"{source.name}{BROKEN}-{number}")
+        number += 1
+    return target
