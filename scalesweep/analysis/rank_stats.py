@@ -66,20 +66,21 @@ def own_times(samples: Mapping[str, NDArray[Any]], ranks: int) -> dict[str, tupl
     }
 
 
-def _times(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats | None:
-    """An array [step, rank] of finite numbers; of epochs without the first."""
+def rank_matrix(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats | None:
+    """An array [step, rank] of a run's samples as float64; None if there is none of this shape."""
     if name not in samples:
         return None
     array = samples[name]
-    if (
-        array.ndim != 2
-        or array.shape[1] != ranks
-        or not array.size
-        or array.dtype.kind not in "fiu"
-    ):
+    shaped = array.ndim == 2 and array.shape[1] == ranks and array.size > 0
+    return array.astype(np.float64, copy=False) if shaped and array.dtype.kind in "fiu" else None
+
+
+def _times(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats | None:
+    """An array [step, rank] of finite numbers; of epochs without the first."""
+    values = rank_matrix(samples, name, ranks)
+    if values is None:
         return None
-    array = array[1:] if name != "step_times" and len(array) > 1 else array
-    values = array.astype(np.float64, copy=False)
+    values = values[1:] if name != "step_times" and len(values) > 1 else values
     # A minimum or maximum of which one is NaN fails the comparison too.
     return values if values.min() > -MAX_NUMBER and values.max() < MAX_NUMBER else None
 

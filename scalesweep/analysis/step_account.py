@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.pop import PYPOP
+from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.types import Floats
 
 # Terms of the ledger in the order of the formula, and what each is called.
@@ -170,17 +171,9 @@ def account_of(
 
 def _matrix(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats | None:
     """An array ``[step, rank]`` of numbers that are not negative by more than clocks err."""
-    if name not in samples:
+    values = rank_matrix(samples, name, ranks)
+    if values is None:
         return None
-    array = samples[name]
-    if (
-        array.ndim != 2
-        or array.shape[1] != ranks
-        or not len(array)
-        or array.dtype.kind not in "fiu"
-    ):
-        return None
-    values = array.astype(np.float64, copy=False)
     return values if np.isfinite(values).all() and values.min() > -1e-3 else None
 
 
