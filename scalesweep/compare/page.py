@@ -5,7 +5,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from scalesweep.analysis import stats
 from scalesweep.compare.environment_diff import (
     CODE,
     HOSTS,
@@ -93,7 +92,6 @@ def render_comparison(
         "differences": difference_table(around),
         "unlike": unlike,
         "files": files,
-        "stats": stats,
         "assets": assets(SCRIPTS, charts=False),
     }
     filters = {"when": lambda text: str(text or "–").replace("T", " ")[:16]}

@@ -22,6 +22,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from scalesweep.analysis import blocks, outliers, stats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration, listed, number, text_of
@@ -32,6 +33,8 @@ _CHARTS = "vl-convert-python"
 # The last statement of DataTables' bundle hands its parts to other modules.
 _EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
 _WANTED = "jQuery"
+# Modules whose constants the pages state in their methods.
+METHODS = {"stats": stats, "blocks": blocks, "outliers": outliers}
 
 
 @dataclass(frozen=True)
@@ -141,4 +144,5 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "embedded": embedded,
         **filters,
     }
+    environment.globals |= METHODS
     return environment.get_template(template).render(context)

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from scalesweep.analysis import blocks, stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -161,8 +160,6 @@ def render_report(
             "summary": links.to(out.parent / "summary.parquet"),
         },
         "phases": PHASES,
-        "stats": stats,
-        "blocks": blocks,
     }
     return render(
         TEMPLATE,
