@@ -78,7 +78,7 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     best: list[dict[str, Any]] = []
     for names in compared_parameters(data.experiment):
         reference = reference_value(data.experiment, names)
-        for group in _groups(points, leaders, names):
+        for group in choice_groups(points, leaders, names):
             for measure in main_measures(data):
                 ratios += _ratios(data, group, names, reference, measure, leaders)
                 best += _best(data, group, names, measure, leaders)
@@ -86,7 +86,7 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     return {name: _frame(rows) for name, rows in tables.items() if rows}
 
 
-def _groups(
+def choice_groups(
     points: Sequence[Point], leaders: Sequence[str], names: Choice
 ) -> Iterator[dict[Any, Point]]:
     """Finished points that differ in one choice only, by its value, in plan order."""
