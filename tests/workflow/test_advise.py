@@ -30,6 +30,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     monkeypatch.setattr("scalesweep.config.benchmark.BENCHMARKS", Path("workflow/benchmarks"))
     monkeypatch.setattr("scalesweep.config.site.SITES", Path("config/sites"))
     campaign = load_campaign(Path("c.yaml"))
+    campaign.runs_folder.mkdir(parents=True)
     for run in campaign.experiments[0].runs:
         took = [[1 + 0.02 * run.point["ranks"]] * run.point["ranks"]] * 3
         write_run(
