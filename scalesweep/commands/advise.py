@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> None:
     content = load_yaml(campaign.file)
     plan, summary = read_now(campaign)
     prices = prices_of(campaign)
-    study = make_study(campaign, plan, summary, prices, wanted, _excluded(campaign, content))
+    study = make_study(
+        campaign, plan, summary, prices, wanted, budget, _excluded(campaign, content)
+    )
     options = study.options(budget)
     curve = options.curve()
     advice = curve[-1]

@@ -20,10 +20,12 @@ def make_study(
     summary: pd.DataFrame,
     prices: Prices,
     wanted: Wanted,
+    budget: float,
     left_out: Mapping[str, Callable[[PointOf], bool]],
 ) -> Study:
     """What is asked of a campaign by ``wanted``, from what has been measured.
 
+    Options are runs that cost no more than ``budget`` (node-hours).
     ``left_out``: by experiment whether the campaign excludes a point.
     """
     study = Study()
@@ -32,7 +34,7 @@ def make_study(
         if experiment.control or wanted.experiment not in ("", experiment.name):
             continue
         data = ExperimentData(summary, entries[experiment.name])
-        gather = Gather(study, data, experiment, prices, wanted, left_out[experiment.name])
+        gather = Gather(study, data, experiment, prices, wanted, budget, left_out[experiment.name])
         if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
             ask_series(gather)
         elif wanted.experiment and wanted.asks_series and not wanted.anything:

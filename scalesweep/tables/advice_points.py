@@ -18,6 +18,8 @@ from scalesweep.slurm.job_shape import of_slurm
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 
 PointOf = Mapping[str, Any]
+# Runs are charged the upper bound of this interval of their time: one in ten takes longer.
+LEVEL = 0.8
 # Of single runs, none repeated, how much longer the next one may take.
 UNSEEN = 1.25
 # Counts of a series that may be new, so that sets of them stay few.
@@ -57,11 +59,11 @@ def prices_of(campaign: Campaign) -> Prices:
 
 
 def longest_wall(walls: Series, count: float) -> float:
-    """Upper bound of the 95 % interval of the wall time of a run at a count, in seconds.
+    """Upper bound of the ``LEVEL`` interval of the wall time of a run at a count, in seconds.
 
     ``walls``: as ``tables.runtimes.wall_series`` makes them.
     """
-    high = cost_bounds(walls, count)[1]
+    high = cost_bounds(walls, count, LEVEL)[1]
     return high / count if walls.scaling == "strong" else high
 
 
@@ -74,14 +76,15 @@ def longest_of(walls: Sequence[float], others: Sequence[Sequence[float]]) -> flo
     if not degrees:
         return float(np.exp(mean)) * UNSEEN
     spread = np.sqrt(sum(float(((v - v.mean()) ** 2).sum()) for v in logs) / degrees)
-    return float(np.exp(mean + t_quantile(degrees) * spread * np.sqrt(1 + 1 / count)))
+    return float(np.exp(mean + t_quantile(degrees, level=LEVEL) * spread * np.sqrt(1 + 1 / count)))
 
 
 def geometric_counts(first: int, low: float, high: float) -> list[int]:
-    """Counts above ``low`` up to ``high`` that are ``first`` or 1.5 of it times a power of two."""
+    """Counts above ``low`` up to ``high`` that are ``first`` times a power of two, or 1.25, 1.5 or
+    1.75 of that."""
     found, count = set(), first
     while count <= high:
-        found |= {count, count * 3 // 2} if count % 2 == 0 else {count}
+        found |= {count * part // 4 for part in (4, 5, 6, 7) if count * part % 4 == 0}
         count *= 2
     return sorted(one for one in found if low < one <= high)
 

@@ -104,9 +104,8 @@ def _ask(
     costs = {float(c): gather.prices.node_hours(p, longest_wall(times, c))
              for c, p in known.items()}  # fmt: skip
     new = []
-    for count in _chosen(sorted(set(counts) - known.keys()), planned):
-        point = _point(gather, planned.get(count), known, count)
-        if point is None:
+    for count in sorted(set(counts) - known.keys()):
+        if (point := _point(gather, planned.get(count), known, count)) is None:
             continue
         wall_s, limit_s = longest_wall(times, count), gather.prices.limit_s(gather.experiment)
         if wall_s > limit_s:
@@ -118,12 +117,13 @@ def _ask(
         points[float(count)] = point
         costs[float(count)] = gather.prices.node_hours(point, wall_s)
         new.append(float(count))
+    new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
     asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
     gather.study.ask_series(asked_of, gather.experiment, points)
 
 
-def _chosen(counts: Sequence[int], planned: Mapping[int, Point]) -> list[int]:
+def _chosen(counts: Sequence[float], planned: Mapping[int, Point]) -> list[float]:
     """Those that are tried: of many, planned ones first, then the largest."""
     order = sorted(counts, key=lambda count: (count not in planned, -count))
     return sorted(order[:MOST_COUNTS])

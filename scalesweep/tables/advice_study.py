@@ -142,6 +142,7 @@ class Gather:
     experiment: Experiment
     prices: Prices
     wanted: Wanted
+    budget: float  # node-hours
     left_out: Callable[[PointOf], bool]
 
     def fits(self, point: Point) -> bool:

@@ -7,8 +7,9 @@ a count, new or measured, are steps that add to that, each after the one before 
 that are compared get further runs together, one step for each level.
 
 The gain of an option is the expected fall of an interval's width over the width it has now, summed
-over what is asked: a question counts as much as any other, whatever its unit. What is printed as
-the width after is worked out for the whole choice, and not from such sums.
+over what is asked: a question counts as much as any other, whatever its unit. The choice is then
+judged as a whole: counts that add nothing to the others are left out, and the width after is that
+of all runs together.
 """
 
 import math
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from scalesweep.analysis.advice.choice import SECONDS, Choice, Item, choose, thrifty
+from scalesweep.analysis.advice.choice import SECONDS, THRIFT, Choice, Item, choose, thrifty
 from scalesweep.analysis.advice.widths import (
     Additions,
     Known,
@@ -27,7 +28,7 @@ from scalesweep.analysis.advice.widths import (
 )
 
 # New counts of a series in one choice.
-TOGETHER = 4
+TOGETHER = 3
 # Further runs of one count.
 MORE = 4
 # Levels of repeats to which two compared settings may be raised.
@@ -129,7 +130,28 @@ class Options:
         limit = self._budget if budget is None else budget
         best = choose(self._items, limit, seconds)
         counts, levels = self._content(best)
-        return Advice(limit, counts, levels, best.cost, best.gap, self._answers(counts, levels))
+        saved = 0.0
+        for name, added in counts.items():
+            kept = self._worth(self._series[name], added, limit)
+            saved += math.fsum(
+                (runs - kept.get(count, 0)) * self._series[name].costs[count]
+                for count, runs in added.items()
+            )
+            counts[name] = kept
+        answers = self._answers(counts, levels)
+        return Advice(limit, counts, levels, max(best.cost - saved, 0.0), best.gap, answers)
+
+    def _worth(self, one: SeriesAsked, added: Additions, budget: float) -> dict[float, int]:
+        """What is left of an advice without the counts that add nothing to the others: gains of
+        further runs were added up, and may be none next to new counts."""
+        kept = dict(added)
+        gain = self._gain(one, kept)
+        for count in sorted(added):
+            rest = {other: runs for other, runs in kept.items() if other != count}
+            without = self._gain(one, rest)
+            if gain - without <= THRIFT * added[count] * one.costs[count] / budget:
+                kept, gain = rest, without
+        return kept
 
     def without(self, advice: Advice, name: str, count: float) -> tuple[Answer, ...]:
         """What is asked, if a count of a series is left out of an advice."""
