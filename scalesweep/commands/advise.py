@@ -4,17 +4,15 @@ import argparse
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from scalesweep.analysis.advice.advise import Advice, Options
-from scalesweep.compare.inputs import read_now
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.grid import exclusions
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration
+from scalesweep.planning.advice_target import read_target
 from scalesweep.planning.advised_campaign import advised_campaign, write_advised
 from scalesweep.planning.plan import hours
 from scalesweep.planning.plan_text import aligned
@@ -23,7 +21,7 @@ from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import Prices, prices_of
 from scalesweep.tables.advice_study import Row, Study
-from scalesweep.tables.advice_target import read_target
+from scalesweep.tables.now import read_now
 
 TABLE, CURVE, CAMPAIGN = "advice.csv", "advice_curve.csv", "advice.yaml"
 
@@ -48,9 +46,7 @@ def run(args: argparse.Namespace) -> None:
     content = load_yaml(campaign.file)
     plan, summary = read_now(campaign)
     prices = prices_of(campaign)
-    study = make_study(
-        campaign, plan, summary, prices, wanted, budget, _excluded(campaign, content)
-    )
+    study = make_study(campaign, plan, summary, prices, wanted, budget)
     options = study.options(budget)
     curve = options.curve()
     advice = curve[-1]
@@ -86,23 +82,6 @@ def budget_of(text: str, campaign: Campaign) -> float:
             f"--config budget_node_hours={text}: must be a number of node-hours above 0, such as 50"
         )
     return budget
-
-
-def _excluded(
-    campaign: Campaign, content: Mapping[str, Any]
-) -> dict[str, Callable[[Mapping[str, Any]], bool]]:
-    """By experiment whether the campaign's rules exclude a point."""
-    found = {}
-    for one in campaign.experiments:
-        spec = content["experiments"].get(one.name, {})
-        where = f"{campaign.file}: experiments.{one.name}.exclude"
-        rules = [rule for rule, _ in exclusions(one.benchmark, spec.get("exclude", []), where)]
-        found[one.name] = _any_of(rules)
-    return found
-
-
-def _any_of(rules: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[[Any], bool]:
-    return lambda point: any(rule(point) for rule in rules)
 
 
 def advice_text(
@@ -162,7 +141,8 @@ def _overhead(prices: Prices) -> str:
 
 
 def _at_once(prices: Prices) -> str:
-    return f", {counted(prices.jobs_at_once, 'run')} at once" if prices.jobs_at_once else ""
+    at_once = prices.campaign.site.concurrent_runs
+    return f", {counted(at_once, 'run')} at once" if at_once else ""
 
 
 def _gap(advice: Advice) -> str:

@@ -19,6 +19,7 @@ from scalesweep.config.campaign import Campaign, Experiment, with_repeats
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
 from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.spending import Spending, plan_spending
 from scalesweep.planning.stock import take_stock
 
 LOOKS = ".repeats.json"  # in the folder of a site's runs
@@ -71,11 +72,20 @@ class RepeatPlan:
 
     campaign: Campaign
     points: tuple[RepeatedPoint, ...] = ()
+    spending: Spending | None = None  # a budget that is spent in rounds
 
     @property
     def due(self) -> bool:
-        """Whether a point is to be looked at, and so may get further repeats."""
-        return any(point.due for point in self.points)
+        """Whether a look may plan further runs: a point that may get further repeats is to be
+        looked at, or the next round of a budget is to be decided on."""
+        rounds = self.spending is not None and self.spending.due
+        return rounds or any(point.due for point in self.points)
+
+    @property
+    def run_ids(self) -> set[str]:
+        """The runs that looks wait for; none where all runs are known from the beginning."""
+        found = {run.run_id for point in self.points for run in point.runs}
+        return found | (self.spending.run_ids if self.spending else set())
 
 
 def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
@@ -83,9 +93,12 @@ def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
 
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
     """
+    spending = plan_spending(campaign, remember)
+    if spending is not None:
+        campaign = spending.campaign
     open_ones = [one for one in campaign.experiments if one.until_precise]
     if not open_ones:
-        return RepeatPlan(campaign)
+        return RepeatPlan(campaign, spending=spending)
     there = _names(campaign.runs_folder)
     most = {one.name: _most(one, there) for one in open_ones}
     widest = with_repeats(campaign, most)
@@ -101,7 +114,7 @@ def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
     counts: dict[str, list[int]] = {}
     for point in points:
         counts.setdefault(point.experiment.name, []).append(point.asked)
-    return RepeatPlan(with_repeats(campaign, counts), tuple(points))
+    return RepeatPlan(with_repeats(campaign, counts), tuple(points), spending)
 
 
 def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:

@@ -112,7 +112,9 @@ class SnakemakeContext:
     @cached_property
     def looks(self) -> Looks | None:
         """The looks of this call at points that are measured until they are precise."""
-        if not self.repeats or not self.repeats.points or self.options.get("pending") == "ignore":
+        if self.repeats is None or self.options.get("pending") == "ignore":
+            return None
+        if not self.repeats.points and self.repeats.spending is None:
             return None
         return Looks(self, self.repeats)
 

@@ -1,9 +1,10 @@
-"""Blocks of repeats within one call of Snakemake: after each, a look says who needs another one.
+"""Blocks of runs within one call of Snakemake: after each, a look says which others there are.
 
-Snakemake's DAG grows at a checkpoint, the rule ``look``. Look 0 waits for the runs of points with
-``repeats: {min, max, until}`` that are pending when the call begins, each further one for the block
-that the one before it has asked for, until none asks for more. Runs that failed in an earlier call
-are waited for last: one that fails for ever keeps no other point from its repeats.
+Snakemake's DAG grows at a checkpoint, the rule ``look``. Look 0 waits for those runs of points with
+``repeats: {min, max, until}``, and of a budget that is spent in rounds, that are pending when the
+call begins, each further one for the block that the one before it has asked for, until none asks
+for more. Runs that failed in an earlier call are waited for last: one that fails for ever keeps no
+other point from its repeats.
 """
 
 import atexit
@@ -106,4 +107,4 @@ class Looks:
             Path(self.pattern().format(number=number)).unlink(missing_ok=True)
 
     def _candidates(self) -> set[str]:
-        return {run.run_id for point in self.plan.points for run in point.runs}
+        return self.plan.run_ids

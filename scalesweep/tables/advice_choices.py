@@ -15,6 +15,8 @@ from scalesweep.tables.pairwise import choice_groups, compared_parameters
 from scalesweep.tables.points import Measure, Point
 from scalesweep.tables.runtimes import wall_times
 
+# The points of two settings, and what a run of each takes at most, in seconds.
+Pair = tuple[tuple[PointOf, PointOf], tuple[float, float]]
 # Unclear choices that are asked for where the target names none; the closest calls come first.
 MOST_CHOICES = 12
 # Relative spread of repeats where no point has two: as large as measured series lead to expect.
@@ -27,7 +29,7 @@ def ask_choices(gather: Gather) -> None:
     leaders = fold_axes(data.experiment)[0]
     points = [point for point in data.points() if point.source == "measured"]
     walls = wall_times(data)
-    found: list[tuple[float, ChoiceAsked, tuple[PointOf, PointOf]]] = []
+    found: list[tuple[float, ChoiceAsked, Pair]] = []
     named, measure = gather.wanted.parameter, _measure(gather)
     for names in compared_parameters(data.experiment):
         if named and named not in names:
@@ -45,7 +47,7 @@ def ask_choices(gather: Gather) -> None:
             f"{name}: of {len(found)} unclear choices the {MOST_CHOICES} closest are asked for"
         )
     for _, asked, pair in found[:MOST_CHOICES]:
-        gather.study.ask_choice(asked, gather.experiment, pair)
+        gather.study.ask_choice(asked, gather.experiment, *pair)
 
 
 def _measure(gather: Gather) -> Measure | None:
@@ -63,7 +65,7 @@ def _close_call(
     leaders: Sequence[str],
     measure: Measure,
     walls: Mapping[int, float],
-) -> tuple[float, ChoiceAsked, tuple[PointOf, PointOf]] | None:
+) -> tuple[float, ChoiceAsked, Pair] | None:
     """The best setting of a group and the next, if it is asked for or unclear which is which;
     first how far they are apart."""
     data = gather.data
@@ -77,13 +79,14 @@ def _close_call(
     span = data.ratio(group[best], group[other], measure)
     if (span.low > 1 or span.high < 1) and not gather.wanted.parameter:
         return None
-    costs = []
+    costs, longest = [], []
     for value in (best, other):
         others = [_walls(point, walls) for point in data.points() if point is not group[value]]
         if not (there := _walls(group[value], walls)):
             return None
-        longest_s = longest_of(there, others)
-        costs.append(gather.prices.node_hours(gather.whole(group[value]), longest_s))
+        longest.append(longest_of(there, others))
+        point = gather.whole(group[value])
+        costs.append(gather.prices.node_hours(gather.experiment, point, longest[-1]))
     spread, sure = _spread(gather, measure)
     if not sure:
         gather.study.note(
@@ -99,7 +102,8 @@ def _close_call(
     runs = int(values[best].size), int(values[other].size)
     asked = ChoiceAsked(label, spread, runs, (costs[0], costs[1]), width)
     apart = abs(math.log(float(values[best].mean() / values[other].mean())))
-    return apart, asked, (gather.whole(group[best]), gather.whole(group[other]))
+    pair = gather.whole(group[best]), gather.whole(group[other])
+    return apart, asked, (pair, (longest[0], longest[1]))
 
 
 def _spread(gather: Gather, measure: Measure) -> tuple[float, bool]:

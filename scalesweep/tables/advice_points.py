@@ -14,7 +14,7 @@ from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import CANARY_S
-from scalesweep.slurm.job_shape import of_slurm
+from scalesweep.planning.spending import held_hours, limit_of
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 
 PointOf = Mapping[str, Any]
@@ -28,34 +28,39 @@ MOST_COUNTS = 16
 
 @dataclass(frozen=True)
 class Prices:
-    """What runs cost on a site: nodes times the time for which they are held."""
+    """What runs of a campaign cost on its site: nodes times the time for which they are held.
 
-    site: Site
-    overhead_s: float  # of a job beyond its program
-    measured: bool  # whether that was measured; else it is what the site file says
-    jobs_at_once: int | None  # None: as many as Slurm starts
+    ``overhead_s``: of a job beyond its program, ``measured`` or else what the site file says;
+    ``by_limit``: runs are charged their time limits, which cannot be exceeded.
+    """
 
-    def node_hours(self, point: PointOf, wall_s: float) -> float:
-        """Node-hours of a run whose program takes so long."""
-        return self.site.nodes_for(point) * (wall_s + self.overhead_s) / 3600
+    campaign: Campaign
+    overhead_s: float
+    measured: bool
+    by_limit: bool = False
+
+    def node_hours(self, experiment: Experiment, point: PointOf, wall_s: float) -> float:
+        """Node-hours of a run whose program takes so long at most."""
+        if self.by_limit:
+            return held_hours(self.campaign, point, limit_of(wall_s, experiment))
+        return self.campaign.site.nodes_for(point) * (wall_s + self.overhead_s) / 3600
 
     def limit_s(self, experiment: Experiment) -> float:
         """The longest time that a run of an experiment may be given."""
-        limit = experiment.time_limit_minutes
-        if self.site.slurm is not None:
-            limit = max(limit, self.site.slurm.max_minutes)
+        limit, slurm = experiment.time_limit_minutes, self.campaign.site.slurm
+        if slurm is not None and not self.by_limit:
+            limit = max(limit, slurm.max_minutes)
         return limit * 60
 
 
-def prices_of(campaign: Campaign) -> Prices:
-    """The prices of a campaign's site, with what its jobs have held their nodes for so far."""
-    site = campaign.site
+def prices_of(campaign: Campaign, by_limit: bool = False) -> Prices:
+    """The prices of a campaign, with what its jobs have held their nodes for so far."""
     canary_s = CANARY_S * campaign.canary
-    if site.slurm is None:
-        return Prices(site, canary_s, True, site.concurrent_runs)
+    if campaign.site.slurm is None:
+        return Prices(campaign, canary_s, True, by_limit)
     seen = overhead_s(read_jobs(campaign.results / JOBS))
-    beyond = of_slurm(site).startup_minutes * 60 if seen is None else seen
-    return Prices(site, beyond + canary_s, seen is not None, site.concurrent_runs)
+    beyond = campaign.site.slurm.startup_minutes * 60 if seen is None else seen
+    return Prices(campaign, beyond + canary_s, seen is not None, by_limit)
 
 
 def longest_wall(walls: Series, count: float) -> float:

@@ -101,26 +101,27 @@ def _ask(
         counts = [*geometric_counts(one.counts[0], largest, top), top]
         counts += [count for count in planned if count <= top]
     points: dict[float, PointOf] = {float(count): point for count, point in known.items()}
-    costs = {float(c): gather.prices.node_hours(p, longest_wall(times, c))
-             for c, p in known.items()}  # fmt: skip
+    experiment, prices = gather.experiment, gather.prices
+    longest = {count: longest_wall(times, count) for count in points}
     new = []
     for count in sorted(set(counts) - known.keys()):
         if (point := _point(gather, planned.get(count), known, count)) is None:
             continue
-        wall_s, limit_s = longest_wall(times, count), gather.prices.limit_s(gather.experiment)
+        wall_s, limit_s = longest_wall(times, count), prices.limit_s(experiment)
         if wall_s > limit_s:
             gather.study.left_out.append(
                 f"{label} at {count:,} {gather.data.scale}: may take {duration(wall_s)}, the "
                 f"limit is {duration(limit_s)}"
             )
             continue
-        points[float(count)] = point
-        costs[float(count)] = gather.prices.node_hours(point, wall_s)
+        points[float(count)], longest[float(count)] = point, wall_s
         new.append(float(count))
+    costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
     new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
+    costs = {count: cost for count, cost in costs.items() if count in known or count in new}
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
     asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
-    gather.study.ask_series(asked_of, gather.experiment, points)
+    gather.study.ask_series(asked_of, experiment, points, longest)
 
 
 def _chosen(counts: Sequence[float], planned: Mapping[int, Point]) -> list[float]:
@@ -152,5 +153,5 @@ def _point(
     if planned is not None:
         return gather.whole(planned)
     skipped = [point for point, _ in gather.experiment.excluded]
-    point = derived(gather.experiment, gather.prices.site, known, count, gather.left_out)
+    point = derived(gather.experiment, gather.prices.campaign.site, known, count, gather.left_out)
     return None if point in skipped else point

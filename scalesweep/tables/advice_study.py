@@ -11,8 +11,8 @@ from scalesweep.config.campaign import Experiment
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
+from scalesweep.planning.advice_target import Wanted
 from scalesweep.tables.advice_points import PointOf, Prices
-from scalesweep.tables.advice_target import Wanted
 from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -21,8 +21,8 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 class Row:
     """A point that is to be measured: ``measured`` runs so far, ``runs`` more.
 
-    ``node_hours``: of those at most, by the upper bound of their predicted time. Widths are natural
-    logarithms of the upper over the lower bound: ``now``, ``after`` all of the advice, and
+    ``node_hours``: of those at most; ``longest_s``: upper bound of the time of one. Widths are
+    natural logarithms of the upper over the lower bound: ``now``, ``after`` all of the advice, and
     ``without`` this row of it.
     """
 
@@ -32,6 +32,7 @@ class Row:
     measured: int
     runs: int
     node_hours: float
+    longest_s: float
     question: str
     now: float
     without: float
@@ -53,6 +54,7 @@ class Study:
     notes: list[str] = field(default_factory=list)
     _experiments: dict[str, str] = field(default_factory=dict)
     _points: dict[str, dict[float, PointOf]] = field(default_factory=dict)
+    _longest: dict[str, Mapping[float, float]] = field(default_factory=dict)
     _pairs: dict[str, tuple[PointOf, PointOf]] = field(default_factory=dict)
     _axes: dict[str, Sequence[str]] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ class Study:
                         int(one.known.repeats[place[0]]) if place.size else 0,
                         runs,
                         runs * one.costs[count],
+                        self._longest[one.name][count],
                         key,
                         answers[key].before,
                         without,
@@ -89,34 +92,53 @@ class Study:
                 )
         for two in self.choices:
             answer = answers[two.name]
-            sides = zip(self._pairs[two.name], advice.levels.get(two.name, (0, 0)), two.runs,
-                        two.costs, strict=True)  # fmt: skip
-            for point, runs, measured, cost in sides:
-                if runs:
-                    words = self._words(two.name, point)
+            more = advice.levels.get(two.name, (0, 0))
+            for side, point in enumerate(self._pairs[two.name]):
+                if runs := more[side]:
                     found.append(
-                        Row(self._experiments[two.name], point, words, measured, runs, runs * cost,
-                            two.name, answer.before, answer.before, answer.after)
-                    )  # fmt: skip
+                        Row(
+                            self._experiments[two.name],
+                            point,
+                            self._words(two.name, point),
+                            two.runs[side],
+                            runs,
+                            runs * two.costs[side],
+                            self._longest[two.name][side],
+                            two.name,
+                            answer.before,
+                            answer.before,
+                            answer.after,
+                        )
+                    )
         return found
 
     def _words(self, name: str, point: PointOf) -> str:
         return " ".join(f"{axis}={text_of(point[axis])}" for axis in self._axes[name])
 
     def ask_series(
-        self, asked: SeriesAsked, experiment: Experiment, points: dict[float, PointOf]
+        self,
+        asked: SeriesAsked,
+        experiment: Experiment,
+        points: dict[float, PointOf],
+        longest: Mapping[float, float],
     ) -> None:
-        """Take a series in, with the point of each of its counts."""
+        """Take a series in, with the point of each of its counts and the seconds of a run there."""
         self.series.append(asked)
         self._points[asked.name] = points
+        self._longest[asked.name] = longest
         self._take(asked.name, experiment)
 
     def ask_choice(
-        self, asked: ChoiceAsked, experiment: Experiment, pair: tuple[PointOf, PointOf]
+        self,
+        asked: ChoiceAsked,
+        experiment: Experiment,
+        pair: tuple[PointOf, PointOf],
+        longest: tuple[float, float],
     ) -> None:
-        """Take a choice in, with the points of its two settings."""
+        """Take a choice in, with the points of its settings and the seconds of a run of each."""
         self.choices.append(asked)
         self._pairs[asked.name] = pair
+        self._longest[asked.name] = dict(enumerate(longest))
         self._take(asked.name, experiment)
 
     def note(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """`snakemake advise`, and what its campaign file measures, which the original campaign finds."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,6 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     assert said.returncode == 0, said.stdout + said.stderr
     assert "to measure it: snakemake --configfile results/advice.yaml" in said.stdout
     assert project.records() == before
-    wrong = project.snakemake("advise", *config, "budget_node_hours=0")
-    told = [line for line in (wrong.stdout + wrong.stderr).splitlines() if "error: " in line]
-    assert wrong.returncode and told and all("must be a number of node-hours" in t for t in told)
-
     advised = load_campaign(Path("results/advice.yaml"))
     ids = {run.run_id for run in advised.experiments[0].runs}
     done = project.snakemake("results/summary.parquet", "--configfile", "results/advice.yaml")
@@ -60,3 +57,25 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     project.write("c.yaml", wider.replace("axes", "repeats: 5\n    axes"))
     plan = project.snakemake("plan", "--configfile", "c.yaml")
     assert f" {len(ids)} done, 0 failed" in plan.stdout, plan.stdout
+
+
+def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
+    spend = "spend: {budget_node_hours: 0.2, target: e ranks=64}\nexperiments:"
+    text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
+    project.write("c.yaml", text + "    time_limit_minutes: 1\n")
+    done = project.snakemake("results/plan.csv", "--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (entry,) = json.loads((project.path / "results" / "plan.json").read_text())["experiments"]
+    spent = entry["spend"]
+    assert spent["ended"] and spent["rounds"] and spent["reserved"] == 0
+    assert 0 < spent["spent"] < spent["budget"]
+    for one in spent["rounds"]:
+        assert one["done"] == one["runs"] and 0 < one["took"] < one["node_hours"]
+    # A part of the grid, and nothing that was not decided on.
+    runs = 3 + sum(one["runs"] for one in spent["rounds"])
+    assert len(project.records()) == len(entry["runs"]) == runs
+    # The next call has nothing to run, and says what the budget went to.
+    said = project.snakemake("plan", "--configfile", "c.yaml")
+    assert f"spend: {spent['spent']:.3g} of 0.2 node-hours spent" in said.stdout
+    assert "  round 1: e ranks=" in said.stdout and " ended: " in said.stdout
+    assert len(project.records()) == runs

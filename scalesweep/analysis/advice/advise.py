@@ -15,6 +15,7 @@ of all runs together.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 from scalesweep.analysis.advice.choice import SECONDS, THRIFT, Choice, Item, choose, thrifty
@@ -106,29 +107,35 @@ class Options:
     def __init__(
         self, series: Sequence[SeriesAsked], choices: Sequence[ChoiceAsked], budget: float
     ) -> None:
-        """Work out all gains. ``budget`` in node-hours, above 0."""
+        """Take in what is asked; gains are worked out when they are needed. ``budget`` in
+        node-hours, above 0."""
         self._series = {one.name: one for one in series}
         self._choices = {one.name: one for one in choices}
         self._budget = budget
         self._before = {
             one.name: widths(one.questions.values(), one.known.series) for one in series
         }
-        self._items: list[Item] = []
+        self._places: list[Item] = []
         self._bought: list[_Bought] = []
-        for one in series:
-            self._add_series(one)
-        for two in choices:
-            self._add_choice(two)
 
-    @property
+    @cached_property
     def items(self) -> Sequence[Item]:
         """What the integer programme chooses among."""
-        return tuple(self._items)
+        for one in self._series.values():
+            self._add_series(one)
+        for two in self._choices.values():
+            self._add_choice(two)
+        return tuple(self._places)
+
+    @property
+    def now(self) -> tuple[Answer, ...]:
+        """What is asked, if nothing more is measured."""
+        return self._answers({}, {})
 
     def advise(self, budget: float | None = None, seconds: float = SECONDS) -> Advice:
         """The best choice for a budget (None: that of the options)."""
         limit = self._budget if budget is None else budget
-        best = choose(self._items, limit, seconds)
+        best = choose(self.items, limit, seconds)
         counts, levels = self._content(best)
         saved = 0.0
         for name, added in counts.items():
@@ -223,7 +230,7 @@ class Options:
         homes: dict[float, list[int]] = {}
         for counts in thrifty(costs, gains):
             for count in counts:
-                homes.setdefault(count, []).append(len(self._items))
+                homes.setdefault(count, []).append(len(self._places))
             self._add(Item(costs[counts], gains[counts], group=one.name), (one.name, counts))
         measured = [count for count in one.costs if count not in set(one.new)]
         for count in [*sorted(homes), *measured]:
@@ -266,6 +273,6 @@ class Options:
             so_far, least = so_far + gain, gain
 
     def _add(self, item: Item, bought: _Bought) -> int:
-        self._items.append(item)
+        self._places.append(item)
         self._bought.append(bought)
-        return len(self._items) - 1
+        return len(self._places) - 1

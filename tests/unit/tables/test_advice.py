@@ -12,12 +12,12 @@ import pytest
 from scalesweep.commands.advise import CAMPAIGN, CURVE, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
+from scalesweep.planning.advice_target import Wanted, read_target
 from scalesweep.tables.advice_points import (
     between,
     geometric_counts,
     longest_of,
 )
-from scalesweep.tables.advice_target import Wanted, read_target
 from tests.fakes.records import write_unchecked
 
 Load = Callable[..., Campaign]
