@@ -201,7 +201,9 @@ def load_campaign(
         experiments=experiments,
         digest=digest,
         programs=programs,
-        budget_node_hours=content.get("budget_node_hours"),
+        budget_node_hours=_least(
+            content.get("budget_node_hours"), content.get("spend", {}).get("budget_node_hours")
+        ),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
@@ -320,6 +322,11 @@ def _experiment(
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
     )
+
+
+def _least(*given: float | None) -> float | None:
+    """The least of the numbers that are given; None without any."""
+    return min((number for number in given if number is not None), default=None)
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:
