@@ -1,6 +1,7 @@
 """The test cluster is a real Slurm: it boots, runs, accounts for every way to end, and goes."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 
 def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) -> None:
-    """Wait until sacct says this, state and exit code, of a job and of its steps.
+    """Wait until sacct says this (patterns of state and exit code) of a job and of its steps.
 
     For some seconds after the end of a job it may say something else of a step.
     """
@@ -37,7 +38,9 @@ def expect(cluster: Cluster, job: str, seconds: float = 30, /, **wanted: str) ->
         lines = cluster.run("sacct", "-nPj", job, "--format=jobid,state,exitcode").splitlines()
         for step, state, code in (line.split("|") for line in lines):
             rows[step.replace(job, "job").replace("job.", "step_")] = f"{state} {code}"
-        return rows == wanted
+        return rows.keys() == wanted.keys() and all(
+            re.fullmatch(wanted[step], found) for step, found in rows.items()
+        )
 
     assert wait_until(said, seconds), rows
 
@@ -139,25 +142,26 @@ def test_dead_node_fails_its_jobs_and_comes_back(cluster: Cluster) -> None:
     assert wait_until(
         lambda: placed() == [["node3"], ["node3", "node4"], ["node4"], ["node4"]], 20
     ), placed()
-    cluster.kill_node("node4")
-    assert placed() == [["node3"], ["node3"], [], []]
-    cut = "CANCELLED 0:15"
-    expect(cluster, two, 60, job="NODE_FAIL 0:0", step_batch=cut, step_0=cut)
-    # Nobody is left to report the exit code of a batch step that went with its node.
-    expect(cluster, one, 60, job="NODE_FAIL 0:0", step_batch="CANCELLED ")
-    # Requeued, to begin two minutes later; sacct shows the first try only with --duplicates.
-    assert cluster.run("squeue", "-hj", again, "-o", "%T %r") == "PENDING BeginTime\n"
-    tries = cluster.run("sacct", "-nXPDj", again, "--format=state").splitlines()
-    assert tries[0] == "NODE_FAIL"
-    assert cluster.run("sinfo", "-hn", "node4", "-p", "main", "-o", "%T").strip() == "down*"
-    cluster.run("scancel", again)
-    cluster.start_nodes("node4")
+    with cluster.without_node("node4"):
+        assert placed() == [["node3"], ["node3"], [], []]
+        cut = "CANCELLED 0:15"
+        expect(cluster, two, 60, job="NODE_FAIL 0:0", step_batch=cut, step_0=cut)
+        # Nobody is left to report the exit code of a batch step that went with its node.
+        expect(cluster, one, 60, job="NODE_FAIL 0:0", step_batch="CANCELLED ")
+        # Requeued, to begin two minutes later; sacct shows the first try only with --duplicates.
+        assert cluster.run("squeue", "-hj", again, "-o", "%T %r") == "PENDING BeginTime\n"
+        tries = cluster.run("sacct", "-nXPDj", again, "--format=state").splitlines()
+        assert tries[0] == "NODE_FAIL"
+        assert cluster.run("sinfo", "-hn", "node4", "-p", "main", "-o", "%T").strip() == "down*"
+        cluster.run("scancel", again)
     words = ("srun", "--mpi=none", "--nodelist=node4", "echo", "back")
     assert cluster.run(*words) == "back\n"
 
 
 def test_time_limit(cluster: Cluster, timed_out: str) -> None:
-    expect(cluster, timed_out, 120, job="TIMEOUT 0:0", step_batch="CANCELLED 0:15")
+    # The step is cancelled, or its shell ends first, for what it has waited for was ended.
+    by_batch = "CANCELLED 0:15|FAILED 15:0"
+    expect(cluster, timed_out, 120, job="TIMEOUT 0:0", step_batch=by_batch)
 
 
 def processes_of(folder: Path) -> list[str]:
