@@ -60,7 +60,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
 
 
 def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
-    spend = "spend: {budget_node_hours: 0.2, target: e ranks=64}\nexperiments:"
+    spend = "spend: {budget_node_hours: 0.1, target: e ranks=64}\nexperiments:"
     text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
     project.write("c.yaml", text + "    time_limit_minutes: 1\n")
     done = project.snakemake("results/plan.csv", "--configfile", "c.yaml")
@@ -76,6 +76,6 @@ def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
     assert len(project.records()) == len(entry["runs"]) == runs
     # The next call has nothing to run, and says what the budget went to.
     said = project.snakemake("plan", "--configfile", "c.yaml")
-    assert f"spend: {spent['spent']:.3g} of 0.2 node-hours spent" in said.stdout
+    assert f"spend: {spent['spent']:.3g} of 0.1 node-hours spent" in said.stdout
     assert "  round 1: e ranks=" in said.stdout and " ended: " in said.stdout
     assert len(project.records()) == runs
