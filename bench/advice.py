@@ -37,7 +37,7 @@ from bench.lib.prediction_laws import STRONG, WEAK
 from scalesweep.analysis.prediction.public_series import PUBLIC, TENSORFLOW
 from scalesweep.planning.plan_text import aligned
 
-OF_A_KIND = 2
+OF_A_KIND = 1
 BUDGETS = (0.25, 0.5, 1.0)
 # Budgets by which advice is asked for the width of a grid, over the cost of the single one.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0)

@@ -63,8 +63,10 @@ def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
     spend = "spend: {budget_node_hours: 0.1, target: e ranks=64}\nexperiments:"
     text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
     project.write("c.yaml", text + "    time_limit_minutes: 1\n")
-    done = project.snakemake("results/plan.csv", "--configfile", "c.yaml")
+    done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
+    report = (project.path / "results" / "report.html").read_text()
+    assert "Round 1: e ranks=" in report and "It ended: " in report
     (entry,) = json.loads((project.path / "results" / "plan.json").read_text())["experiments"]
     spent = entry["spend"]
     assert spent["ended"] and spent["rounds"] and spent["reserved"] == 0
