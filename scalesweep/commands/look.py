@@ -31,6 +31,9 @@ def run(args: argparse.Namespace) -> None:
     for point in plan.points:
         if point.look:
             print(point.name, *point.look[1:])
+    if plan.spending is not None:
+        rounds = max((one.round for one in plan.spending.kept.decisions), default=0)
+        print(f"{counted(rounds, 'round')} decided on; {plan.spending.ended or 'goes on'}")
     if args.budget and plan.campaign.budget_node_hours is not None:
         _check(plan.campaign)
     runs = plan.campaign.unique_runs()
