@@ -101,6 +101,20 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
         sum(-(-count // 16) for count in [1, 2, 4, *counts]) * 30 / 3600
     )
     assert decisions[-1].now < decisions[0].now
+    # Plan and report name every decision.
+    states = take_stock(plan.campaign, plan.campaign.unique_runs())
+    made = build_plan(plan.campaign, states, spending=found)
+    text = plan_text(made)
+    assert (
+        f"spend: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text
+    )
+    (entry,) = made["experiments"]
+    said = [one.text for one in spent(ExperimentResults(entry, {}))]
+    assert "of 0.25 node-hours are spent" in said[0] and "It ended: no run" in said[0]
+    assert len(said) == 1 + len(decisions) == 1 + len(entry["spend"]["rounds"])
+    for one in said[1:]:
+        assert one.startswith("Round ") and "e: at 512 ranks from" in one and ", took 0.0" in one
+        assert f"  r{one[1:-1]}\n" in text
     # Where the record of what was decided is lost, nothing that was measured is.
     (campaign.runs_folder / DECISIONS).unlink()
     assert account(campaign).spent > 0 and not planned(campaign)
@@ -151,25 +165,3 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     other = replace(campaign.experiments[0], name="other")
     both = replace(campaign, experiments=(*campaign.experiments, other))
     assert len(plan_repeats(both).campaign.experiments[1].runs) == 7
-
-
-def test_plan_and_report_name_every_decision(load: Callable[..., Campaign]) -> None:
-    campaign = load()
-    finish(campaign)
-    repeats = look(campaign)
-    states = take_stock(repeats.campaign, repeats.campaign.unique_runs())
-    plan = build_plan(repeats.campaign, states, spending=repeats.spending)
-    text = plan_text(plan)
-    assert "spend: 0.025 of 0.25 node-hours spent, up to" in text and "; goes on\n" in text
-    (entry,) = plan["experiments"]
-    found = [one.text for one in spent(ExperimentResults(entry, {}))]
-    assert "0.025 of 0.25 node-hours are spent" in found[0] and "It goes on." in found[0]
-    assert len(found) == 1 + len(entry["spend"]["rounds"]) > 1
-    for said in found[1:]:
-        assert said.startswith("Round 1: e ranks=") and "e: at 512 ranks from" in said
-        assert f"  r{said[1:-1]}\n" in text
-    finish(repeats.campaign)
-    again = look(campaign)
-    states = take_stock(again.campaign, again.campaign.unique_runs())
-    plan = build_plan(again.campaign, states, spending=again.spending)
-    assert ", took 0.0" in plan_text(plan)
