@@ -4,8 +4,9 @@ import argparse
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
+from scalesweep.planning.job_cost import cost_of_jobs
 from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.plan import check_budget, cost_of_jobs
+from scalesweep.planning.plan import check_budget
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_table import JOBS, spent

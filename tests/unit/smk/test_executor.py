@@ -31,11 +31,15 @@ class Hooks:
         self.wanted = True
         self.over: dict[int, bool] = {}
         self.in_queue: int | None = None
+        self.shared = False
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
         if wildcards["run_id"] == "full":
             raise OSError(28, "no space left", "order.json")
+
+    def packs(self, rule: str) -> bool:
+        return self.shared
 
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
@@ -109,6 +113,8 @@ def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     executor: Any = object.__new__(Executor)
     executor._worth_another, executor._complaints = set(), {}
     executor._live, executor._lost, executor._ending = {}, [], threading.Event()
+    executor._shared, executor._limits, executor._gathered = set(), None, []
+    executor._gathered_at, executor._gathering = None, threading.Lock()
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
