@@ -115,7 +115,7 @@ def test_runs_whose_limit_is_too_long_have_jobs_of_their_own(
     campaign: Campaign, campaign_of: Callable[..., Campaign]
 ) -> None:
     long = campaign_of("axes: {ranks: [1]}\nrepeats: 3\ntime_limit_minutes: 9")
-    states, estimates, shapes, found = pack(long, None)
+    states, _, shapes, found = pack(long, None)
     assert [job.run_ids for job in found] == [(run_id,) for run_id in shapes]
     assert [job.shape for job in found] == list(shapes.values())
     text = plan_text(build_plan(long, states, shapes, ()))
