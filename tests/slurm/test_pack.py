@@ -40,6 +40,7 @@ experiments:
     axes: {size: [1, 2, 3, 4]}
     fixed: {ranks_per_node: 1, ranks: 1, threads: 2}
     time_limit_minutes: 0.2
+    expected_minutes: 0.02
     repeats: REPEATS
 """
 
@@ -55,7 +56,9 @@ def launchers() -> dict[int, int]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if b"--pack" in (path / "cmdline").read_bytes():
-                found[int(path.name)] = int((path / "stat").read_text().rpartition(") ")[2].split()[1])
+                found[int(path.name)] = int(
+                    (path / "stat").read_text().rpartition(") ")[2].split()[1]
+                )
         except OSError:
             continue
     return found
@@ -122,7 +125,7 @@ def test_what_is_killed_loses_the_run_that_was_measured(cluster: Cluster, tmp_pa
         os.kill(found[0], signal.SIGKILL)
         assert snakemake.wait(120) == 1
     said = out.read_text()
-    assert said.count("failed: KILLED: ") == 1 and "Traceback" not in said, said
+    assert said.count("\nfailed: KILLED: ") == 1 and "Traceback" not in said, said
     after = project.records()
     assert {run_id: after[run_id] for run_id in before} == before and len(after) == 11
     (job,) = rows(project, "jobs.csv")
