@@ -54,11 +54,13 @@ class Failed(NamedTuple):
     """What comes of a job that failed: whether it is tried again, and a line that says so.
 
     ``unbegun``: a job of several did not come to this one, whose attempt is not used up.
+    ``forgiven``: others wait for this one however it ends, and its output is there.
     """
 
     again: bool
     line: str
     unbegun: bool = False
+    forgiven: bool = False
 
 
 class Hooks(Protocol):
@@ -372,6 +374,10 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if verdict.unbegun and verdict.again:
             self.logger.info(verdict.line)
             self._job_submission_executor.submit(self.run_job, job)
+            return
+        if verdict.forgiven:
+            self.logger.error(verdict.line)
+            self.report_job_success(info)
             return
         if verdict.again:
             self._worth_another.add(job)

@@ -32,6 +32,9 @@ def run(args: argparse.Namespace) -> None:
     for point in plan.points:
         if point.look:
             print(point.name, *point.look[1:])
+    for series in plan.series:
+        if series.kept:
+            print(series.name, series.kept.reason or "goes on")
     if args.budget and plan.campaign.budget_node_hours is not None:
         _check(plan.campaign)
     runs = plan.campaign.unique_runs()

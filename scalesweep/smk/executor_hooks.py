@@ -31,11 +31,13 @@ class Failed(NamedTuple):
     """What comes of a job that failed: whether it is tried again, and a line that says so.
 
     ``unbegun``: a job of several runs did not come to this one, whose attempt is not used up.
+    ``forgiven``: others wait for this run however it ends, and its marker is there.
     """
 
     again: bool
     line: str
     unbegun: bool = False
+    forgiven: bool = False
 
 
 class Packed(NamedTuple):
@@ -186,7 +188,12 @@ class CampaignHooks:
                 left_out = self.submission.unbegun(wildcards["run_id"], job_id, end)
             if left_out is not None:
                 return Failed(*left_out, unbegun=True)
-            return Failed(*self.submission.judge(wildcards["run_id"], attempt, job_id, end))
+            again, line = self.submission.judge(wildcards["run_id"], attempt, job_id, end)
+            forgiven = not again and self.jobs.context.forgives(wildcards["run_id"])
+            if forgiven and not self.submission.stopped:
+                Path(wildcards["runs"], wildcards["run_id"], MARKER).touch()
+                return Failed(False, line, forgiven=True)
+            return Failed(again, line)
         state = "FAILED" if end is None else end.state
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")

@@ -151,6 +151,10 @@ class JobRules:
         seed = self.context.campaign.seed
         return {"seed": seed, "position": positions[run_id], "of": len(positions)}
 
+    def forgives(self, run_id: str) -> str:
+        """The launcher's option for a run that others wait for, however it ends; or nothing."""
+        return "--forgive" if self.context.forgives(run_id) else ""
+
     def staged(self, run_id: str) -> list[str]:
         """Marker of the data set that a run reads, or nothing.
 

@@ -144,6 +144,6 @@ def test_what_is_killed_loses_the_run_that_was_measured(cluster: Cluster, tmp_pa
     assert re.search(r"ended before this run began \(NODE_FAIL\), submitting it again", said)
     done = project.records()
     assert {run_id: done[run_id] for run_id in after} == after and len(done) == 20
-    for path in project.path.glob("results/runs/*/*"):
-        begun = sorted(path.glob("attempt-*"))
-        assert len(begun) == 1 or "failure" in "".join(p.name for p in begun[1].iterdir()), path
+    # Nothing was measured twice: a second attempt is of a run that had failed.
+    for again in project.path.glob("results/runs/*/*/attempt-2"):
+        assert (again / "previous_failure.json").exists(), again
