@@ -82,7 +82,7 @@ def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
     known = take_stock(plan.campaign, plan.campaign.unique_runs())
     entry = build_plan(plan.campaign, known, repeated=plan.points)
     (excluded,) = {one["reason"] for one in entry["experiments"][0]["excluded"]}
-    assert excluded.startswith("efficiency < 0.5 at ranks 2: efficiency 0.45 (95 %: 0.4")
+    assert excluded.startswith("efficiency < 0.5 at ranks 2: efficiency 0.450 (95 %: 0.4")
     assert excluded.endswith(", 3 repeats)")
     assert f"excluded in e: 2: {excluded}" in plan_text(entry)
     assert plan_csv(entry).count(f'"{excluded}"') == 2
