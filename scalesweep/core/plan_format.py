@@ -121,6 +121,7 @@ class PlanExperiment(TypedDict):
     points: int
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
+    stop: NotRequired[str]  # when larger counts of a series are left out
     ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]

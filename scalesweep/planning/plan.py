@@ -187,6 +187,8 @@ def _experiment_entry(
     }
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
+    if experiment.stop:
+        entry["stop"] = experiment.stop.text
     if benchmark.ceiling is not None:
         entry["ceiling"] = benchmark.ceiling
     refused = campaign.imported.get("refused", ())

@@ -60,6 +60,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *aligned(rows, left={0, 1, 2}),
         *filter(None, map(_oversubscribed, plan["experiments"])),
         *filter(None, map(repeats_line, plan["experiments"])),
+        *filter(None, map(_stop_line, plan["experiments"])),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),
@@ -82,6 +83,18 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     sides = ["left" if place in left else "right" for place in range(len(rows[0]))]
     text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True)
     return str(text).splitlines()
+
+
+def _stop_line(experiment: PlanExperiment) -> str:
+    """When larger counts of an experiment are left out, while some are still to be measured."""
+    counts = {run["point"][experiment["scale"]] for run in experiment["runs"] if _to_run(run)}
+    if "stop" not in experiment or not counts:
+        return ""
+    return (
+        f"counts of {experiment['name']} are measured from the smallest, and larger ones of a "
+        f"series left out once {experiment['stop']}: up to {experiment['scale']} {max(counts):,} "
+        "so far"
+    )
 
 
 def _profiled(plan: Plan) -> list[str]:

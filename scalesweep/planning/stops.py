@@ -123,7 +123,9 @@ def plan_stops(campaign: Campaign, remember: bool = True, begun: Set[str] = froz
                 continue
             if waiting:
                 held |= open_runs
-            waiting = waiting or bool(open_runs)
+            # What there is of a smaller count was not looked at: a look comes first.
+            unseen = one.due and any(state.status == DONE for state in scale.states)
+            waiting = waiting or bool(open_runs) or unseen
     stopped = _without(campaign, left_out, states, begun)
     return Stopped(stopped, tuple(series), _held(stopped, held, begun))
 
