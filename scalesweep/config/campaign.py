@@ -54,7 +54,7 @@ class Experiment:
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
     needed in any case, until ``planning.repeats`` has looked at what they have measured.
     With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
-    out.
+    out: ``left_out`` are the ids of the runs that it has.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Experiment:
     control: bool = False
     predict: tuple[int, ...] = ()
     stop: StopRule | None = None
+    left_out: frozenset[str] = frozenset()
 
     def stages(self) -> dict[str, int]:
         """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
@@ -355,8 +356,11 @@ def _control(
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
-    others, shared = set(), 0
+    others: set[str] = set()
+    shared = 0
     for experiment in experiments:
+        # The control's runs do not become fewer while they are measured.
+        others |= experiment.left_out
         for run in experiment.runs:
             if experiment.benchmark.name == benchmark.name and run.point == point:
                 shared = max(shared, run.repeat + 1)
@@ -380,6 +384,7 @@ def _control(
         control=True,
         predict=(),
         stop=None,
+        left_out=frozenset(),
     )
 
 

@@ -227,12 +227,14 @@ def _without(
             )
             there = {id(run.point) for run in runs}
             gone = [point for point in one.points if id(point) not in there]
+            dropped = {run.run_id for run in one.runs} - {run.run_id for run in runs}
             experiments.append(
                 replace(
                     one,
                     runs=runs,
                     points=tuple(point for point in one.points if id(point) in there),
                     profiles=tuple(run for run in one.profiles if id(run.point) in there),
+                    left_out=one.left_out | dropped,
                     excluded=(*one.excluded, *((point, reasons[id(point)]) for point in gone)),
                 )
             )

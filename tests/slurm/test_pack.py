@@ -71,26 +71,29 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     for path in project.path.glob("results/runs/*/*/job.json"):
         path.unlink()  # as if it had been killed before it could write them
 
-    # The next call waits for the job, in which runs fail, and one loses its launcher.
+    # The next call waits for the job, in which runs fail, and one loses its launcher. What had
+    # failed before is run again meanwhile.
     with project.start("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: "of an earlier snakemake has it" in out.read_text(), 60)
         assert wait_until(lambda: at_work(project) is not None, 60), out.read_text()
         os.kill(at_work(project) or 0, signal.SIGKILL)
         assert snakemake.wait(120) == 1
     said = out.read_text()
-    assert "Traceback" not in said and "submitted with SLURM" not in said, said
+    assert "Traceback" not in said, said
     after = project.records()
-    assert {run_id: after[run_id] for run_id in before} == before and len(after) == 8
+    assert {run_id: after[run_id] for run_id in before} == before and len(after) in (8, 9)
     plan = rows(project, "plan.csv")
     causes = {row["behaviour"]: row["cause"] for row in plan if row["experiment"] == "wrong"}
-    assert causes == {"exit3": "NON_ZERO_EXIT", "nan": "BAD_RESULT", "hang_once": "TIMEOUT"}
+    assert causes.pop("hang_once") in ("TIMEOUT", "")
+    assert causes == {"exit3": "NON_ZERO_EXIT", "nan": "BAD_RESULT"}
     (lost,) = (row for row in plan if row["experiment"] == "many" and row["status"] == "failed")
     assert lost["reason"] == "the launcher was ended by SIGKILL before it wrote a result"
-    (row,) = rows(project, "jobs.csv")
+    row, *more = rows(project, "jobs.csv")
     assert (row["job_id"], row["state"], len(row["run_id"].split())) == (job, "COMPLETED", 12)
+    assert len(more) <= 1
     # One after the other, in the order of the campaign.
     place = {row["run_id"]: int(row["position"]) for row in plan}
-    (begun,) = project.path.glob("results/runs/*/.packs/*.begun")
+    begun = max(project.path.glob("results/runs/*/.packs/*.begun"), key=lambda p: p.stat().st_size)
     assert begun.read_text().split() == sorted(place, key=place.__getitem__)
 
     # A node is lost with the runs to come: the same call submits them again.

@@ -91,8 +91,30 @@ def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
     assert "counts of e are measured from the smallest" in text
     assert "left out once efficiency < 0.5: up to ranks 8 so far" in text
     assert plan_csv(entry).count(f'"{excluded}"') == 2
-    # What the control point is measured between is the plan as it is: 3 * (2 + 4) runs.
-    assert len(plan.campaign.experiments[0].runs) == 18
+    assert len(plan.campaign.experiments[0].runs) == 3 * (2 + 4)
+
+
+def test_the_control_point_is_measured_as_often_as_before(
+    campaign_of: Load, tmp_path: Path
+) -> None:
+    head = (
+        "campaign: c\nsite: toy\ncontrol: {experiment: e, point: {ranks: 1, rate: 1}, every: 4}\n"
+    )
+    campaign = replace(campaign_of(BODY, head), results=tmp_path)
+    controls = len(campaign.experiments[-1].runs)
+    positions = campaign.positions()
+    plan = plan_repeats(campaign)
+    waiting = [run.run_id for run in campaign.experiments[-1].runs if run.run_id in plan.held]
+    # Those between the larger counts wait with them.
+    first = min(positions[run_id] for run_id in plan.held - set(waiting))
+    assert waiting and min(positions[run_id] for run_id in waiting) > first
+    finish(campaign, 1, [10.0, 10.1, 9.9])
+    finish(campaign, 2, [9.0, 9.1, 8.9])
+    left = look(campaign).campaign
+    assert len(left.experiments[0].points) == 6
+    # However often it is planned again, as the scripts of a call do.
+    assert len(plan_repeats(left).campaign.experiments[-1].runs) == controls
+    assert len(left.experiments[-1].runs) == controls
 
 
 def test_no_decision_without_an_interval_on_one_side(campaign: Campaign) -> None:
