@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import stamp_of
+from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_state import DONE, NEW, RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.commands import LiveJob
@@ -160,6 +161,44 @@ def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
     assert context.adopted_jobs == [4, 5]
     # Two must not make the same files, whatever results folders they are for.
     assert [job.job_id for job in submission.staging] == [7]
+
+
+def test_larger_counts_begin_after_a_look_at_smaller_ones(
+    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stop = 'scaling: weak\nstop: {when: "efficiency < 0.5"}\nrepeats: 2'
+    plan = plan_repeats(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
+    campaign = plan.campaign
+    runs = campaign.unique_runs()
+    states = dict.fromkeys(runs, RunState(NEW))
+    submission = Submission(campaign, states, runs, budget_left=100.0)
+    context = SnakemakeContext(campaign, states, {}, runs, submission=submission, repeats=plan)
+    looks = context.looks
+    assert looks is not None and looks.needs(0) and not looks.needs(1)
+
+    def counts(run_ids: Sequence[str]) -> list[int]:
+        return sorted(runs[run_id][1].point["ranks"] for run_id in run_ids)
+
+    assert counts(context.awaited) == counts(looks.runs_before(0)) == [1, 1]
+    assert all(map(context.forgives, runs)) and len(context.pending_markers()) == 2
+    # However those ended, the next count follows; what waited was in the budget from the start.
+    looks.after(0)
+    assert counts(context.awaited) == [1, 1, 2, 2] and counts(looks.runs_before(1)) == [2, 2]
+    assert submission.budget_left == 100.0
+    # What is left out is not run, and no look waits for it.
+    left_out = replace(plan, campaign=with_fewer(campaign), series=(), held=frozenset())
+    monkeypatch.setattr("scalesweep.smk.looks.plan_repeats", lambda *_, **__: left_out)
+    looks.after(1)
+    assert counts(context.awaited) == [1, 1, 2, 2] and not looks.needs(2)
+    assert set(context.positions) >= set(context.awaited)
+
+
+def with_fewer(campaign: Campaign) -> Campaign:
+    """A campaign without the points on four ranks."""
+    (one,) = campaign.experiments
+    runs = tuple(run for run in one.runs if run.point["ranks"] < 4)
+    return replace(campaign, experiments=(replace(one, runs=runs),))
 
 
 def test_runs_that_share_a_job_are_packed_watched_and_judged_alone(
