@@ -54,7 +54,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 if not facts.asks_only(*facts.ASIDE):
-    facts.at_success(workflow, SWEEP.left_stale)
+    facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
 facts.list_in_order()
 facts.heed_handlers(workflow)
 STOPPED = []

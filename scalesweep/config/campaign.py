@@ -31,6 +31,7 @@ from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated,
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
+from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
@@ -52,6 +53,8 @@ class Experiment:
     ``predict``: counts of what it scales over whose results are to be predicted.
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
     needed in any case, until ``planning.repeats`` has looked at what they have measured.
+    With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
+    out: ``left_out`` are the ids of the runs that it has.
     """
 
     name: str
@@ -72,6 +75,16 @@ class Experiment:
     until_precise: UntilPrecise | None = None
     control: bool = False
     predict: tuple[int, ...] = ()
+    stop: StopRule | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def stages(self) -> dict[str, int]:
+        """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
+        if self.stop is None:
+            return {}
+        counts = {run.run_id: self.benchmark.scale_of(run.point) for run in self.runs}
+        places = {count: place for place, count in enumerate(sorted(set(counts.values())))}
+        return {run_id: places[count] for run_id, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -123,6 +136,18 @@ class Campaign:
                 found.setdefault(run.run_id, (experiment, run))
         return found
 
+    def _stages(self) -> dict[str, int]:
+        """Runs that wait for others, by how many counts come before; none without ``stop``."""
+        found: dict[str, int] = {}
+        for experiment in self.experiments:
+            for run_id, stage in experiment.stages().items():
+                found[run_id] = min(stage, found.get(run_id, stage))
+        if found:
+            for experiment in self.experiments:
+                for run in () if experiment.stop else experiment.runs:
+                    found.pop(run.run_id, None)
+        return found
+
     def positions(self) -> dict[str, int]:
         """Position of each run in the order of start, from 1."""
         control = [run.run_id for e in self.experiments if e.control for run in e.runs]
@@ -134,7 +159,7 @@ class Campaign:
                 profiled.append(run_id)
             elif run_id not in apart:
                 repeats[run_id] = run.repeat
-        order = arranged(repeats, self.seed, control, profiled)
+        order = arranged(repeats, self.seed, control, profiled, self._stages())
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
@@ -307,6 +332,7 @@ def _experiment(
         main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
+        stop=stop_rule(benchmark, spec, f"{where}.stop"),
     )
 
 
@@ -330,8 +356,11 @@ def _control(
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
-    others, shared = set(), 0
+    others: set[str] = set()
+    shared = 0
     for experiment in experiments:
+        # The control's runs do not become fewer while they are measured.
+        others |= experiment.left_out
         for run in experiment.runs:
             if experiment.benchmark.name == benchmark.name and run.point == point:
                 shared = max(shared, run.repeat + 1)
@@ -354,6 +383,8 @@ def _control(
         until_precise=None,
         control=True,
         predict=(),
+        stop=None,
+        left_out=frozenset(),
     )
 
 

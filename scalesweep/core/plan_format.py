@@ -121,6 +121,7 @@ class PlanExperiment(TypedDict):
     points: int
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
+    stop: NotRequired[str]  # when larger counts of a series are left out
     ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
@@ -157,6 +158,19 @@ class JobShapeEntry(TypedDict):
     basis: str
     node_hours_expected: float | None
     node_hours_limit: float
+    # Where runs share allocations: how many runs each of the jobs has.
+    runs_each: NotRequired[list[int]]
+
+
+class PlanUnpacked(TypedDict):
+    """What the jobs of pending runs would cost if each had one to itself, and how many runs share
+    none because the time limit of one of them is too long."""
+
+    jobs: int
+    node_hours_expected: float | None
+    node_hours_limit: float
+    minutes: int  # of an allocation, at most
+    too_long: int
 
 
 class PlanJobs(TypedDict):
@@ -169,6 +183,7 @@ class PlanJobs(TypedDict):
     budget_node_hours: float | None
     overhead_s: float | None
     overhead_jobs: int
+    unpacked: NotRequired[PlanUnpacked]  # where runs share allocations
 
 
 class PlanOrder(TypedDict):

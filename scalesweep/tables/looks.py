@@ -20,20 +20,26 @@ from scalesweep.planning.repeats import (
     plan_repeats,
 )
 from scalesweep.planning.run_state import DONE
+from scalesweep.planning.stops import keep_stops
+from scalesweep.tables.stops import look_at_series
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
 
 
 def look(campaign: Campaign) -> RepeatPlan:
-    """Look at every point whose runs have changed since it was looked at, and plan its repeats.
+    """Look at every point and series whose runs have changed since, and plan what is left to run.
 
     Raises OSError where what was seen cannot be kept.
     """
     plan = plan_repeats(campaign)
     looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
-    if not looks:
+    stops = {one.name: look_at_series(one, campaign.runs_folder) for one in plan.series if one.due}
+    if not looks and not stops:
         return plan
-    keep_looks(campaign, looks)
+    if looks:
+        keep_looks(campaign, looks)
+    if stops:
+        keep_stops(campaign, stops)
     return plan_repeats(campaign)
 
 
