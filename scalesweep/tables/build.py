@@ -33,9 +33,10 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.canary import canary_table
-from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
+from scalesweep.tables.ceilings import ceilings_table
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
+from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
@@ -57,14 +58,14 @@ def make_tables(
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,
-    ceilings: Sequence[Ceiling] | None = None,
+    machine: Machine | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
-    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
+    cannot be read and that tables are made without; ``machine`` is what is known of the machine, by
+    default what the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
@@ -76,8 +77,8 @@ def make_tables(
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
-    if ceilings is None:
-        ceilings = machine_ceilings(summary, plan)
+    if machine is None:
+        machine = machine_of(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -122,12 +123,12 @@ def make_tables(
             if counts := experiment.get("predict"):
                 predicted = prediction_table(data, series, counts)
                 tables |= {} if predicted is None else {"prediction": predicted}
-            steps = efficiency_table(data, series)
+            steps = efficiency_table(data, series, machine)
             tables |= {} if steps is None else {"efficiency": steps}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
-            if (layers := roofline_table(data, points, ceilings)) is not None:
-                tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
+            if (layers := roofline_table(data, points, machine.ceilings)) is not None:
+                tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables
     return result
 
