@@ -35,6 +35,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import ceilings_table
 from scalesweep.tables.efficiency import efficiency_table
+from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.mlperf_score import score_table
@@ -69,7 +70,8 @@ def make_tables(
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
+    where the time of their steps went, ``exchange`` where they exchange gradients over a network
+    that a probe has measured, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
     they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
     that are pending can be predicted; the control point has ``runs`` and ``points`` only.
@@ -125,6 +127,8 @@ def make_tables(
                 tables |= {} if predicted is None else {"prediction": predicted}
             steps = efficiency_table(data, series, machine)
             tables |= {} if steps is None else {"efficiency": steps}
+            sent = exchange_table(data, points, machine)
+            tables |= {} if sent is None else {"exchange": sent}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
             if (layers := roofline_table(data, points, machine.ceilings)) is not None:

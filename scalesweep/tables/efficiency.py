@@ -4,7 +4,6 @@ The reference is the smallest finished scale of the point's series. A point's id
 the reference, times its samples per rank and step over the reference's.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.accounts import accounts_of
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.machine_terms import (
     COMPUTE,
@@ -150,14 +149,7 @@ def _measured(
     data: ExperimentData, point: Point, steps: StepBlocks, machine: Machine
 ) -> _Measured | None:
     """The accounts of a point's runs; those of the finer form where they differ."""
-    texts = data.texts(ACCOUNT)
-    found = {
-        row: StepAccount.from_json(json.loads(texts[row]))
-        for row in point.rows.tolist()
-        if texts[row] is not None
-    }
-    forms = {account.form for account in found.values()}
-    chosen = {row: account for row, account in found.items() if account.form == max(forms)}
+    chosen = accounts_of(data, point)
     if not chosen:
         return None
     steps.add(point, chosen)
