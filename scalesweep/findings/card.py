@@ -170,9 +170,9 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
 def _held_back(loss: Finding, found: Sequence[Finding]) -> Next | None:
     """What to do about what holds the exchange of the same point back, where that is known."""
     for one in found:
-        if one.rule == EXCHANGE and "do" in one.evidence:
-            if one.evidence["key"] == loss.evidence["key"]:
-                return Next(f"{one.evidence['do']}: {one.evidence['cause']} holds transfer back.")
+        same = one.rule == EXCHANGE and one.evidence["key"] == loss.evidence["key"]
+        if same and "do" in one.evidence:
+            return Next(f"{one.evidence['do']}: {one.evidence['cause']} holds transfer back.")
     return None
 
 

@@ -84,7 +84,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     reached = ideal / (whole.value - largest.loss)
     text = (
         f"{head}; the largest part is {named}, {interval}{_machine(largest)}: without it the "
-        f"{step} would reach {percent(reached)} of the ideal instead of {percent(ideal / whole.value)}"
+        f"{step} would reach {percent(reached)} of the ideal instead of "
+        f"{percent(ideal / whole.value)}"
     )
     sure = _sure(largest, others)
     text += "" if sure else "; not confirmed as the largest by its interval"
