@@ -42,6 +42,7 @@ TABLES = (
     "runtimes",
     "sweep",
     "network",
+    "links",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs

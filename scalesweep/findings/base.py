@@ -15,6 +15,7 @@ from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 _FIGURES: Mapping[str, Sequence[str]] = {
     "ceiling": ("sweep",),
     "network": ("network",),
+    "slow links": ("links",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),

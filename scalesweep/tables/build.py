@@ -37,6 +37,7 @@ from scalesweep.tables.ceilings import ceilings_table
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
+from scalesweep.tables.links import link_table
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
@@ -71,10 +72,11 @@ def make_tables(
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``exchange`` where they exchange gradients over a network
-    that a probe has measured, ``parts`` where they were profiled, ``sweep`` and
-    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
-    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
+    that a probe has measured, ``parts`` where they were profiled, ``sweep`` and ``network`` of
+    probes, ``links`` where every two ranks have exchanged messages, ``roofline`` and ``ceilings``
+    where they timed layers, ``canary`` where they had one, ``prediction`` where the campaign asks
+    for it, ``runtimes`` where those of runs that are pending can be predicted; the control point
+    has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -115,6 +117,8 @@ def make_tables(
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
             tables |= sweep_tables(data, points)
+            links = link_table(data, points, runs)
+            tables |= {} if links is None else {"links": links}
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]
