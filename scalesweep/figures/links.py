@@ -63,9 +63,9 @@ def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Dr
     ax.set_xlabel("Rank" if labels[0] == "0" else "Rank and its host")
     bar = figure.colorbar(image, ax=ax, shrink=0.8)
     bar.set_label("Latency [µs]")
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 2)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
     bar.ax.yaxis.set_minor_formatter(
-        FuncFormatter(lambda value, _: number(value, 2)) if high < 10 * low else NullFormatter()
+        FuncFormatter(lambda value, _: number(value, 3)) if high < 10 * low else NullFormatter()
     )
     text = caption(
         study, [row], [],
