@@ -6,6 +6,7 @@ Nothing where a probe is missing, or where a term is too small a part of the ste
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scalesweep.analysis.step_account import STEP_WORDS
 from scalesweep.core.formatting import (
     counted,
     finite,
@@ -131,9 +132,11 @@ def _reading(study: ExperimentResults, held: Held) -> list[Finding]:
     ends = (None, None) if one.low is None or one.high is None else (1 / one.high, 1 / one.low)
     level, why = _level(one.low, one.high)
     times = with_interval(1 / one.share, ends[0], ends[1], "times")
+    step = STEP_WORDS[held.ledger.form]
     text = (
-        f"{_where(study, held)}input takes {times} what the file system needs: a step waits "
-        f"{number(one.own_ms)} ms for its batches, which are read in {number(one.least_ms)} ms{why}"
+        f"{_where(study, held)}input takes {times} what the file system needs: "
+        f"{'an' if step == 'epoch' else 'a'} {step} waits {number(one.own_ms)} ms for its batches, "
+        f"which are read in {number(one.least_ms)} ms{why}"
     )
     return [_made(study, held, READING, level, text, one)]
 

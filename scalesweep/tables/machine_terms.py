@@ -195,7 +195,9 @@ def share_rows(
 
 def value_columns(least: Least | None) -> dict[str, Any]:
     """The columns that say what of a term the machine needs; none where that is not known."""
-    return {} if least is None else {**_columns("machine", least), "machine_from": least.where}
+    return (
+        {} if least is None else {**_columns("machine", least), "machine_from": least.where or None}
+    )
 
 
 def loss_columns(more: Least | None) -> dict[str, Any]:
