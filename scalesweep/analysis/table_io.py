@@ -32,6 +32,7 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "exchange",
     "roofline",
     "ceilings",
     "canary",
@@ -41,6 +42,7 @@ TABLES = (
     "runtimes",
     "sweep",
     "network",
+    "links",
 )
 SUFFIXES = (".csv", ".parquet", ".tex")
 EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs

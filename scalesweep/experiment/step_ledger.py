@@ -24,7 +24,8 @@ PARTS = (
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a step in ms, and what it takes more than in the ideal step; None: missing."""
+    """A part of a step in ms, what it takes more than in the ideal step, and what of the two the
+    machine needs; None: missing."""
 
     value: float
     low: float | None
@@ -32,6 +33,8 @@ class Term:
     loss: float | None
     loss_low: float | None
     loss_high: float | None
+    machine: float | None
+    machine_loss: float | None
 
 
 @dataclass(frozen=True)

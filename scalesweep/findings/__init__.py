@@ -28,6 +28,8 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.links import slow_links
+from scalesweep.findings.machine import against_machine
 from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
@@ -47,6 +49,7 @@ def find(study: ExperimentResults) -> list[Finding]:
     rules: list[Callable[[ExperimentResults], list[Finding]]] = [
         machine_ceilings,
         network_fit,
+        slow_links,
         best_configuration,
         best_threads,
         best_value,
@@ -58,6 +61,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         best_for_a_node_hour,
         cache_effect,
         largest_loss,
+        against_machine,
         step_against_roof,
         score,
         target_time,

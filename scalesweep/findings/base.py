@@ -15,6 +15,7 @@ from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
 _FIGURES: Mapping[str, Sequence[str]] = {
     "ceiling": ("sweep",),
     "network": ("network",),
+    "slow links": ("links",),
     "best": ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-"),
     "threads": ("heatmap", "parameter", "groups", "scaling"),
     "best value": ("compare-", "ratio-"),
@@ -26,6 +27,9 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "prediction": ("scaling", "overview-"),
     "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
+    "against layers": ("ledger",),
+    "against network": ("ledger",),
+    "against files": ("ledger",),
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),

@@ -10,6 +10,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, WARNING, Finding
 from scalesweep.findings.efficiency import REST
 from scalesweep.findings.efficiency import RULE as LOSS
+from scalesweep.findings.machine import EXCHANGE
 from scalesweep.findings.prediction import RULE as PREDICTION
 from scalesweep.findings.verdict import ABOVE, UNDECIDED, Verdict, verdict_findings, verdicts
 
@@ -63,7 +64,7 @@ def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     every = verdicts(study)
     loss = _loss(found)
     attention = _attention(study, found)
-    then = _next(study, every, loss)
+    then = _next(study, every, loss, found)
     room = MOST - len(attention) - (then is not None)
     said: list[Finding] = []
     ahead = [one for one in found if one.rule == PREDICTION]
@@ -97,7 +98,12 @@ def _loss(found: Sequence[Finding]) -> Finding | None:
     return min(losses, key=rank, default=None)
 
 
-def _next(study: ExperimentResults, every: Sequence[Verdict], loss: Finding | None) -> Next | None:
+def _next(
+    study: ExperimentResults,
+    every: Sequence[Verdict],
+    loss: Finding | None,
+    found: Sequence[Finding],
+) -> Next | None:
     """What to do next: what is missing first, then what would decide, then what to act on."""
     statuses = [run["status"] for run in study.entry["runs"]]
     if pending := statuses.count("new"):
@@ -111,7 +117,7 @@ def _next(study: ExperimentResults, every: Sequence[Verdict], loss: Finding | No
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
-    return _after_loss(study, loss) if loss else _intervals(study, every)
+    return _after_loss(study, loss, found) if loss else _intervals(study, every)
 
 
 def _intervals(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
@@ -138,7 +144,7 @@ def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
     return _repeat(study, max(counts), "would decide")
 
 
-def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
+def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding]) -> Next | None:
     """What to do about a loss, or what to measure to know it."""
     term = str(loss.evidence.get("term"))
     if term == REST:
@@ -147,7 +153,8 @@ def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
             "unattributed time."
         )
     if loss.level == CONFIRMED:
-        return Next(f"{_DO[term]}.") if term in _DO else None
+        held_back = _held_back(loss, found) if term == "transfer" else None
+        return held_back or (Next(f"{_DO[term]}.") if term in _DO else None)
     numbers, repeats = loss.evidence["numbers"], loss.evidence.get("repeats")
     if not finite(repeats):
         return None
@@ -158,6 +165,15 @@ def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
     if more is None:
         return Next("use longer steps: more repeats alone would not identify the largest loss.")
     return _repeat(study, more, "would identify the largest loss")
+
+
+def _held_back(loss: Finding, found: Sequence[Finding]) -> Next | None:
+    """What to do about what holds the exchange of the same point back, where that is known."""
+    for one in found:
+        same = one.rule == EXCHANGE and one.evidence["key"] == loss.evidence["key"]
+        if same and "do" in one.evidence:
+            return Next(f"{one.evidence['do']}: {one.evidence['cause']} holds transfer back.")
+    return None
 
 
 def _repeat(study: ExperimentResults, more: int, why: str) -> Next:

@@ -83,13 +83,22 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         return [_made(study, one, OPEN, f"{text}.", largest, ranked[0], others)]
     reached = ideal / (whole.value - largest.loss)
     text = (
-        f"{head}; the largest part is {named}, {interval}: without it the {step} "
-        f"would reach {percent(reached)} of the ideal instead of {percent(ideal / whole.value)}"
+        f"{head}; the largest part is {named}, {interval}{_machine(largest)}: without it the "
+        f"{step} would reach {percent(reached)} of the ideal instead of "
+        f"{percent(ideal / whole.value)}"
     )
     sure = _sure(largest, others)
     text += "" if sure else "; not confirmed as the largest by its interval"
     level = CONFIRMED if sure else OPEN
     return [_made(study, one, level, f"{text}.", largest, ranked[0], others)]
+
+
+def _machine(largest: Term) -> str:
+    """What of a loss the machine needs, where a probe tells: no more than all of it."""
+    if largest.machine_loss is None or not largest.loss or largest.loss <= 0:
+        return ""
+    share = min(max(largest.machine_loss, 0.0), largest.loss) / largest.loss
+    return f", of which the machine explains {percent(share)}"
 
 
 def _wide(largest: Term) -> bool:

@@ -4,7 +4,6 @@ The reference is the smallest finished scale of the point's series. A point's id
 the reference, times its samples per rank and step over the reference's.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,25 @@ from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.accounts import accounts_of
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.machine_terms import (
+    COMPUTE,
+    INPUT,
+    TRANSFER,
+    Least,
+    against,
+    least_of,
+    loss_columns,
+    more_than,
+    share_rows,
+    value_columns,
+)
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.step_blocks import StepBlocks
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
+MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
 AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
@@ -50,17 +63,21 @@ LABELS = {
 _MS = 1e3
 _NAMES = (
     "form", "kind", "variant", "term", "value", "low", "high", "unit",
-    "loss", "loss_low", "loss_high",
+    "loss", "loss_low", "loss_high", "machine_from",
+    "machine", "machine_low", "machine_high",
+    "machine_loss", "machine_loss_low", "machine_loss_high",
 )  # fmt: skip
+_TEXTS = ("form", "kind", "variant", "term", "unit", "machine_from")
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """A point with the accounts of its repeats, all of one form."""
+    """A point with the accounts of its repeats, all of one form, and what the machine needs."""
 
     point: Point
     accounts: Sequence[StepAccount]
     steps: StepBlocks
+    least: Mapping[str, Least]
 
     def values(self, of: Callable[[StepAccount], float | None]) -> Floats | None:
         """A number of each repeat; None if one has none."""
@@ -80,7 +97,7 @@ class _Measured:
 
 
 def efficiency_table(
-    data: ExperimentData, series: Sequence[Sequence[Point]]
+    data: ExperimentData, series: Sequence[Sequence[Point]], machine: Machine
 ) -> pd.DataFrame | None:
     """A row per point and term; ``series`` holds the points of each series by scale.
 
@@ -88,11 +105,14 @@ def efficiency_table(
     ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
     terms also ``loss``, what they take more than in the ideal step, with bounds. Kinds: ``ledger``
     in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and ``additive``, the
-    efficiency factors, with the ``variant`` of serialisation and transfer. None if no run of the
-    experiment has an account, or its scale does not vary and no run is a profile.
+    efficiency factors, with the ``variant`` of serialisation and transfer; ``machine``, the share
+    of what the machine could do that a term reaches. ``machine`` is the least time that the machine
+    needs for a term (ms, with bounds; by the probe ``machine_from``), ``machine_loss`` what it
+    needs of its loss; missing where no probe tells. None if no run of the experiment has an
+    account, or its scale does not vary and no run is a profile.
     """
     steps = StepBlocks(data)
-    measured = [[_measured(data, point, steps) for point in points] for points in series]
+    measured = [[_measured(data, point, steps, machine) for point in points] for points in series]
     found = [one for group in measured for one in group if one]
     profiled = any(one.accounts[0].form == PROFILE for one in found)
     if not found or not (profiled or data.scale in data.axes):
@@ -113,7 +133,7 @@ def efficiency_table(
     columns = [*data.axes, "source", "repeats"]
     columns += [efficiency_column(name, data.axes) for name in _NAMES]
     frame = pd.DataFrame({name: typed_values([row.get(name) for row in rows]) for name in columns})
-    for name in ("value", "low", "high", "loss", "loss_low", "loss_high"):
+    for name in set(_NAMES) - set(_TEXTS):
         title = efficiency_column(name, data.axes)
         frame[title] = frame[title].astype(np.float64)
     frame.attrs["units"] = {}
@@ -125,20 +145,16 @@ def efficiency_column(name: str, axes: Sequence[str]) -> str:
     return f"efficiency_{name}" if name in axes else name
 
 
-def _measured(data: ExperimentData, point: Point, steps: StepBlocks) -> _Measured | None:
+def _measured(
+    data: ExperimentData, point: Point, steps: StepBlocks, machine: Machine
+) -> _Measured | None:
     """The accounts of a point's runs; those of the finer form where they differ."""
-    texts = data.texts(ACCOUNT)
-    accounts = {
-        row: StepAccount.from_json(json.loads(texts[row]))
-        for row in point.rows.tolist()
-        if texts[row] is not None
-    }
-    forms = {account.form for account in accounts.values()}
-    chosen = {row: account for row, account in accounts.items() if account.form == max(forms)}
+    chosen = accounts_of(data, point)
     if not chosen:
         return None
     steps.add(point, chosen)
-    return _Measured(point, list(chosen.values()), steps)
+    accounts = list(chosen.values())
+    return _Measured(point, accounts, steps, least_of(data, point, accounts[0], machine))
 
 
 def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
@@ -192,6 +208,8 @@ def _rows(
     rows = _ledger(one, base, ratio, batch)
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(one, kind)
+    terms = {name: one.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
+    rows += [{"kind": MACHINE, **row} for row in share_rows(one.least, terms)]
     if base is not None and ratio is not None:
         rows += _scaling(one, base, ratio)
     return rows
@@ -217,11 +235,17 @@ def _ledger(
         there = None if base is None or one is base else base.term(name)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
-            rows += _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
+            parts = _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
+            rows += _with_machine(parts, name, one, base, ratio, batch)
             continue
-        row = _row(LEDGER, name, values * _MS, "ms")
+        row = _row(LEDGER, name, values * _MS, "ms") | value_columns(one.least.get(name))
         if there is not None and ratio is not None:
+            assert base is not None
             row |= _loss(values * _MS, there * (ratio * _MS), _paired(one, base))
+            ideal = base.least.get(name)
+            row |= loss_columns(
+                against(one.least.get(name), None if ideal is None else ideal.times(ratio))
+            )
         rows.append(row)
     elapsed = one.values(lambda account: account.elapsed)
     assert elapsed is not None
@@ -251,6 +275,29 @@ def _computation(
         rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
         ideal, against = alone * _MS, batch
     return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
+
+
+def _with_machine(
+    rows: list[dict[str, Any]],
+    name: str,
+    one: _Measured,
+    base: _Measured,
+    ratio: float,
+    batch: _Measured | None,
+) -> list[dict[str, Any]]:
+    """The parts of computation with what the machine needs of each: these add up, too."""
+    ideal = base.least.get(name)
+    needed = None if ideal is None else ideal.times(ratio)
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        if row["term"] == AT_REFERENCE:
+            found.append(row | value_columns(needed))
+            continue
+        here = (batch if row["term"] == LOCAL_BATCH and batch else one).least.get(name)
+        more = more_than(here, needed)
+        found.append(row | value_columns(more) | loss_columns(more))
+        needed = here
+    return found
 
 
 def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:

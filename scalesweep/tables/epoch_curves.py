@@ -6,7 +6,7 @@ used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joule
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
-after it. Missing (None) where a record has none.
+after it; ``_exchange``: what its ranks exchange in a step. Missing (None) where a record has none.
 """
 
 import json
@@ -25,6 +25,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
+from scalesweep.tables.exchange_text import EXCHANGE, exchange_text
 from scalesweep.tables.layers import LAYERS, layers_text
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
@@ -34,7 +35,10 @@ ACCOUNT = "_account"
 STATED = "_stated"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY)
+CURVES = (
+    *("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY),
+    EXCHANGE,
+)
 
 
 def curves_of(
@@ -62,6 +66,7 @@ def curves_of(
         FACTS: facts_text(record, machines),
         LAYERS: layers_text(record, samples),
         CANARY: canary_text(record),
+        EXCHANGE: exchange_text(record),
     }
 
 

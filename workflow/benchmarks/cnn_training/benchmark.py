@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, metrics, updates
 from cnn_training.trainer import Taken
-from harness import input_errors, ranks, spans
+from harness import exchange, input_errors, ranks, spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -124,7 +124,15 @@ class CNNTraining(Benchmark):
                 "trainable": count(trainer.model.trainable_variables),
                 "all": count(trainer.model.variables),
             },
+            "exchange": self.exchange(),
         }
+
+    def exchange(self) -> dict[str, Any] | None:
+        """Return what Horovod reduces in a step; None in the modes that exchange without it."""
+        if self.trainer.communication != "horovod":
+            return None
+        variables, params = self.trainer.model.trainable_variables, self.params
+        return exchange.by_horovod(variables, params["compression"], params["ranks"])
 
 
 def take_steps(

@@ -1,0 +1,204 @@
+"""What a campaign's own probes say of its machine: what any of its runs is held against.
+
+Ceilings of a node (``tables.ceilings``), the network's fits, what the file system gives, and what
+the layers of models compute and move. Of results that were imported or simulated only where none
+were measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from scalesweep.analysis.network_fit import RangeFit
+from scalesweep.analysis.stats import mean_interval
+from scalesweep.core.plan_format import Plan, parameter_of
+from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
+from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.sweeps import fitted_networks
+
+T = TypeVar("T")
+NETWORK, FILES = "network", "files"
+UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How ranks lie on nodes."""
+
+    ranks: int
+    per_node: int
+
+    @staticmethod
+    def of(point: Mapping[str, Any]) -> "Layout":
+        """That of a point with all its parameters."""
+        return Layout(_ranks(point), int(point.get("ranks_per_node") or 1))
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the ranks take."""
+        return -(-self.ranks // self.per_node)
+
+    @property
+    def on_node(self) -> int:
+        """Ranks of the fullest node."""
+        return min(self.ranks, self.per_node)
+
+    def like(self, other: "Layout") -> bool:
+        """Whether messages take the same ways: within a node, or between nodes as full."""
+        if self.nodes == 1 or other.nodes == 1:
+            return self.nodes == other.nodes
+        return self.per_node == other.per_node
+
+
+@dataclass(frozen=True)
+class Network:
+    """The fit of a series of allreduces; ``layout`` is that of its largest point."""
+
+    layout: Layout
+    transport: Mapping[str, Any]  # what decides how messages go, by parameter
+    fits: Sequence[RangeFit]
+    where: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """Bytes/s that so many nodes read, with a 95 % interval (NaN without)."""
+
+    nodes: int
+    value: float
+    low: float
+    high: float
+    where: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the layers of a model compute and move in a step, lists of one length."""
+
+    named: Mapping[str, Any]  # the model and its input, by parameter
+    batch: int
+    numbers: str  # type of the numbers
+    weights: int
+    flop: Sequence[float]
+    moved: Sequence[float]  # bytes
+    where: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All that is known of a machine."""
+
+    ceilings: Sequence[Ceiling] = ()
+    networks: Sequence[Network] = ()
+    files: Sequence[Files] = ()
+    models: Sequence[Model] = ()
+
+
+def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What the finished runs of a campaign say of the machine."""
+    networks: list[tuple[bool, Network]] = []
+    files: list[tuple[bool, Files]] = []
+    models: list[Model] = []
+    layers = LAYERS in summary and bool(summary[LAYERS].notna().any())
+    for experiment in plan["experiments"]:
+        kind = experiment.get("ceiling")
+        if kind in (NETWORK, FILES):
+            data = ExperimentData(summary, experiment)
+            networks += _networks(data) if kind == NETWORK else []
+            files += _files(data) if kind == FILES else []
+        elif layers and not experiment.get("control"):
+            models += _models(ExperimentData(summary, experiment))
+    return Machine(
+        machine_ceilings(summary, plan), _best_known(networks), _best_known(files), models
+    )
+
+
+def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
+    """What was measured; what was not, where nothing was."""
+    measured = [one for here, one in found if here]
+    return measured or [one for _, one in found]
+
+
+def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
+    """All parameters of a point."""
+    return {**data.experiment["fixed"], **point.values}
+
+
+def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that decide how Horovod's messages go."""
+    return {
+        name: value
+        for name, value in point.items()
+        if name == "hierarchical_allreduce" or name.startswith("env.")
+    }
+
+
+def _where(data: ExperimentData, source: str | None) -> str:
+    return data.experiment["name"] + ("" if source == "measured" else f" ({source})")
+
+
+def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
+    """The fits of series whose messages are one tensor: fusing several is not the network's."""
+    found = []
+    for series in fitted_networks(data, data.points()):
+        largest = max((whole_point(data, point) for point in series.points), key=_ranks)
+        if series.fits and largest.get("tensors", 1) == 1:
+            source = series.points[0].source
+            one = Network(
+                Layout.of(largest), transport_of(largest), series.fits, _where(data, source)
+            )
+            found.append((source == "measured", one))
+    return found
+
+
+def _ranks(point: Mapping[str, Any]) -> int:
+    return int(point.get("ranks") or 1)
+
+
+def _files(data: ExperimentData) -> list[tuple[bool, Files]]:
+    """Sequential reads that no cache answers, by number of nodes the fastest."""
+    found = []
+    for point in data.points():
+        every = whole_point(data, point)
+        values = data.repeats(point, (str(data.experiment["main_metric"]), "run"))
+        if not values.size or every.get("pattern") == "random" or every.get("cache") == "warm":
+            continue
+        bounds = mean_interval(values)
+        one = Files(
+            Layout.of(every).nodes, float(values.mean()), float(bounds.low), float(bounds.high),
+            _where(data, point.source),
+        )  # fmt: skip
+        found.append((point.source == "measured", one))
+    return found
+
+
+def _models(data: ExperimentData) -> list[Model]:
+    texts = data.texts(LAYERS)
+    parameters = data.experiment["parameters"]
+    workload = [name for name in parameters if parameter_of(data.experiment, name)["workload"]]
+    found = []
+    for point in data.points():
+        text = next((texts[row] for row in point.rows.tolist() if texts[row]), None)
+        every = whole_point(data, point)
+        if text is None or "batch_size" not in every:
+            continue
+        layers = LayerTimes.from_text(text)
+        pairs = zip(layers.count, layers.flop_forward, layers.flop_backward, strict=True)
+        bytes_ = zip(layers.count, layers.bytes_forward, layers.bytes_backward, strict=True)
+        flop = [count * (there + back) for count, there, back in pairs]
+        updates = [n for n, kind in zip(flop, layers.kind, strict=True) if kind == UPDATE]
+        found.append(
+            Model(
+                {name: every[name] for name in workload if name in every},
+                int(every["batch_size"]),
+                numbers_of(every),
+                round(sum(updates) / 2),
+                flop,
+                [count * (there + back) for count, there, back in bytes_],
+                _where(data, point.source),
+            )
+        )
+    return found
