@@ -72,14 +72,12 @@ def _value(study: ExperimentResults, one: Predicted) -> str:
     share = one.number("term_share") or 0.0
     if share >= NOTABLE:
         what = words_of(str(one.get("term")))
-        parts.append(f"what grows there most: {what}, {100 * share:.0f} % of the cost")
+        parts.append(f"most of what grows there: {what}, {100 * share:.0f} % of the cost")
     else:
         parts.append(f"no term that grows makes {100 * NOTABLE:.0f} % of the cost there")
     if one.get("forecasts"):
-        parts.append(
-            f"of {one.get('forecasts')} rolling forecasts among the measured counts "
-            f"{one.get('forecasts_within')} were within their 95 % interval"
-        )
+        held = f"{one.get('forecasts_within')} of {one.get('forecasts')}"
+        parts.append(f"{held} rolling forecasts of measured counts held")
     return "; ".join(parts)
 
 

@@ -17,7 +17,7 @@ from scalesweep.analysis.prediction.forecast import (
     Prediction,
     knee,
     predict,
-    rolling_coverage,
+    rolling_forecasts,
     trusted_limit,
 )
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
@@ -38,7 +38,9 @@ NUMBERS = (
     *("below_80", "below_80_low", "below_80_high"),
 )
 COUNTS = ("points", "smallest", "largest", "trusted_to", "forecasts", "forecasts_within")
-WORDS = ("term", "models", "uninformed", "refused")
+WORDS = ("term", "models", "uninformed", "missed", "refused")
+# Rolling forecasts named that did not hold.
+MISSED_NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +115,9 @@ def prediction_table(
     (predicted), ``based_on`` (the source of the points), ``metric``, ``phase``, ``unit`` and those
     named above. ``low`` and ``high`` are bounds of 95 %, ``low_50`` and ``high_50`` of 50 %;
     ``from_*`` are shares of the variance; ``below_80*`` is the count where efficiency falls below
-    80 %, infinite where a bound is beyond ``trusted_to``. A row that is refused says why and has no
-    number. None if there is nothing to predict.
+    80 %, infinite where a bound is beyond ``trusted_to``; ``missed`` names rolling forecasts whose
+    interval did not hold, with their errors (rate measured over predicted, less 1). A row that is
+    refused says why and has no number. None if there is nothing to predict.
     """
     axes = data.axes
     rows: list[dict[str, Any]] = []
@@ -158,8 +161,7 @@ def _rows(
         yield from ({**head, data.scale: count, ".refused": why} for count in counts)
         return
     limit = trusted_limit(series)
-    within, forecasts = rolling_coverage(series)
-    head |= {".trusted_to": limit, ".forecasts": forecasts, ".forecasts_within": within}
+    head |= {".trusted_to": limit, **_rolled(series)}
     if bend := knee(series, GOOD):
         head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
     there = [count for count in counts if one.counts[-1] < count <= limit]
@@ -181,6 +183,19 @@ def _rows(
                 f"{one.counts[-1]:,}: not to be trusted beyond {limit:,}; measure in between"
             )
         yield row
+
+
+def _rolled(series: Series) -> dict[str, Any]:
+    """How the rolling forecasts of a series came out, and those that did not hold."""
+    every = rolling_forecasts(series)
+    missed = [one for one in every if not one.within]
+    words = [f"{o.target:,} from {o.largest:,}: {100 * o.error:+.1f} %" for o in missed]
+    more = [f"{len(words) - MISSED_NAMED} more"] if len(words) > MISSED_NAMED else []
+    return {
+        ".forecasts": len(every),
+        ".forecasts_within": len(every) - len(missed),
+        ".missed": "; ".join([*words[:MISSED_NAMED], *more]) or None,
+    }
 
 
 def _shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:

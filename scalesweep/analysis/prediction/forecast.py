@@ -112,21 +112,41 @@ def trusted_limit(series: Series) -> int:
     return int(series.ranks[-1] * (steps[good].max() if good.any() else 1.0))
 
 
-def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
-    """How many rolling forecasts of a series, made as ``predict`` would, its points were within.
+@dataclass(frozen=True)
+class Rolled:
+    """A forecast of a measured count from the smaller ones: ``largest`` of them, ``target``,
+    ``error`` (rate measured over predicted, less 1), and whether the interval held it."""
 
-    Every origin that would not be refused, every larger measured count: (within, all).
+    largest: int
+    target: int
+    error: float
+    within: bool
+
+
+def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
+    """What ``predict`` would have said of the measured counts of a series from the smaller ones.
+
+    Every origin that would not be refused, every larger measured count.
     """
-    within = total = 0
+    found = []
     for count in range(FIRST_ORIGIN, len(series.ranks)):
         known = series.first(count)
         if refusal(known):
             continue
-        low, high = predict(known, series.ranks[count:]).interval(level)
+        said = predict(known, series.ranks[count:])
+        low, high = said.interval(level)
         later = series.cost[count:]
-        within += int(((low <= later) & (later <= high)).sum())
-        total += len(later)
-    return within, total
+        within = (low <= later) & (later <= high)
+        for i, target in enumerate(series.ranks[count:]):
+            error = float(said.cost[i] / later[i]) - 1
+            found.append(Rolled(int(known.ranks[-1]), int(target), error, bool(within[i])))
+    return found
+
+
+def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
+    """How many rolling forecasts of a series its points were within: (within, all)."""
+    found = rolling_forecasts(series, level)
+    return sum(one.within for one in found), len(found)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]
     texts = [one.text for one in prediction(studies["weak"])]
     assert len(texts) == 3
     for words in ("at 1,024 ranks", "largest measured: 64", "do not trust beyond 2,048",
-                  "of 10 rolling forecasts"):  # fmt: skip
+                  "10 of 10 rolling forecasts of measured counts held"):  # fmt: skip
         assert words in texts[0]
     assert "efficiency may fall below 80 % from" in texts[1]
     assert "100,000 ranks are too far" in texts[2]
