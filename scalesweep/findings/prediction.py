@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from scalesweep.analysis.prediction.forecast import words_of
+from scalesweep.analysis.prediction.models import words_of
 from scalesweep.core.formatting import PHASES, counted, number, percent, with_interval
 from scalesweep.experiment.predictions import Predicted, known, of_series
 from scalesweep.experiment.results import ExperimentResults, Series
@@ -75,6 +75,10 @@ def _value(study: ExperimentResults, one: Predicted) -> str:
         parts.append(f"most of what grows there: {what}, {100 * share:.0f} % of the cost")
     else:
         parts.append(f"no term that grows makes {100 * NOTABLE:.0f} % of the cost there")
+    if (of_part := one.number("part_share")) is not None:
+        parts.append(
+            f"of the parts of a step {one.get('part')} grows most, to {100 * of_part:.0f} % of it"
+        )
     if one.get("forecasts"):
         held = f"{one.get('forecasts_within')} of {one.get('forecasts')}"
         parts.append(f"{held} rolling forecasts of measured counts held")

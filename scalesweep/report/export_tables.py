@@ -36,6 +36,7 @@ from scalesweep.tables.forecasts import (
     scored,
 )
 from scalesweep.tables.layers import LAYERS
+from scalesweep.tables.networks import Network, networks_asked_for
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.timeline import timeline_table
@@ -54,6 +55,7 @@ class _Part:
     runs: Path
     kept: Sequence[Kept]  # predictions of its points that have been measured since
     ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
+    networks: list[Network]  # as probed, where predictions are asked for
 
     @property
     def entry(self) -> PlanExperiment:
@@ -71,6 +73,7 @@ class _Part:
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
                 [asdict(one) for one in self.ceilings],
+                *([[asdict(one) for one in self.networks]] if self.networks else []),
             ]
         )
 
@@ -138,6 +141,7 @@ def _parts(
     }
     found = {}
     ceilings = machine_ceilings(summary, plan)
+    networks = networks_asked_for(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -154,6 +158,7 @@ def _parts(
             runs,
             [one for one, _ in measured],
             ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
+            networks if entry.get("predict") else [],
         )
     return found
 
@@ -178,9 +183,8 @@ class _Work:
         """
         part = self.parts[name]
         unread: list[str] = []
-        tables = make_tables(
-            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings
-        )
+        machine = (part.ceilings, part.networks)
+        tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, unread, *machine)
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
             tables[name]["functions"] = functions

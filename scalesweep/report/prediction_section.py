@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.analysis.prediction.models import TERMS
+from scalesweep.analysis.prediction.models import formula_of
 from scalesweep.core.formatting import PHASES, counted, number, percent, with_interval
 from scalesweep.experiment.predictions import Predicted, known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -72,7 +72,7 @@ def _cells(study: ExperimentResults, one: Predicted, costed: bool) -> list[Text]
         _number(value, with_interval(value, low, high)),
         _number(high_50 - low_50, inner),
         _number(efficiency[0] or 0.0, percent(*efficiency)),
-        Text(f"{TERMS[str(one.get('term'))].formula}, {grows}"),
+        Text(f"{formula_of(str(one.get('term')))}, {grows}"),
         *([_number(hours or 0.0, with_interval(hours, low_hours, high_hours))] if costed else []),
         _number(one.get("largest"), f"{one.get('largest'):,}"),
         _number(one.get("trusted_to"), f"{one.get('trusted_to'):,}"),

@@ -37,6 +37,7 @@ from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.mlperf_score import score_table
+from scalesweep.tables.networks import Network, networks_asked_for
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
 from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns, state_columns
@@ -58,16 +59,17 @@ def make_tables(
     runs: Path | None = None,
     unread: list[str] | None = None,
     ceilings: Sequence[Ceiling] | None = None,
+    networks: Sequence[Network] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
-    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
-    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
-    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
+    cannot be read and that tables are made without; ``ceilings`` and ``networks`` are the
+    machine's, by default those that the plan's experiments have measured. ``scaling``, ``threads``,
+    ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they show,
+    those of ``training_tables`` only where runs train or energy is known, ``score`` where they have
+    a target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
     they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
@@ -78,6 +80,8 @@ def make_tables(
     result: dict[str, dict[str, pd.DataFrame]] = {}
     if ceilings is None:
         ceilings = machine_ceilings(summary, plan)
+    if networks is None:
+        networks = networks_asked_for(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -120,7 +124,7 @@ def make_tables(
             if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
                 tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
-                predicted = prediction_table(data, series, counts)
+                predicted = prediction_table(data, series, counts, networks)
                 tables |= {} if predicted is None else {"prediction": predicted}
             steps = efficiency_table(data, series)
             tables |= {} if steps is None else {"efficiency": steps}

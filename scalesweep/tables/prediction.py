@@ -24,6 +24,8 @@ from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.stats import identical
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.tables.cost_parts import parts_of
+from scalesweep.tables.networks import Network
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 PREDICTED = "predicted"
@@ -33,12 +35,12 @@ MODELS_NAMED = 3
 NUMBERS = (
     *("value", "low", "high", "low_50", "high_50"),
     *("efficiency", "efficiency_low", "efficiency_high"),
-    *("term_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
+    *("term_share", "part_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
     *("node_hours", "node_hours_low", "node_hours_high"),
     *("below_80", "below_80_low", "below_80_high"),
 )
 COUNTS = ("points", "smallest", "largest", "trusted_to", "forecasts", "forecasts_within")
-WORDS = ("term", "models", "uninformed", "missed", "refused")
+WORDS = ("term", "part", "models", "uninformed", "missed", "refused")
 # Rolling forecasts named that did not hold.
 MISSED_NAMED = 6
 
@@ -64,11 +66,13 @@ def prediction_column(name: str, axes: Sequence[str]) -> str:
 
 
 def predictable(
-    data: ExperimentData, groups: Sequence[Sequence[Point]]
+    data: ExperimentData,
+    groups: Sequence[Sequence[Point]],
+    networks: Sequence[Network] = (),
 ) -> Iterator[MeasuredSeries]:
     """Every series of an experiment in every rate that can be predicted.
 
-    ``groups``: the points of each series, by scale.
+    ``groups``: the points of each series, by scale; ``networks``: what probes have measured.
     """
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_rate(data, measure)]
@@ -83,7 +87,9 @@ def predictable(
                 continue  # two ways to a count (devices of more or fewer ranks)
             rates = [float(values.mean()) for _, values in known]
             errors = np.array([_error(data, point, measure) for point in points])
-            series = make_series(counts, counts / np.array(rates), scaling, errors)
+            costs = counts / np.array(rates)
+            parts = parts_of(data, points, costs, measure, networks)
+            series = make_series(counts, costs, scaling, errors, parts)
             yield MeasuredSeries(measure, points, rates, series)
 
 
@@ -107,7 +113,10 @@ def _error(data: ExperimentData, point: Point, measure: Measure) -> float:
 
 
 def prediction_table(
-    data: ExperimentData, groups: Sequence[Sequence[Point]], counts: Sequence[int]
+    data: ExperimentData,
+    groups: Sequence[Sequence[Point]],
+    counts: Sequence[int],
+    networks: Sequence[Network] = (),
 ) -> pd.DataFrame | None:
     """A row per series, rate and count of ``counts`` that was not measured.
 
@@ -121,7 +130,7 @@ def prediction_table(
     """
     axes = data.axes
     rows: list[dict[str, Any]] = []
-    for one in predictable(data, groups):
+    for one in predictable(data, groups, networks):
         wanted = [count for count in counts if count not in one.counts]
         rows += _rows(data, one, wanted) if wanted else []
     if not rows:
@@ -216,6 +225,7 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
     parts = found.sources
     variance = float(parts.total[place] ** 2)
     names = ("repeats", "scatter", "models", "regime")
+    part, part_share = found.growing_part(place) or (None, math.nan)
     models = [f"{formula} {weight:.0%}" for formula, weight in found.weighted[:MODELS_NAMED]]
     return {
         ".value": count / float(found.cost[place]),
@@ -228,6 +238,8 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
         ".efficiency_high": float(efficiency[2][place]),
         ".term": term,
         ".term_share": share,
+        ".part": part,
+        ".part_share": part_share,
         ".models": "; ".join(models),
         **{f".from_{n}": float(getattr(parts, n)[place] ** 2) / variance for n in names},
     }

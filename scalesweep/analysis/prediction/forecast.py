@@ -8,10 +8,10 @@ import numpy as np
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION
 from scalesweep.analysis.prediction.intervals import Sources, bounds, sources
-from scalesweep.analysis.prediction.models import TERMS, design
+from scalesweep.analysis.prediction.models import design
+from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.analysis.prediction.weights import (
-    FIRST_ORIGIN,
     Fits,
     Forecast,
     combine,
@@ -79,6 +79,19 @@ class Prediction:
         growing = {name: part for name, part in self.shares(place).items() if name != "constant"}
         name = max(growing, key=lambda one: growing[one])
         return name, growing[name]
+
+    def growing_part(self, place: int) -> tuple[str, float] | None:
+        """The known part of the cost that grows most from the smallest measured count to a target,
+        and its share of the cost there; None where no parts are known, or none grows."""
+        known, each = self.series.parts, self.fits.by_part
+        if known is None or not len(each):
+            return None
+        there = each[:, len(self.series.ranks) + place]
+        growth = there - known.cost[:, 0]
+        most = int(growth.argmax())
+        if growth[most] <= 0:
+            return None
+        return known.names[most], float(there[most] / there.sum())
 
     @cached_property
     def weighted(self) -> list[tuple[str, float]]:
@@ -174,8 +187,3 @@ def knee(series: Series, least: float) -> Knee | None:
         for curve in predict(series, counts).efficiency()
     ]
     return None if np.isinf(found[1]) else Knee(*found)
-
-
-def words_of(term: str) -> str:
-    """What a term may come from, with its formula."""
-    return f"{TERMS[term].words} ({TERMS[term].formula})"

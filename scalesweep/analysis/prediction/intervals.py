@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
+from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series
-from scalesweep.analysis.prediction.weights import FIRST_ORIGIN, Fits, Forecast, combine
+from scalesweep.analysis.prediction.weights import Fits, Forecast, combine
 from scalesweep.analysis.types import Floats
 
 # Points that the expected scatter weighs as much as.
