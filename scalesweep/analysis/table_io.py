@@ -38,6 +38,7 @@ TABLES = (
     "parts",
     "prediction",
     "forecasts",
+    "target_times",
     "runtimes",
     "sweep",
     "network",

@@ -27,6 +27,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "target": ("accuracy-",),
+    "predicted target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
     "data loading": ("phases-",),

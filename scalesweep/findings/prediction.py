@@ -12,6 +12,8 @@ from scalesweep.tables.prediction import prediction_column
 RULE = "prediction"
 # A growing term with a smaller share of the cost dominates nothing.
 NOTABLE = 0.05
+# A part that is nearly the whole step says nothing of what grows.
+ALL_BUT = 0.95
 MAX_SERIES = 4
 
 
@@ -75,7 +77,8 @@ def _value(study: ExperimentResults, one: Predicted) -> str:
         parts.append(f"most of what grows there: {what}, {100 * share:.0f} % of the cost")
     else:
         parts.append(f"no term that grows makes {100 * NOTABLE:.0f} % of the cost there")
-    if (of_part := one.number("part_share")) is not None:
+    of_part = one.number("part_share")
+    if of_part is not None and of_part < ALL_BUT:
         parts.append(
             f"of the parts of a step {one.get('part')} grows most, to {100 * of_part:.0f} % of it"
         )

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.prediction.models import formula_of
-from scalesweep.core.formatting import PHASES, counted, number, percent, with_interval
+from scalesweep.core.formatting import PHASES, counted, finite, number, percent, with_interval
 from scalesweep.experiment.predictions import Predicted, known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.findings.target_times import in_time
 from scalesweep.report.cells import Text, headings, number_cell, table, unbroken
 from scalesweep.tables.prediction import prediction_column
 
@@ -21,6 +22,7 @@ class PredictionSection:
     forecasts: dict[str, Any] | None
     coverage: str
     missed: Sequence[str]
+    targets: dict[str, Any] | None
 
 
 def prediction_section(study: ExperimentResults, limit: int) -> PredictionSection | None:
@@ -35,6 +37,7 @@ def prediction_section(study: ExperimentResults, limit: int) -> PredictionSectio
         _forecasts(study, scored, limit),
         coverage,
         missed,
+        _targets(study, study.rows("target_times"), limit),
     )
 
 
@@ -174,6 +177,48 @@ def _scored(study: ExperimentResults, row: Row) -> list[Text]:
             for n in ("hit", "hit_50")
         ),
     ]
+
+
+def _targets(study: ExperimentResults, rows: Sequence[Row], limit: int) -> dict[str, Any] | None:
+    """Times to the target; what is refused stays in its row, in words."""
+    if not rows:
+        return None
+    series = study.series_names
+    names = (
+        *(["Series"] if series else []),
+        *(study.scale.capitalize(), "Time to the target [95 %]", "Epochs to it [95 %]"),
+        *("Global batch", "Epochs measured at", "Mean epoch [95 %]", "Refused"),
+    )
+    cells = []
+    for row in rows[:limit]:
+        told = {name: row[prediction_column(name, study.axes)] for name in _OF_TARGETS}
+        time, low, high = (told[f"time{end}"] for end in _ENDS)
+        known = finite(time)
+        epochs, each = (
+            with_interval(told[name], told[f"{name}_low"], told[f"{name}_high"], unit)
+            for name, unit in (("epochs", ""), ("epoch_seconds", "s"))
+        )
+        count, batch = study.scale_of(row), told["global_batch"]
+        cells.append([
+            *([Text(study.describe(row, series))] if series else []),
+            _number(count, f"{count:,}"),
+            _number(time, in_time(time, low, high) if known else "–"),
+            _number(told["epochs"], epochs),
+            _number(batch, f"{batch:,}" if finite(batch) else "–"),
+            Text(str(told["epochs_at"] or "–")),
+            _number(told["epoch_seconds"], each),
+            Text(str(told["refused"] or "")),
+        ])  # fmt: skip
+    head = _headings(names, ("Series", "Epochs measured at", "Refused"))
+    label = f"Table of times to the target, {study.title}"
+    return table(label, head, cells, len(rows), ("time", "target_times.csv"))
+
+
+_ENDS = ("", "_low", "_high")
+_OF_TARGETS = (
+    *(f"{name}{end}" for name in ("time", "epochs", "epoch_seconds") for end in _ENDS),
+    *("global_batch", "epochs_at", "refused"),
+)
 
 
 def _held(hit: bool) -> Text:

@@ -47,6 +47,7 @@ from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
+from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -72,8 +73,9 @@ def make_tables(
     a target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
     where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
-    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
+    they had one, ``prediction`` where the campaign asks for it, ``target_times`` where those runs
+    train to a target, ``runtimes`` where those of runs that are pending can be predicted; the
+    control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -126,6 +128,8 @@ def make_tables(
             if counts := experiment.get("predict"):
                 predicted = prediction_table(data, series, counts, networks)
                 tables |= {} if predicted is None else {"prediction": predicted}
+                targets = target_times_table(data, series, counts)
+                tables |= {} if targets is None else {"target_times": targets}
             steps = efficiency_table(data, series)
             tables |= {} if steps is None else {"efficiency": steps}
             if (canary := canary_table(data)) is not None:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.prediction.series import Collective, Parts
-from scalesweep.analysis.step_account import PROFILE, StepAccount
+from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.networks import Network, network_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 COMPUTATION, EXCHANGE = "computation", "exchange"
+BOTH = "input and computation"  # where a record tells no more
 # The parts of a prediction and the terms of the ledger that each adds up from, computation first.
 OF_LEDGER: Mapping[str, Sequence[str]] = {
     COMPUTATION: ("compute", "busy"),
@@ -89,7 +90,9 @@ def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] 
         found[COMPUTATION] = found.pop("input")
     if (found[COMPUTATION] <= 0).any():
         return None
-    return {name: row for name, row in found.items() if row.any()}
+    whole_epochs = EPOCHS in forms and accounts[0][0].busy is not None
+    names = {COMPUTATION: BOTH} if whole_epochs else {}
+    return {names.get(name, name): row for name, row in found.items() if row.any()}
 
 
 def _collective(

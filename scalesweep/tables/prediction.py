@@ -86,7 +86,7 @@ def predictable(
             if len(set(counts)) < len(counts):
                 continue  # two ways to a count (devices of more or fewer ranks)
             rates = [float(values.mean()) for _, values in known]
-            errors = np.array([_error(data, point, measure) for point in points])
+            errors = np.array([relative_error(data, point, measure) for point in points])
             costs = counts / np.array(rates)
             parts = parts_of(data, points, costs, measure, networks)
             series = make_series(counts, costs, scaling, errors, parts)
@@ -102,7 +102,7 @@ def _is_rate(data: ExperimentData, measure: Measure) -> bool:
     return rate and (epochs or plain)
 
 
-def _error(data: ExperimentData, point: Point, measure: Measure) -> float:
+def relative_error(data: ExperimentData, point: Point, measure: Measure) -> float:
     """Relative standard error of a point's mean; NaN where it is not known."""
     if stated := data.stated(point, measure):
         return stated.std / stated.mean / math.sqrt(stated.count)
@@ -156,7 +156,7 @@ def _rows(
     """The rows of one series; names that no parameter can have begin with a point."""
     series = one.series
     head: dict[str, Any] = {
-        **_shared(one.points, data),
+        **shared(one.points, data),
         ".source": PREDICTED,
         ".based_on": one.points[0].source,
         ".metric": one.measure[0],
@@ -181,17 +181,25 @@ def _rows(
         if count in there:
             row |= _numbers(found, there.index(count))
             row |= _cost(data.experiment, one, row, count)
-        elif count < one.counts[-1]:
-            row[".refused"] = (
-                f"{count:,} {data.scale} are fewer than the largest measured count of "
-                f"{one.counts[-1]:,}: intervals hold beyond it only; measure them"
-            )
         else:
-            row[".refused"] = (
-                f"{count:,} {data.scale} are too far from the largest measured count of "
-                f"{one.counts[-1]:,}: not to be trusted beyond {limit:,}; measure in between"
-            )
+            row[".refused"] = out_of_range(count, one.counts[-1], limit, data.scale)
         yield row
+
+
+def out_of_range(count: int, largest: int, limit: int, scale: str) -> str:
+    """Why nothing is predicted at a count of a series whose largest measured one is ``largest``,
+    and which is trusted up to ``limit``; empty where something is."""
+    if count < largest:
+        return (
+            f"{count:,} {scale} are fewer than the largest measured count of {largest:,}: "
+            "intervals hold beyond it only; measure them"
+        )
+    if count > limit:
+        return (
+            f"{count:,} {scale} are too far from the largest measured count of {largest:,}: not to "
+            f"be trusted beyond {limit:,}; measure in between"
+        )
+    return ""
 
 
 def _rolled(series: Series) -> dict[str, Any]:
@@ -207,7 +215,7 @@ def _rolled(series: Series) -> dict[str, Any]:
     }
 
 
-def _shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
+def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
     """Varying parameters that have one value along a series; the others are None."""
     first = points[0].values
     return {
