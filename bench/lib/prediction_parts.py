@@ -7,9 +7,11 @@ and of each part for itself.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.series import Collective, Parts, Series, make_series
 from scalesweep.analysis.types import Floats
 
@@ -66,3 +68,29 @@ def _ring(ranks: Floats, random: np.random.Generator) -> Collective:
     """The time of a ring: bandwidth, and latency that is nothing at first and grows with p."""
     slope, latency = random.uniform(0.05, 0.4), random.uniform(0.02, 0.6) / ranks[-1]
     return lambda p: slope * (p - 1) / p + latency * (p - 1)
+
+
+class Errors(NamedTuple):
+    """Of many held-out rows: mean absolute error, share within 90 % intervals, their score."""
+
+    mean: float
+    covered: float
+    score: float
+
+
+def with_and_without(kind: str, series: int, seed: int) -> tuple[Errors, Errors]:
+    """Forecasts of the larger half of each of so many series, without and with their parts."""
+    random = np.random.default_rng(seed)
+    found: tuple[list[Floats], list[Floats]] = ([], [])
+    for _ in range(series):
+        one = simulate_parts(kind, random)
+        half = (len(one.ranks) + 1) // 2
+        known, measured = one.first(half), one.cost[half:]
+        for rows, what in zip(found, (replace(known, parts=None), known), strict=True):
+            said = predict(what, one.ranks[half:])
+            low, high = said.interval(0.9)
+            outside = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
+            score = (high - low + 20 * outside) / measured
+            rows.append(np.stack([np.abs(said.cost / measured - 1), outside == 0, score]))
+    without, own = (Errors(*np.concatenate(rows, axis=1).mean(axis=1)) for rows in found)
+    return without, own

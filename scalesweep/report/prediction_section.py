@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.prediction.models import formula_of
-from scalesweep.core.formatting import PHASES, counted, finite, number, percent, with_interval
+from scalesweep.core.formatting import (
+    PHASES,
+    counted,
+    finite,
+    listed,
+    number,
+    percent,
+    with_interval,
+)
 from scalesweep.experiment.predictions import Predicted, known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.target_times import in_time
@@ -33,7 +41,7 @@ def prediction_section(study: ExperimentResults, limit: int) -> PredictionSectio
     coverage, missed = _rolling(study, rows)
     return PredictionSection(
         _predicted(study, known(rows), limit),
-        list(dict.fromkeys(_refusal(study, one) for one in rows if one.refused)),
+        _refusals(study, rows),
         _forecasts(study, scored, limit),
         coverage,
         missed,
@@ -114,8 +122,14 @@ def _what(study: ExperimentResults, row: Row, get: Callable[[str], Any], unit: s
     return f"{f'{series}: ' if series else ''}{label} [{unit}]{epochs}"
 
 
-def _refusal(study: ExperimentResults, one: Predicted) -> str:
-    return f"{_what(study, one.row, one.get, str(one.get('unit')))}: {one.refused}"
+def _refusals(study: ExperimentResults, rows: Sequence[Predicted]) -> list[str]:
+    """Each reason once, with what it is about."""
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        if one.refused:
+            what = _what(study, one.row, one.get, str(one.get("unit")))
+            found.setdefault(one.refused, []).append(what)
+    return [f"{why} ({listed(list(dict.fromkeys(whats)), 4)})" for why, whats in found.items()]
 
 
 def _rolling(study: ExperimentResults, rows: Sequence[Predicted]) -> tuple[str, list[str]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.lib.prediction_parts import KINDS, PROBED, WRONG, simulate_parts
+from bench.lib.prediction_parts import KINDS, PROBED, WRONG, with_and_without
 from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.parts import sums_by_parts
 from scalesweep.analysis.prediction.series import Parts, make_series
@@ -15,17 +15,9 @@ SERIES = 30
 
 
 def errors(kind: str) -> tuple[float, float]:
-    """Mean absolute error of the larger half, in logarithms, without and with the parts."""
-    random = np.random.default_rng(5)
-    found: list[list[float]] = [[], []]
-    for _ in range(SERIES):
-        series = simulate_parts(kind, random)
-        half = (len(series.ranks) + 1) // 2
-        known = series.first(half)
-        for place, one in enumerate((replace(known, parts=None), known)):
-            cost = predict(one, series.ranks[half:]).cost
-            found[place] += np.abs(np.log(cost / series.cost[half:])).tolist()
-    return float(np.mean(found[0])), float(np.mean(found[1]))
+    """Mean error of the larger half, without and with the parts."""
+    without, own = with_and_without(kind, SERIES, seed=5)
+    return without.mean, own.mean
 
 
 def test_parts_that_grow_by_different_laws_help() -> None:
