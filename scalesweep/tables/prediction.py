@@ -68,11 +68,12 @@ def prediction_column(name: str, axes: Sequence[str]) -> str:
 def predictable(
     data: ExperimentData,
     groups: Sequence[Sequence[Point]],
-    networks: Sequence[Network] = (),
+    networks: Sequence[Network] | None = None,
 ) -> Iterator[MeasuredSeries]:
     """Every series of an experiment in every rate that can be predicted.
 
-    ``groups``: the points of each series, by scale; ``networks``: what probes have measured.
+    ``groups``: the points of each series, by scale; ``networks``: what probes have measured, for
+    the parts of the costs, which are left out where it is None.
     """
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_rate(data, measure)]
@@ -88,7 +89,7 @@ def predictable(
             rates = [float(values.mean()) for _, values in known]
             errors = np.array([relative_error(data, point, measure) for point in points])
             costs = counts / np.array(rates)
-            parts = parts_of(data, points, costs, measure, networks)
+            parts = None if networks is None else parts_of(data, points, costs, measure, networks)
             series = make_series(counts, costs, scaling, errors, parts)
             yield MeasuredSeries(measure, points, rates, series)
 
