@@ -47,13 +47,19 @@ def prediction(study: ExperimentResults) -> list[Finding]:
 def _finding(
     study: ExperimentResults, series: Series, one: Predicted, phase: str, text: str
 ) -> Finding:
-    label = f"{series.label}: " if series.label else ""
-    epochs = f"{PHASES[phase]}: " if phase != "run" else ""
-    source = f", from {one.get('based_on')} points" if one.get("based_on") != "measured" else ""
+    epochs = PHASES[phase] if phase != "run" else ""
     names = ("value", "low", "high", "efficiency", "below_80", "trusted_to", "largest")
     columns = [prediction_column(name, study.axes) for name in names]
     evidence = evidence_of(study, "prediction", one.row, columns)
-    return Finding(study.name, RULE, NOTE, f"Predicted{source}: {label}{epochs}{text}.", evidence)
+    head = predicted_head(str(one.get("based_on")), series.label, epochs)
+    return Finding(study.name, RULE, NOTE, f"{head}: {text}.", evidence)
+
+
+def predicted_head(based_on: str, *what: str) -> str:
+    """``Predicted from simulated points for batch_size 4, later epochs``: how sentences begin."""
+    source = "" if based_on == "measured" else f" from {based_on} points"
+    about = ", ".join(one for one in what if one)
+    return f"Predicted{source}{f' for {about}' if about else ''}"
 
 
 def _value(study: ExperimentResults, one: Predicted) -> str:

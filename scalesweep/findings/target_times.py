@@ -3,6 +3,7 @@
 from scalesweep.core.formatting import finite, with_interval
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import NOTE, Finding, evidence_of
+from scalesweep.findings.prediction import predicted_head
 from scalesweep.tables.prediction import prediction_column
 
 RULE = "predicted target"
@@ -27,15 +28,14 @@ def _finding(study: ExperimentResults, rows: list[Row]) -> Finding:
     row = good[-1] if good else rows[0]
     told = {name: row[column] for name, column in title.items()}
     label = study.describe(row, study.series_names) if study.series_names else ""
-    source = "" if told["based_on"] == "measured" else f", from {told['based_on']} points"
-    head = f"Predicted{source}: {f'{label}: ' if label else ''}"
+    head = predicted_head(str(told["based_on"]), label)
     at = study.scaled(study.scale_of(row))
     if not good:
-        text = f"{head}no time to the target at {at}: {told['refused']}."
+        text = f"{head}: no time to the target at {at}: {told['refused']}."
     else:
         epochs = with_interval(told["epochs"], told["epochs_low"], told["epochs_high"])
         text = (
-            f"{head}time to the target at {at}: "
+            f"{head}: time to the target at {at}: "
             f"{in_time(told['time'], told['time_low'], told['time_high'])}; {epochs} epochs, as "
             f"measured at a global batch of {told['global_batch']:,} "
             f"({told['epochs_at']} {study.scale}), which are never taken from another batch; "

@@ -72,9 +72,9 @@ def test_another_global_batch_is_refused_with_what_to_measure(study: ExperimentR
 def test_findings_say_what_the_epochs_rest_on(study: ExperimentResults) -> None:
     texts = [one.text for one in predicted_target_times(study)]
     assert len(texts) == 2
-    assert texts[0].startswith("Predicted: batch_size 4: time to the target at 32 ranks: ")
+    assert texts[0].startswith("Predicted for batch_size 4: time to the target at 32 ranks: ")
     assert "8.0 [7.5, 8.5] epochs, as measured at a global batch of 128 (16 ranks)" in texts[0]
-    assert texts[1].startswith("Predicted: batch_size 8: no time to the target at 32 ranks: ")
+    assert texts[1].startswith("Predicted for batch_size 8: no time to the target at 32 ranks: ")
 
 
 def test_the_page_has_them_with_refusals(study: ExperimentResults) -> None:
