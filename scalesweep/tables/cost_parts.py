@@ -12,6 +12,7 @@ import numpy as np
 from scalesweep.analysis.prediction.series import Collective, Parts
 from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
 from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import finite
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.networks import Network, network_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
@@ -107,7 +108,8 @@ def _collective(
         return None
     sizes = {float(size) for p in points for size in data.repeats(p, ("model_parameters", "run"))}
     every = [{**data.experiment["fixed"], **point.values} for point in points]
-    batches = np.array([float(one.get("batch_size") or np.nan) for one in every])
+    found = [one.get("batch_size") for one in every]
+    batches = np.array([float(size) if finite(size) and size > 0 else np.nan for size in found])
     ranks = np.array([float(point.values["ranks"]) for point in points])
     if len(sizes) != 1 or any(one.get("variable_update", "horovod") != "horovod" for one in every):
         return None

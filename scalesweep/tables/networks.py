@@ -12,6 +12,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import finite, plain
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.sweep_text import SWEEP
 from scalesweep.tables.sweeps import sweep_column, sweep_tables
 
 # What a probe and a program must have in common, for the one to tell of the other.
@@ -46,7 +47,9 @@ class Network:
 
 def measured_networks(summary: pd.DataFrame, plan: Plan) -> list[Network]:
     """The networks that the probes of a plan's experiments have measured."""
-    found = []
+    found: list[Network] = []
+    if SWEEP not in summary or not summary[SWEEP].notna().any():
+        return found
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment)
         frame = sweep_tables(data, data.points()).get("network")

@@ -19,7 +19,7 @@ from scalesweep.analysis.stats import Interval, mean_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import listed
+from scalesweep.core.formatting import finite, listed
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.prediction import (
     PREDICTED,
@@ -52,7 +52,8 @@ def target_times_table(
     validation; or why it is ``refused``, with what to measure. None where no run has a target.
     """
     rows: list[dict[str, Any]] = []
-    for group in groups if data.experiment["scaling"] != "none" else ():
+    scales = data.experiment["scaling"] != "none" and data.scale in data.axes
+    for group in groups if scales else ():
         points = [point for point in group if point.rows.size and _has_target(data, point)]
         measured = {int(point.values[data.scale]) for point in points}
         wanted = [count for count in counts if count not in measured]
@@ -143,10 +144,10 @@ def _interval(epochs: Floats, level: float) -> Interval:
 def _global_batch(data: ExperimentData, point: Point) -> float:
     """Samples of a step over all ranks; NaN where it is not known."""
     every = {**data.experiment["fixed"], **point.values}
-    if (whole := every.get(_GLOBAL)) is not None:
+    whole, size = every.get(_GLOBAL), every.get(_BATCH)
+    if finite(whole):
         return float(whole)
-    size = every.get(_BATCH)
-    return math.nan if size is None else float(size) * float(every[data.scale])
+    return float(size) * float(every[data.scale]) if finite(size) else math.nan
 
 
 def _batch_at(data: ExperimentData, points: Sequence[Point], count: int) -> int | None:
@@ -211,7 +212,7 @@ def _epoch_costs(data: ExperimentData, points: Sequence[Point], epochs: float) -
         first, rest = (
             data.repeats(point, ("total_throughput", phase)) for phase in ("init", "later")
         )
-        if not rest.size:
+        if not rest.size or min(*first, *rest) <= 0:
             continue
         later = samples / float(rest.mean())
         # Without a first epoch apart it is as the later ones.
