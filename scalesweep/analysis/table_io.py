@@ -39,6 +39,7 @@ TABLES = (
     "parts",
     "prediction",
     "forecasts",
+    "target_times",
     "runtimes",
     "sweep",
     "network",

@@ -38,6 +38,7 @@ from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
+from scalesweep.findings.target_times import predicted_target_times
 from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
 
@@ -65,6 +66,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         step_against_roof,
         score,
         target_time,
+        predicted_target_times,
         accuracy_over_scale,
         energy_against_time,
         input_share,

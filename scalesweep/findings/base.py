@@ -31,6 +31,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "against network": ("ledger",),
     "against files": ("ledger",),
     "target": ("accuracy-",),
+    "predicted target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
     "data loading": ("phases-",),

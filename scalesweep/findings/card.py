@@ -68,6 +68,8 @@ def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     room = MOST - len(attention) - (then is not None)
     said: list[Finding] = []
     ahead = [one for one in found if one.rule == PREDICTION]
+    # What is refused comes behind what is known.
+    ahead.sort(key=lambda one: not finite(one.evidence["numbers"].get("value")))
     if every:
         said = verdict_findings(study, every, room - (loss is not None) - bool(ahead))
         said += [loss] if loss else []

@@ -36,7 +36,7 @@ from scalesweep.tables.forecasts import (
     scored,
 )
 from scalesweep.tables.layers import LAYERS
-from scalesweep.tables.machine import Machine, machine_of
+from scalesweep.tables.machine import UNKNOWN, Machine, machine_of
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.timeline import timeline_table
@@ -154,7 +154,7 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
-            machine if _held_against(here) else Machine(),
+            machine if _held_against(here) or entry.get("predict") else UNKNOWN,
         )
     return found
 

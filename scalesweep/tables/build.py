@@ -49,6 +49,7 @@ from scalesweep.tables.ranks import rank_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
+from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -66,17 +67,18 @@ def make_tables(
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``machine`` is what is known of the machine, by
-    default what the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
-    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
-    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``exchange`` where they exchange gradients over a network
-    that a probe has measured, ``parts`` where they were profiled, ``sweep`` and ``network`` of
-    probes, ``links`` where every two ranks have exchanged messages, ``roofline`` and ``ceilings``
-    where they timed layers, ``canary`` where they had one, ``prediction`` where the campaign asks
-    for it, ``runtimes`` where those of runs that are pending can be predicted; the control point
-    has ``runs`` and ``points`` only.
+    cannot be read and that tables are made without; ``machine`` is what is known of the machine,
+    by default what the plan's experiments have measured. ``scaling``, ``threads``,
+    ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they
+    show, those of ``training_tables`` only where runs train or energy is known, ``score`` where
+    they have a target, ``ranks`` where there are several, ``efficiency`` where the scale varies
+    and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
+    over a network that a probe has measured, ``parts`` where they were profiled, ``sweep`` and
+    ``network`` of probes, ``links`` where every two ranks have exchanged messages, ``roofline``
+    and ``ceilings`` where they timed layers, ``canary`` where they had one, ``prediction`` where
+    the campaign asks for it, ``target_times`` where those runs train to a target, ``runtimes``
+    where those of runs that are pending can be predicted; the control point has ``runs`` and
+    ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -127,8 +129,10 @@ def make_tables(
             if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
                 tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
-                predicted = prediction_table(data, series, counts)
+                predicted = prediction_table(data, series, counts, machine)
                 tables |= {} if predicted is None else {"prediction": predicted}
+                targets = target_times_table(data, series, counts)
+                tables |= {} if targets is None else {"target_times": targets}
             steps = efficiency_table(data, series, machine)
             tables |= {} if steps is None else {"efficiency": steps}
             sent = exchange_table(data, points, machine)

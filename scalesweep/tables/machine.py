@@ -97,6 +97,9 @@ class Machine:
     models: Sequence[Model] = ()
 
 
+UNKNOWN = Machine()
+
+
 def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     """What the finished runs of a campaign say of the machine."""
     networks: list[tuple[bool, Network]] = []
@@ -125,6 +128,21 @@ def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
 def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     """All parameters of a point."""
     return {**data.experiment["fixed"], **point.values}
+
+
+def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
+    """The networks whose messages took the ways of a point's, with all its parameters."""
+    layout, transport = Layout.of(point), transport_of(point)
+    return [
+        network
+        for network in machine.networks
+        if network.layout.like(layout) and agree(network.transport, transport)
+    ]
+
+
+def agree(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether two points agree in what both name."""
+    return all(others[name] == value for name, value in some.items() if name in others)
 
 
 def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,15 @@ from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import MEASURED, half_width, numbers_of, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
-from scalesweep.tables.machine import Layout, Machine, Model, Network, transport_of, whole_point
+from scalesweep.tables.machine import (
+    Layout,
+    Machine,
+    Model,
+    Network,
+    agree,
+    networks_like,
+    whole_point,
+)
 from scalesweep.tables.points import ExperimentData, Point
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
@@ -93,26 +101,18 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
         return None
     exchange = exchange_of(text)
     every = whole_point(data, point)
-    layout, transport = Layout.of(every), transport_of(every)
     if exchange.fusion_bytes is None:
         return None
     found = []
-    for network in machine.networks:
-        if not network.layout.like(layout) or not _same(network.transport, transport):
-            continue
+    for network in networks_like(machine, every):
         fused, one = (
-            _least(network, exchange_seconds(network.fits, layout.ranks, messages))
+            _least(network, exchange_seconds(network.fits, Layout.of(every).ranks, messages))
             for messages in (exchange.messages, [exchange.total])
         )
         if fused and one:
             found.append(Sent(exchange, fused, one))
     # Of several the fastest: what the network can do.
     return min(found, key=lambda one: one.as_fused.value, default=None)
-
-
-def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether two points agree in what both name."""
-    return all(others[name] == value for name, value in some.items() if name in others)
 
 
 def _least(network: Network, seconds: Estimate | None) -> Least | None:
@@ -151,7 +151,7 @@ def _model_of(
             model.batch == every.get("batch_size")
             and model.numbers == numbers_of(every)
             and model.weights == round(float(weights[0]))
-            and _same(model.named, every)
+            and agree(model.named, every)
         ):
             return model
     return None
