@@ -35,6 +35,7 @@ TABLES = (
     "roofline",
     "ceilings",
     "canary",
+    "reading",
     "parts",
     "prediction",
     "forecasts",

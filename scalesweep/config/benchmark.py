@@ -68,8 +68,8 @@ class Benchmark:
     ``launch``: instead of the site's; ``python``: what starts the program instead of the site's,
     maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
     known.
-    ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s) or
-    ``memory`` (bytes/s); None for all other benchmarks.
+    ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s),
+    ``memory`` or ``read`` (bytes/s); None for all other benchmarks.
     ``parts``: regular expressions that group the functions of a profile; empty: those by default.
     """
 

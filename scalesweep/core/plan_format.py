@@ -121,7 +121,8 @@ class PlanExperiment(TypedDict):
     points: int
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
-    ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
+    # What its main metric is the machine's most of: compute, memory or read.
+    ceiling: NotRequired[str]
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed
@@ -182,7 +183,8 @@ class PlanCanary(TypedDict):
     """What looking at the machine before and after each pending run costs."""
 
     runs: int
-    seconds: float  # of one run
+    seconds: float  # of one run, at most
+    total_s: NotRequired[float]  # of all; not in plans of earlier versions
 
 
 class Plan(TypedDict):

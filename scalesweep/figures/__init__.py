@@ -33,6 +33,7 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.reading import reading_figures
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
@@ -125,6 +126,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     makers += [
         sweep_figures,
         network_figures,
+        reading_figures,
         ledger_figures,
         waterfall_figures,
         roofline_figures,

@@ -29,6 +29,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
+    "reading": ("reading",),
     "data loading": ("phases-",),
     "input share": ("ranks-input", "ranks-step-input", "phases-"),
     "input cost": ("compare-input", "ratio-input"),

@@ -38,6 +38,7 @@ from scalesweep.tables.forecasts import (
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.reading import ReadCeiling, read_ceilings, reads_files
 from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
@@ -54,6 +55,7 @@ class _Part:
     runs: Path
     kept: Sequence[Kept]  # predictions of its points that have been measured since
     ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
+    reading: list[ReadCeiling]  # of reading files, where its runs do
 
     @property
     def entry(self) -> PlanExperiment:
@@ -71,6 +73,7 @@ class _Part:
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
                 [asdict(one) for one in self.ceilings],
+                [asdict(one) for one in self.reading],
             ]
         )
 
@@ -137,7 +140,7 @@ def _parts(
         "digest": "",
     }
     found = {}
-    ceilings = machine_ceilings(summary, plan)
+    ceilings, reading = machine_ceilings(summary, plan), read_ceilings(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -154,6 +157,7 @@ def _parts(
             runs,
             [one for one, _ in measured],
             ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
+            reading if reads_files(entry) else [],
         )
     return found
 
@@ -179,7 +183,7 @@ class _Work:
         part = self.parts[name]
         unread: list[str] = []
         tables = make_tables(
-            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings
+            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings, part.reading
         )
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:

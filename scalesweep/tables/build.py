@@ -43,6 +43,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.reading import ReadCeiling, read_ceilings, reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
@@ -58,26 +59,30 @@ def make_tables(
     runs: Path | None = None,
     unread: list[str] | None = None,
     ceilings: Sequence[Ceiling] | None = None,
+    reading: Sequence[ReadCeiling] | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
     cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
-    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
-    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
-    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
-    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
-    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
+    those that the plan's experiments have measured, and ``reading`` those of reading files.
+    ``scaling``, ``threads``, ``comparisons``, ``best`` and ``sites`` are there only for experiments
+    that vary what they show, those of ``training_tables`` only where runs train or energy is known,
+    ``score`` where they have a target, ``ranks`` where there are several, ``efficiency`` where the
+    scale varies and runs tell where the time of their steps went, ``parts`` where they were
+    profiled, ``sweep`` and ``network`` of probes, ``roofline`` and ``ceilings`` where they timed
+    layers, ``canary`` where they had one, ``reading`` where they read files and a ceiling of that
+    is known, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs that
+    are pending can be predicted; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
     if ceilings is None:
         ceilings = machine_ceilings(summary, plan)
+    if reading is None:
+        reading = read_ceilings(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -124,8 +129,8 @@ def make_tables(
                 tables |= {} if predicted is None else {"prediction": predicted}
             steps = efficiency_table(data, series)
             tables |= {} if steps is None else {"efficiency": steps}
-            if (canary := canary_table(data)) is not None:
-                tables["canary"] = canary
+            more = {"canary": canary_table(data), "reading": reading_table(data, points, reading)}
+            tables |= {name: frame for name, frame in more.items() if frame is not None}
             if (layers := roofline_table(data, points, ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
         result[experiment["name"]] = tables

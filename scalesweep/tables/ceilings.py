@@ -49,7 +49,7 @@ def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
     found: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     for experiment in plan["experiments"]:
         kind = experiment.get("ceiling")
-        if kind is None or not experiment["main_metric"]:
+        if kind not in (COMPUTE, MEMORY) or not experiment["main_metric"]:
             continue
         data = ExperimentData(summary, experiment)
         for point in data.points():
