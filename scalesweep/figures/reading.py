@@ -1,6 +1,7 @@
 """What points read from files, against what plain reads reach."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ def reading_figures(study: ExperimentResults) -> list[Drawing]:
     factor, unit = scaled_unit("bytes/s", max(one.ceiling for one in some))
     head = f"{study.name}: read rate, and what plain reads reach{study.mark}"
     rows = [len(those) for those in panels]
-    figure = Figure(figsize=(WIDE, 1.3 + _ROW * sum(rows) + 0.3 * len(rows)))
+    figure = Figure(figsize=(WIDE, 1.15 + _ROW * sum(rows) + 0.3 * len(rows)))
     names, shared = labels_of(study, [one.row for one in some], 44)
     heading(figure, head, shared)
     axes = figure.subplots(len(panels), squeeze=False, height_ratios=rows, sharex=True)[:, 0]
@@ -58,14 +59,7 @@ def reading_figures(study: ExperimentResults) -> list[Drawing]:
     axes[-1].xaxis.set_minor_locator(NullLocator())
     axes[-1].xaxis.set_major_formatter(FuncFormatter(tick))
     axes[-1].set_xlabel(f"Read rate [{unit}]")
-    axes[-1].legend(
-        handles=[
-            Line2D([], [], color=BLUE, marker="o", lw=1.1, label="read, with 95 % interval"),
-            Line2D([], [], color=BLUE, marker="o", mfc="white", lw=1.1, label="not from files"),
-            Line2D([], [], color=INK, linestyle="--", lw=1.1, label="what plain reads reach"),
-        ],
-        loc="upper center", bbox_to_anchor=(0.5, -0.42 - 0.6 / rows[-1]), ncols=3,
-    )  # fmt: skip
+    figure.legend(handles=_legend(some), loc="outside lower left", ncols=3, columnspacing=1.2)
     text = caption(
         study, [one.row for one in some], [some[0].phase],
         "On the right the share of what plain reads reach, with its 95 % interval.",
@@ -77,6 +71,18 @@ def reading_figures(study: ExperimentResults) -> list[Drawing]:
         f"{percent(best.share)}."
     )
     return [Drawing("reading", head, text, alt, figure, points_shown(study, [o.row for o in some]))]
+
+
+def _legend(some: Sequence[Reading]) -> list[Line2D]:
+    """What the marks mean, of those that there are."""
+    dot: dict[str, Any] = {"color": BLUE, "marker": "o", "lw": 1.3}
+    handles = [Line2D([], [], label="read from files, with 95 % interval", **dot)]
+    if any(not one.from_files for one in some):
+        handles.append(Line2D([], [], mfc="white", label="from a cache of the pipeline", **dot))
+    return [
+        *handles,
+        Line2D([], [], color=INK, linestyle="--", lw=1.1, label="what plain reads reach"),
+    ]
 
 
 def _draw(ax: Axes, those: Sequence[Reading], names: Sequence[str], factor: float) -> None:

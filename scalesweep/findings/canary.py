@@ -66,8 +66,8 @@ def at_equal_machines(study: ExperimentResults) -> list[Finding]:
     kinds = listed([WORDS[kind] for kind in dict.fromkeys(str(row["canary"]) for row in rows)])
     text = (
         f"What the machine did before the runs ({kinds}) explains part of what their repeats "
-        f"differ by. Ratios of the {main.label.lower()} at equal machines: {listed(told, MOST_RATIOS)}. "
-        "All other sentences, figures and intervals are without."
+        f"differ by. Ratios of the {main.label.lower()} at equal machines: "
+        f"{listed(told, MOST_RATIOS)}. All other sentences, figures and intervals are without."
     )
     names = ("ratio", "low", "high", "canary_ratio", "canary_low", "canary_high")
     evidence = evidence_of(study, "comparisons", rows[0], names)

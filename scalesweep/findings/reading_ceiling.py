@@ -28,6 +28,17 @@ def against_reads(study: ExperimentResults) -> list[Finding]:
     return [_finding(study, those) for those in list(groups.values())[:MOST]]
 
 
+def _what_else(study: ExperimentResults, best: Reading) -> str:
+    """What limits the rate where files do not: what the consumer waits for, if that is known."""
+    measure = study.measures.get("waiting_share")
+    key = (*study.key(best.row, study.axes), best.row["source"])
+    rows = [row for row in study.points if (*study.key(row, study.axes), row["source"]) == key]
+    waited = measure.value(rows[0], "mean", "run") if measure and rows else None
+    if waited is None:
+        return ": the pipeline's own work limits the rate, not the files"
+    return f": files do not limit the rate; the consumer waits {percent(waited)} of the time"
+
+
 def _finding(study: ExperimentResults, those: Sequence[Reading]) -> Finding:
     best = max(those, key=lambda one: one.share)
     least = min(those, key=lambda one: one.share)
@@ -49,7 +60,7 @@ def _finding(study: ExperimentResults, those: Sequence[Reading]) -> Finding:
     elif best.share_low >= NEAR:
         text += ": files limit the rate, not the pipeline"
     elif best.share_high <= FAR:
-        text += ": the pipeline's own work limits the rate, not the files"
+        text += _what_else(study, best)
     columns = ("share", "share_low", "share_high", "low", "high")
     evidence = evidence_of(study, "reading", best.row, columns)
     evidence["key"]["phase"] = best.phase

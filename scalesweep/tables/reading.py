@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.stats import mean_interval, ratio_interval
+from scalesweep.analysis.stats import ratio_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData, Point
@@ -115,7 +115,7 @@ def reading_table(
             if not values.size or ceiling is None:
                 continue
             mean = float(values.mean())
-            span = mean_interval(values, data.level)
+            span = data.interval(point, (RATE, phase))
             share = ratio_interval(values, ceiling.values, level=data.level)
             row = {**point.values, "source": point.source, "repeats": values.size}
             row |= {"planned": point.planned, "phase": phase}
