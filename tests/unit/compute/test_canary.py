@@ -88,12 +88,15 @@ def test_each_kind_is_taken_by_its_rule_or_left_out_with_the_reason(tmp_path: Pa
     }  # fmt: skip
 
 
-def test_an_allreduce_that_fails_costs_nothing_but_itself(tmp_path: Path) -> None:
+def test_an_allreduce_that_fails_costs_nothing_but_itself_and_that_once(tmp_path: Path) -> None:
     files = ({"host": "a", **RATES}, {"host": "a", "read": 5.0}, {"host": "a", "allreduce": 7.0})
-    argv = leaves(*files, ends="exit 3")
+    argv = [*leaves(*files, ends="echo asked: $*; [ -z $1 ] || exit 3"), "-", "--allreduce"]
     assert launch(spec(tmp_path, argv, results=1, read=True, ranks=2), REPO) == 0
-    look = record(tmp_path)["canary"]["after"]
-    assert (look["read"], look["left_out"]) == ([5.0], {"allreduce": "exit code 3"})
+    for look in record(tmp_path)["canary"].values():
+        assert (look["read"], look["left_out"]) == ([5.0], {"allreduce": "exit code 3"})
+    work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
+    logs = [(work / f"canary-{when}.log").read_text() for when in ("before", "after")]
+    assert logs == ["asked: --allreduce\n", "asked:\n"]
 
 
 @pytest.mark.parametrize(
