@@ -36,6 +36,7 @@ TABLES = (
     "roofline",
     "ceilings",
     "canary",
+    "reading",
     "parts",
     "prediction",
     "forecasts",

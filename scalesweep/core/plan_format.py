@@ -197,7 +197,8 @@ class PlanCanary(TypedDict):
     """What looking at the machine before and after each pending run costs."""
 
     runs: int
-    seconds: float  # of one run
+    seconds: float  # of one run, at most
+    total_s: NotRequired[float]  # of all; not in plans of earlier versions
 
 
 class Plan(TypedDict):

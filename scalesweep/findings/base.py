@@ -34,6 +34,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "predicted target": ("accuracy-",),
     "final accuracy": ("accuracy-",),
     "energy": ("energy-phases", "accuracy-energy", "power-"),
+    "reading": ("reading",),
     "data loading": ("phases-",),
     "input share": ("ranks-input", "ranks-step-input", "phases-"),
     "input cost": ("compare-input", "ratio-input"),

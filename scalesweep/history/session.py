@@ -35,7 +35,9 @@ from scalesweep.tables.provenance import run_facts
 _COMMIT = "git commit"  # has columns of its own
 _MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
-_CANARY_UNITS = {"compute": "FLOP/s", "memory": "bytes/s"}
+_CANARY_UNITS = {
+    "compute": "FLOP/s", "memory": "bytes/s", "allreduce": "bytes/s", "read": "bytes/s",
+}  # fmt: skip
 
 
 def sessions_of(campaign: Campaign) -> list[Session]:

@@ -28,7 +28,7 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, folder_name, split_name
-from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
@@ -105,8 +105,13 @@ def build_plan(
         if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
             entry["repeats"] = repeats
     if campaign.canary:
-        pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
-        plan["canary"] = {"runs": pending, "seconds": CANARY_S}
+        each = [
+            canary_s(campaign, run.point)
+            for run_id, (_, run) in campaign.unique_runs().items()
+            if not states[run_id].settled
+        ]
+        most = max(each, default=0.0)
+        plan["canary"] = {"runs": len(each), "seconds": most, "total_s": sum(each)}
     if campaign.site.peaks:
         plan["peaks"] = dict(campaign.site.peaks)
     if campaign.imported:

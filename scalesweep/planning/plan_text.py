@@ -140,7 +140,7 @@ def _canary(plan: Plan) -> list[str]:
     canary = plan.get("canary")
     if canary is None or not canary["runs"]:
         return []
-    total = duration(canary["runs"] * canary["seconds"])
+    total = duration(canary["total_s"])
     runs = counted(canary["runs"], "run")
     return [f"canary: up to {canary['seconds']:g} s more for each of {runs}, {total} in all"]
 

@@ -39,6 +39,7 @@ from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, machine_of
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.reading import reads_files
 from scalesweep.tables.timeline import timeline_table
 
 # What makes numbers and files of them.
@@ -154,13 +155,15 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
-            machine if _held_against(here) or entry.get("predict") else UNKNOWN,
+            machine if _held_against(entry, here) else UNKNOWN,
         )
     return found
 
 
-def _held_against(rows: pd.DataFrame) -> bool:
-    """Whether tables of these runs hold them against the machine."""
+def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
+    """Whether tables of an experiment hold its runs against the machine."""
+    if entry.get("predict") or reads_files(entry):
+        return True
     return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT))
 
 

@@ -46,6 +46,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.reading import reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
@@ -75,10 +76,10 @@ def make_tables(
     and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
     over a network that a probe has measured, ``parts`` where they were profiled, ``sweep`` and
     ``network`` of probes, ``links`` where every two ranks have exchanged messages, ``roofline``
-    and ``ceilings`` where they timed layers, ``canary`` where they had one, ``prediction`` where
-    the campaign asks for it, ``target_times`` where those runs train to a target, ``runtimes``
-    where those of runs that are pending can be predicted; the control point has ``runs`` and
-    ``points`` only.
+    and ``ceilings`` where they timed layers, ``canary`` where they had one, ``reading`` where they
+    read files and a ceiling of that is known, ``prediction`` where the campaign asks for it,
+    ``target_times`` where those runs train to a target, ``runtimes`` where those of runs that are
+    pending can be predicted; the control point has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -139,6 +140,8 @@ def make_tables(
             tables |= {} if sent is None else {"exchange": sent}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
+            read = reading_table(data, points, machine.reading)
+            tables |= {} if read is None else {"reading": read}
             if (layers := roofline_table(data, points, machine.ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables

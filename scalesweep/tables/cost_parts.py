@@ -16,8 +16,9 @@ from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import finite
 from scalesweep.tables.epoch_curves import ACCOUNT
-from scalesweep.tables.machine import Layout, Machine, networks_like, whole_point
+from scalesweep.tables.machine import Machine, networks_like, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.rank_layout import Layout
 
 COMPUTATION, EXCHANGE = "computation", "exchange"
 BOTH = "input and computation"  # where a record tells no more

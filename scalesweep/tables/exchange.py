@@ -12,9 +12,10 @@ from scalesweep.analysis.stats import linear_interval, mean_interval
 from scalesweep.analysis.step_account import STEPS
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.accounts import accounts_of
-from scalesweep.tables.machine import Layout, Machine, whole_point
+from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.sweeps import ALLREDUCE, bus_factor
 
 _MS = 1e3

@@ -7,6 +7,7 @@ roofline of the model's layers; input by what the file system gives (docs/effici
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -19,7 +20,6 @@ from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import MEASURED, half_width, numbers_of, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
 from scalesweep.tables.machine import (
-    Layout,
     Machine,
     Model,
     Network,
@@ -28,6 +28,8 @@ from scalesweep.tables.machine import (
     whole_point,
 )
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.reading import WARM
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
 MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables
@@ -164,12 +166,13 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    found = [one for one in machine.files if one.nodes == nodes]
+    found = [one for one in machine.reading if one.nodes == nodes and one.state != WARM]
     if len(sizes) != 1 or not found:
         return None
-    best = max(found, key=lambda one: one.value)
+    best = max(found, key=attrgetter("mean"))
+    bounds = best.interval
     size = sizes.pop() / account.per_epoch * _MS
-    return Least(size / best.value, size / best.high, size / best.low, best.where)
+    return Least(size / best.mean, size / bounds.high, size / bounds.low, best.where)
 
 
 def share_rows(
