@@ -11,6 +11,7 @@ from scalesweep.tables.efficiency import (
     IDEAL,
     LEDGER,
     LOCAL_BATCH,
+    OUTSIDE,
     SLOWER,
     efficiency_column,
 )
@@ -18,7 +19,7 @@ from scalesweep.tables.efficiency import (
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
     "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
-    "transfer", "communication", "barrier", "unattributed",
+    "transfer", "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 

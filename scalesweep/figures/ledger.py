@@ -29,6 +29,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "transfer": ("#CC79A7", ""),
     "communication": ("#CC79A7", "////"),
     "barrier": ("#F0E442", ""),
+    "outside": ("#9aa1ab", "////"),
     "unattributed": ("#9aa1ab", ""),
 }
 

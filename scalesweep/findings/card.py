@@ -33,6 +33,7 @@ _DO: Mapping[str, str] = {
     "communication": "split it: spans of each step, or a replay, separate waiting for the slowest "
     "rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
+    "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
 
 

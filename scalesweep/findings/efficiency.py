@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scalesweep.analysis.step_account import EPOCHS, STEP_WORDS
-from scalesweep.core.formatting import number, percent, with_interval
+from scalesweep.core.formatting import number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
@@ -19,6 +19,8 @@ WORDS = {
     "transfer": "transfer, the exchange of gradients itself",
     "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
+    "outside": "what is outside of the accounted steps: the warm-up of a first epoch, and the ends "
+    "of the timed part",
 }
 # The same where a record does not split input from computation.
 WHOLE = "input and computation, which take longer on each rank than at the reference"
@@ -84,12 +86,17 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     reached = ideal / (whole.value - largest.loss)
     text = (
         f"{head}; the largest part is {named}, {interval}: without it the {step} "
-        f"would reach {percent(reached)} of the ideal instead of {percent(ideal / whole.value)}"
+        f"would reach {_whole(reached)} of the ideal instead of {_whole(ideal / whole.value)}"
     )
     sure = _sure(largest, others)
     text += "" if sure else "; not confirmed as the largest by its interval"
     level = CONFIRMED if sure else OPEN
     return [_made(study, one, level, f"{text}.", largest, ranked[0], others)]
+
+
+def _whole(share: float) -> str:
+    """A share in whole percent, as verdicts write it with an interval."""
+    return f"{100 * share:.0f} %"
 
 
 def _wide(largest: Term) -> bool:
