@@ -32,6 +32,7 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
+    "exchange",
     "roofline",
     "ceilings",
     "canary",

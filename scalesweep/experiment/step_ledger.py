@@ -7,6 +7,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.efficiency import (
     AT_REFERENCE,
+    CLOCK,
     ELAPSED,
     IDEAL,
     LEDGER,
@@ -18,8 +19,8 @@ from scalesweep.tables.efficiency import (
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
-    "transfer", "communication", "barrier", OUTSIDE, "unattributed",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "persistent",
+    "alternating", "transfer", "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ _DO: Mapping[str, str] = {
     "local_batch": "give each rank a larger batch: it is the small one that computes slowly",
     "slower": "compare fewer threads per rank, and look at whether ranks share cores, memory or "
     "disks: each works more slowly than alone",
+    "clock": "look at limits of power and heat, and at the frequency governor: cores have a lower "
+    "clock than at the reference",
     "input": "compare more parallel reads, more prefetching or a cache; a run with `input: dummy` "
     "shows what input costs in all",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",

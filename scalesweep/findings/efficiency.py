@@ -12,6 +12,7 @@ RULE = "largest loss"
 # What a term is when it is a loss.
 WORDS = {
     "local_batch": "computation that is slower by its smaller local batch",
+    "clock": "computation that is slower by a lower clock of the cores (the most that it explains)",
     "slower": "computation that is slower on each rank than at the reference",
     "input": "waiting for input",
     "persistent": "waiting for the rank that is always the slowest (persistent imbalance)",

@@ -29,7 +29,7 @@ from scalesweep.core.plan_format import (
     read_plan,
     write_plan_file,
 )
-from scalesweep.core.profilers import KINDS, folder_name, split_name
+from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.planning.job_requests import CANARY_S
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
@@ -219,7 +219,7 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
         run.run_id: (run.profile, run) for run in experiment.profiles
     }
     for run in experiment.runs:
-        for kind in KINDS if run.repeat == 0 else ():
+        for kind in KINDS if run.repeat == 0 else (NOEXCHANGE,):
             if (name := folder_name(run.run_id, kind)) in states:
                 found.setdefault(name, (kind, run))
     return [

@@ -8,6 +8,7 @@ from tabulate import tabulate
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
+from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.repeats_text import repeats_line
@@ -84,10 +85,14 @@ def _profiled(plan: Plan) -> list[str]:
         for run in experiment["profiles"]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
-        f"profiled with {kind}: {counted(len(runs), 'run')} more, "
+        f"{_companions(kind)}: {counted(len(runs), 'run')} more, "
         + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
         for kind, runs in states.items()
     ]
+
+
+def _companions(kind: str) -> str:
+    return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
 
 
 def _total(plan: Plan) -> list[str]:

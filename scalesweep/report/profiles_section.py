@@ -1,4 +1,4 @@
-"""The report's section on profiled runs: files, functions that took longest, Horovod's phases."""
+"""The report's section on runs next to the measured ones: profiles, and without exchange."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Any
 
 from scalesweep.analysis.timeline_account import PHASES
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import finite, number, percent
-from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, TENSORFLOW
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.core.formatting import finite, number, percent, with_interval
+from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.tables.companions import exchange_column
 from scalesweep.tables.cprofile import profile_files
 
 MAX_RUNS = 24
@@ -22,13 +23,16 @@ OPENED_WITH = {
     "docs/profiles.md says with Perfetto",
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
+MAX_POINTS = 50
 
 
 def profiles_section(
     study: ExperimentResults, runs: Path, link: Callable[[Path], str]
 ) -> dict[str, Any]:
-    """Profiled runs with links to their files, and the top functions of the first few points."""
-    entries = study.entry["profiles"]
+    """Profiled runs with links to their files, the top functions of the first few points, and what
+    runs without exchange say; of these only what is missing is listed."""
+    every = study.entry["profiles"]
+    entries = [run for run in every if run["kind"] != NOEXCHANGE or run["status"] != "done"]
     rows = []
     for run in entries[:MAX_RUNS]:
         files: list[Path] = []
@@ -50,10 +54,39 @@ def profiles_section(
     return {
         "rows": rows,
         "left_out": len(entries) - len(rows),
-        "kinds": {kind: OPENED_WITH[kind] for kind in dict.fromkeys(r["kind"] for r in entries)},
+        "kinds": {
+            kind: OPENED_WITH[kind]
+            for kind in dict.fromkeys(run["kind"] for run in entries)
+            if kind in OPENED_WITH
+        },
         "functions": _functions(study),
         "timelines": _timelines(study),
+        "exchange": _exchange(study),
     }
+
+
+def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each point with runs without exchange: its step, the step without, and the difference."""
+
+    def cell(row: Row, name: str) -> Any:
+        return row[exchange_column(name, study.axes)]
+
+    def words(row: Row, name: str, share: bool = False) -> str:
+        value, low, high = (cell(row, f"{name}{end}") for end in ("", "_low", "_high"))
+        return percent(value, low, high) if share else with_interval(value, low, high)
+
+    return [
+        {
+            "where": study.describe(row),
+            "pairs": cell(row, "pairs"),
+            "step": words(row, "step_ms"),
+            "without": words(row, "without_ms"),
+            "communication": words(row, "communication_ms"),
+            "share": words(row, "communication_share", share=True),
+            "stamped": number(cell(row, "stamped_ms")),
+        }
+        for row in study.rows("exchange")[:MAX_POINTS]
+    ]
 
 
 def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:

@@ -34,7 +34,8 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
-from scalesweep.tables.efficiency import efficiency_table
+from scalesweep.tables.companions import companion_accounts, exchange_table, finer
+from scalesweep.tables.efficiency import efficiency_table, stated_accounts
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
@@ -68,10 +69,11 @@ def make_tables(
     ``best`` and ``sites`` are there only for experiments that vary what they show, those of
     ``training_tables`` only where runs train or energy is known, ``score`` where they have a
     target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
-    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
-    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
+    where the time of their steps went, ``exchange`` where they have runs without it, ``parts``
+    where they were profiled, ``sweep`` and ``network`` of probes, ``roofline`` and ``ceilings``
+    where they timed layers, ``canary`` where they had one, ``prediction`` where the campaign asks
+    for it, ``runtimes`` where those of runs that are pending can be predicted; the control point
+    has ``runs`` and ``points`` only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -122,8 +124,11 @@ def make_tables(
             if counts := experiment.get("predict"):
                 predicted = prediction_table(data, series, counts)
                 tables |= {} if predicted is None else {"prediction": predicted}
-            steps = efficiency_table(data, series)
+            own, against = stated_accounts(data), companion_accounts(data, runs)
+            steps = efficiency_table(data, series, finer(own, against))
             tables |= {} if steps is None else {"efficiency": steps}
+            exchange = exchange_table(data, points, against, own)
+            tables |= {} if exchange is None else {"exchange": exchange}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
             if (layers := roofline_table(data, points, ceilings)) is not None:

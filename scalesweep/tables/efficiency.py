@@ -21,7 +21,7 @@ from scalesweep.analysis.stats import (
     mean_interval,
     ratio_interval,
 )
-from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
+from scalesweep.analysis.step_account import FINEST, PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -39,7 +39,7 @@ from scalesweep.tables.step_blocks import StepBlocks
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
-AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
+AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER = "at_reference", "local_batch", "clock", "slower"
 # Between the accounted steps and the step that the throughput stands for.
 OUTSIDE = "outside"
 LABELS = {
@@ -48,6 +48,7 @@ LABELS = {
     ELAPSED: "Measured step",
     AT_REFERENCE: "Computation as at the reference",
     LOCAL_BATCH: "Slower by the smaller local batch",
+    CLOCK: "Slower by a lower clock (at most)",
     SLOWER: "Slower than at the reference",
     OUTSIDE: "Outside of the accounted steps",
     "load_balance": "Load balance",
@@ -65,9 +66,13 @@ _NAMES = (
 
 
 def efficiency_table(
-    data: ExperimentData, series: Sequence[Sequence[Point]]
+    data: ExperimentData,
+    series: Sequence[Sequence[Point]],
+    accounts: Mapping[int, StepAccount] | None = None,
 ) -> pd.DataFrame | None:
     """A row per point and term; ``series`` holds the points of each series by scale.
+
+    ``accounts`` by row of the summary: those of the records (``stated_accounts``), if not given.
 
     Columns: varying parameters, ``source``, ``repeats``, ``form`` (of the accounts), ``kind``,
     ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
@@ -77,8 +82,9 @@ def efficiency_table(
     experiment has an account, or its scale does not vary and no run is a profile.
     """
     steps, rate = StepBlocks(data), main_rate(data)
+    known_of = stated_accounts(data) if accounts is None else accounts
     measured = by_throughput(
-        [[_measured(data, point, steps, rate) for point in points] for points in series]
+        [[_measured(data, point, known_of, steps, rate) for point in points] for points in series]
     )
     found = [one for group in measured for one in group if one]
     profiled = any(one.accounts[0].form == PROFILE for one in found)
@@ -108,23 +114,33 @@ def efficiency_table(
     return frame
 
 
+def stated_accounts(data: ExperimentData) -> dict[int, StepAccount]:
+    """The accounts that the records of an experiment's runs hold, by row of the summary."""
+    texts = data.texts(ACCOUNT)
+    return {
+        row: StepAccount.from_json(json.loads(texts[row]))
+        for row in data.row_of.values()
+        if texts[row] is not None
+    }
+
+
 def efficiency_column(name: str, axes: Sequence[str]) -> str:
     """Column of the table: its name, unless a varying parameter has it."""
     return f"efficiency_{name}" if name in axes else name
 
 
 def _measured(
-    data: ExperimentData, point: Point, steps: StepBlocks, rate: Measure | None
+    data: ExperimentData,
+    point: Point,
+    every: Mapping[int, StepAccount],
+    steps: StepBlocks,
+    rate: Measure | None,
 ) -> MeasuredSteps | None:
     """The accounts of a point's runs; those of the finer form where they differ."""
-    texts = data.texts(ACCOUNT)
-    accounts = {
-        row: StepAccount.from_json(json.loads(texts[row]))
-        for row in point.rows.tolist()
-        if texts[row] is not None
-    }
+    accounts = {row: every[row] for row in point.rows.tolist() if row in every}
     forms = {account.form for account in accounts.values()}
-    chosen = {row: account for row, account in accounts.items() if account.form == max(forms)}
+    finest = min(forms, key=FINEST.index, default=None)
+    chosen = {row: account for row, account in accounts.items() if account.form == finest}
     if not chosen:
         return None
     return measured_steps(data, point, chosen, steps, rate)
@@ -258,7 +274,33 @@ def _computation(
     if batch is not None and alone is not None:
         rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
         ideal, against = alone * _MS, batch
+    clock = _by_clock(one, against, here, ideal)
+    if clock is not None:
+        rows.append(clock)
+        here = here - clock["value"]
     return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
+
+
+def _by_clock(
+    one: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
+) -> dict[str, Any] | None:
+    """What a lower clock explains of slower computation, at most; None where clocks are unknown.
+
+    Computation that depends on the clock alone takes f_ref / f times as long: what waits for
+    memory less. So the part is between nothing and that, and never more than what there is to
+    explain.
+    """
+    clocks, base = one.clocks, against.clocks
+    if clocks is None or base is None:
+        return None
+    computation = float(there.mean())
+    reference = computation * float(base.mean())
+    row = _slower(CLOCK, reference / clocks, reference / base, _paired(one, against))
+    low, high = sorted((0.0, float(here.mean()) - computation))
+    return {
+        name: min(max(value, low), high) if isinstance(value, float) else value
+        for name, value in row.items()
+    }
 
 
 def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:

@@ -60,6 +60,12 @@ class MeasuredSteps:
         return self._weighted(self.lengths - own)
 
     @property
+    def clocks(self) -> Floats | None:
+        """The clock of each repeat's busy cores, MHz; None where one is not known."""
+        found = [account.clock_mhz for account in self.accounts]
+        return None if None in found else np.array(found, np.float64)
+
+    @property
     def local_samples(self) -> float | None:
         """Samples of a worker (a rank or a device) in a step."""
         samples = self.point.samples

@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
-from scalesweep.core.profilers import TIMELINE, environment
+from scalesweep.core.profilers import TIMELINE, environment, lacks
 from tests.benchmarks.programs import Program, entry, read, warm
 from tests.conftest import ROOT
 
@@ -55,6 +56,21 @@ def test_tensorflow_sees_the_operations(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, trace], capture_output=True, check=True)
     events = json.loads(done.stdout)["traceEvents"]
     assert any(event["ph"] == "X" and "Conv2D" in event["name"] for event in events)
+
+
+def test_without_exchange_each_device_trains_by_itself(tmp_path):
+    native, samples = without_exchange(tmp_path, variable_update="collective_all_reduce")
+    assert native["mode"]["communication"] == native["mode"]["strategy"] == "none"
+    assert lacks("noexchange", [], native) == ""
+    assert samples["step_times"].shape == (2, 2)
+    # Ranks that never meet learn on their own.
+    assert np.ptp(samples["loss"], axis=1)[-1] > 0
+
+
+def without_exchange(folder, **params):
+    env = environment("noexchange", folder)
+    native, samples = read(*PROGRAM.start(folder, env=env, ranks=2, how=warm, **params))
+    return native["notes"], samples
 
 
 def test_horovod_timeline_sees_the_reductions(tmp_path):

@@ -105,7 +105,7 @@ class CosmoFlow(Benchmark):
         return {
             "devices": about_ranks,
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
+            "spans": spans.about(self.trainer.steps),
             "learning_rate": {"base": schedule.base, "peak": schedule.peak},
             "run_seed": self.seed,
         }
