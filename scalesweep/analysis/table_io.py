@@ -29,6 +29,7 @@ TABLES = (
     "power",
     "functions",
     "timeline",
+    "trace",
     "score",
     "ranks",
     "efficiency",

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.timeline_account import PHASES
+from scalesweep.analysis.trace_account import PARTS
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite, number, percent, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.companions import exchange_column
 from scalesweep.tables.cprofile import profile_files
+from scalesweep.tables.trace import trace_column
 
 MAX_RUNS = 24
 MAX_TABLES = 4
@@ -62,6 +64,7 @@ def profiles_section(
         "functions": _functions(study),
         "timelines": _timelines(study),
         "exchange": _exchange(study),
+        "traces": _traces(study),
     }
 
 
@@ -107,6 +110,33 @@ def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
                 "phase": PHASES.get(str(row["phase"]), row["phase"]),
                 "share": percent(row["share"]) if known else "not in this timeline",
                 "ms": number(row["ms"]),
+            }
+        )
+    return list(found.values())[:MAX_TABLES]
+
+
+def _traces(study: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each traced run: the parts of its step with their shares over the ranks."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in study.rows("trace"):
+
+        def cell(name: str, row: Row = row) -> Any:
+            return row[trace_column(name, study.axes)]
+
+        run = found.setdefault(
+            str(row["run_id"]),
+            {"where": study.describe(row), "steps": cell("steps"), "ranks": cell("traced_ranks"),
+             "rows": []},
+        )  # fmt: skip
+        known = finite(cell("share"))
+        run["rows"].append(
+            {
+                "part": PARTS.get(str(cell("part")), cell("part")),
+                "share": percent(cell("share")) if known else "not in this trace",
+                "of_ranks": f"{percent(cell('least'))} to {percent(cell('most'))}"
+                if known
+                else "–",
+                "ms": number(cell("ms")),
             }
         )
     return list(found.values())[:MAX_TABLES]

@@ -12,6 +12,8 @@ import pytest
 
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
+from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
+from scalesweep.analysis.xplane import read_xplane
 from scalesweep.core.profilers import TIMELINE, environment, lacks
 from tests.benchmarks.programs import Program, entry, read, warm
 from tests.conftest import ROOT
@@ -50,6 +52,12 @@ def test_tensorflow_sees_the_operations(tmp_path):
     folder = run(tmp_path, "tensorflow", 1)
     (trace,) = folder.rglob("*.xplane.pb")
     assert b"Conv2D" in trace.read_bytes()
+    account = trace_account(read_xplane(trace.read_bytes()))
+    assert account is not None
+    assert account.steps == 1  # of two: the first one follows on a barrier
+    assert account.shares[COMPUTATION] > 0.3
+    # Its input is synthetic, and one rank exchanges nothing.
+    assert account.shares[INPUT] is account.shares[COMMUNICATION] is None
     # As the documentation says to open it in Perfetto.
     page = (ROOT / "docs" / "profiles.md").read_text()
     (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)
