@@ -147,8 +147,7 @@ def account_of(
     the steps of each epoch (``[epoch, rank]``, with ``span_busiest`` and ``span_transfer``
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
     ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
-    training of several ranks that could take no stamps (``notes["spans"]["method"]``): its epochs
-    hold the exchange too.
+    training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
     """
     spans = [_matrix(samples, name, ranks) for name in _SPANS]
     steps = _matrix(samples, "step_times", ranks)
@@ -172,7 +171,7 @@ def account_of(
         rows = _Epochs(local, total, busiest, transfer, per_epoch).later()
         later = slice(-len(rows.local), None)
         return rows.account(reading[later], computing[later])
-    return None if ranks > 1 and _method(notes) == "none" else _by_epoch(local, total, reading)
+    return None if _method(notes) == "none" else _by_epoch(local, total, reading)
 
 
 def _method(notes: Mapping[str, Any]) -> Any:

@@ -122,6 +122,7 @@ class PlanExperiment(TypedDict):
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
     ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
+    noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed

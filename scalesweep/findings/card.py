@@ -32,8 +32,8 @@ _DO: Mapping[str, str] = {
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
     "negotiation, queue, copies and reduction",
-    "communication": "split it: spans of each step, or a replay, separate waiting for the slowest "
-    "rank from transfer",
+    "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
+    "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
     "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
@@ -114,11 +114,16 @@ def _next(study: ExperimentResults, every: Sequence[Verdict], loss: Finding | No
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
-    return _after_loss(study, loss) if loss else _intervals(study, every)
+    return _after_loss(study, loss) if loss else _otherwise(study, every)
 
 
-def _intervals(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
-    """More repeats where every point has only one."""
+def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
+    """What tells losses where nothing does; more repeats where every point has only one."""
+    if every and study.entry.get("noexchange") and not study.rows("efficiency"):
+        return Next(
+            "run with `--config profile=noexchange`: steps on GPUs have no time stamps, and runs "
+            "without exchange separate computation from communication."
+        )
     if not every and study.points and all(row.get("repeats") == 1 for row in study.points):
         return _repeat(study, FEWEST - 1, "give every point an interval")
     return None

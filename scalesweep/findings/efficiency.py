@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_account import EPOCHS, STEP_WORDS
+from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, STEP_WORDS
 from scalesweep.core.formatting import number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
@@ -76,7 +76,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         return [_made(study, one, NOTE, f"{text}.", largest, REST)]
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
     interval = with_interval(largest.loss * factor, low, high, unit)
-    named = WHOLE if (one.form, ranked[0]) == (EPOCHS, "slower") else WORDS[ranked[0]]
+    joint = one.form in (EPOCHS, NOEXCHANGE) and "input" not in one.parts
+    named = WHOLE if joint and ranked[0] == "slower" else WORDS[ranked[0]]
     others = [losses[name] for name in ranked[1:]]
     if _wide(largest):
         text = (

@@ -187,6 +187,8 @@ def _experiment_entry(
         entry["predict"] = list(experiment.predict)
     if benchmark.ceiling is not None:
         entry["ceiling"] = benchmark.ceiling
+    if benchmark.noexchange:
+        entry["noexchange"] = True
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count

@@ -14,6 +14,8 @@ from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
+from scalesweep.findings import find
+from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.tables.build import make_tables
@@ -111,6 +113,17 @@ def with_companions(root: Path, kind: str = "noexchange") -> ExperimentResults:
         )  # fmt: skip
     tables = make_tables(pd.read_parquet(root / "summary.parquet"), plan, runs=runs)["train"]
     return ExperimentResults(entry, tables)
+
+
+def test_without_either_the_card_says_what_to_run(tmp_path: Path) -> None:
+    study = with_companions(tmp_path)
+    entry: Any = {**study.entry, "profiles": [], "noexchange": True}
+    tables = {name: table for name, table in study.tables.items() if name != "efficiency"}
+    bare = ExperimentResults(entry, tables)
+    then = card_of(bare, find(bare)).next
+    assert then is not None and "--config profile=noexchange" in then.text
+    told = card_of(study, find(study)).next
+    assert told is not None and "Horovod's timeline" in told.text
 
 
 def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path: Path) -> None:
