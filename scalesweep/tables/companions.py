@@ -29,6 +29,7 @@ from scalesweep.tables.points import ExperimentData, Point
 
 _log = logging.getLogger(__name__)
 _MS = 1e3
+_ROUNDING = 1e-9
 
 
 def companion_accounts(data: ExperimentData, runs: Path | None) -> dict[int, StepAccount]:
@@ -141,4 +142,6 @@ def _stamped(accounts: Sequence[StepAccount]) -> float | None:
     if any(one.form != STEPS for one in accounts):
         return None
     parts = [(one.transfer or 0.0) + (one.alternating or 0.0) for one in accounts]
-    return float(np.mean(parts)) * _MS
+    found = float(np.mean(parts))
+    # What rounding leaves of nothing is nothing.
+    return found * _MS if found > _ROUNDING * accounts[0].elapsed else 0.0
