@@ -15,7 +15,7 @@ from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_accou
 from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
 from scalesweep.analysis.xplane import read_xplane
 from scalesweep.core.profilers import TIMELINE, environment, lacks
-from tests.benchmarks.programs import Program, entry, read, warm
+from tests.benchmarks.programs import Program, read, warm
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -32,16 +32,16 @@ PROGRAM = Program(
 )
 
 
-def run(folder: Path, kind: str, ranks: int, how=warm) -> Path:
+def run(folder: Path, kind: str, ranks: int) -> Path:
     """Train a small CNN under a profiler; returns the folder of the profile."""
     (folder / "out").mkdir()
     env = environment(kind, folder / "out")
-    read(*PROGRAM.start(folder, env=env, ranks=ranks, how=how))
+    read(*PROGRAM.start(folder, env=env, ranks=ranks, how=warm))
     return folder / "out" / "profile"
 
 
 def test_cprofile_of_two_ranks(tmp_path):
-    folder = run(tmp_path, "cprofile", 2, entry)
+    folder = run(tmp_path, "cprofile", 2)
     assert sorted(path.name for path in folder.iterdir()) == ["rank0.prof", "rank1.prof"]
     for path in folder.iterdir():
         functions = {name for _, _, name in pstats.Stats(str(path)).stats}
