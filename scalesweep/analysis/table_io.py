@@ -33,7 +33,7 @@ TABLES = (
     "score",
     "ranks",
     "efficiency",
-    "exchange",
+    "noexchange",
     "roofline",
     "ceilings",
     "canary",

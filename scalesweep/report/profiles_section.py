@@ -10,7 +10,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite, number, percent, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.companions import exchange_column
+from scalesweep.tables.companions import noexchange_column
 from scalesweep.tables.cprofile import profile_files
 from scalesweep.tables.trace import trace_column
 
@@ -72,7 +72,7 @@ def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
     """Of each point with runs without exchange: its step, the step without, and the difference."""
 
     def cell(row: Row, name: str) -> Any:
-        return row[exchange_column(name, study.axes)]
+        return row[noexchange_column(name, study.axes)]
 
     def words(row: Row, name: str, share: bool = False) -> str:
         value, low, high = (cell(row, f"{name}{end}") for end in ("", "_low", "_high"))
@@ -88,7 +88,7 @@ def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
             "share": words(row, "communication_share", share=True),
             "stamped": number(cell(row, "stamped_ms")),
         }
-        for row in study.rows("exchange")[:MAX_POINTS]
+        for row in study.rows("noexchange")[:MAX_POINTS]
     ]
 
 

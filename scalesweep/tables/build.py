@@ -34,7 +34,7 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
-from scalesweep.tables.companions import companion_accounts, exchange_table, finer
+from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
 from scalesweep.tables.efficiency import efficiency_table, stated_accounts
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.mlperf_score import score_table
@@ -127,8 +127,8 @@ def make_tables(
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, finer(own, against))
             tables |= {} if steps is None else {"efficiency": steps}
-            exchange = exchange_table(data, points, against, own)
-            tables |= {} if exchange is None else {"exchange": exchange}
+            exchange = noexchange_table(data, points, against, own)
+            tables |= {} if exchange is None else {"noexchange": exchange}
             if (canary := canary_table(data)) is not None:
                 tables["canary"] = canary
             if (layers := roofline_table(data, points, ceilings)) is not None:

@@ -1,4 +1,4 @@
-"""Runs without exchange: what they leave of a step, and the table `exchange`.
+"""Runs without exchange: what they leave of a step, and the table `noexchange`.
 
 A run ``<run id>.noexchange`` takes the steps of its measured run without the exchange of gradients.
 It is never averaged with measured runs: here it is compared with its own.
@@ -80,12 +80,12 @@ _VALUES = ("step_ms", "without_ms", "communication_ms", "communication_share")
 _ENDS = ("", "_low", "_high")
 
 
-def exchange_column(name: str, axes: Sequence[str]) -> str:
+def noexchange_column(name: str, axes: Sequence[str]) -> str:
     """Column of the table: its name, unless a varying parameter has it."""
-    return f"exchange_{name}" if name in axes else name
+    return f"noexchange_{name}" if name in axes else name
 
 
-def exchange_table(
+def noexchange_table(
     data: ExperimentData,
     points: Sequence[Point],
     accounts: Mapping[int, StepAccount],
@@ -119,13 +119,13 @@ def exchange_table(
             row |= _with_bounds(name, values[name])
         own = [stamped[place] for place, _ in pairs if place in stamped]
         row["stamped_ms"] = _stamped(own) if len(own) == len(pairs) else None
-        named = {exchange_column(name, data.axes): value for name, value in row.items()}
+        named = {noexchange_column(name, data.axes): value for name, value in row.items()}
         rows.append({**point.values, **named})
     if not rows:
         return None
     frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
     for name in (*(f"{value}{end}" for value in _VALUES for end in _ENDS), "stamped_ms"):
-        title = exchange_column(name, data.axes)
+        title = noexchange_column(name, data.axes)
         frame[title] = frame[title].astype(np.float64)
     frame.attrs["units"] = {}
     return frame

@@ -55,7 +55,7 @@ def test_profiles_are_runs_of_their_own(tmp_path: Path) -> None:
     assert added == {f"{name}.noexchange" for name in measured}
     assert {name: alone[name] for name in after} == after
     assert pd.read_parquet(tables / "points.parquet").equals(points)
-    exchange = pd.read_parquet(tables / "exchange.parquet")
+    exchange = pd.read_parquet(tables / "noexchange.parquet")
     assert exchange["pairs"].tolist() == [2, 2]
     # Ten steps of an epoch, of 1 and 1.01 s; alone they take 80 % of that.
     assert exchange["communication_ms"].tolist() == pytest.approx([20.1, 20.1])

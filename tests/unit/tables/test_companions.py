@@ -141,7 +141,7 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert "communication, waiting for other ranks and transfer together" in finding.text
     (drawing,) = ledger_figures(study)
     assert "ledger" in drawing.name
-    rows = {row["ranks"]: row for row in study.rows("exchange")}
+    rows = {row["ranks"]: row for row in study.rows("noexchange")}
     four = rows[4]
     assert (four["pairs"], four["method"]) == (3, NOEXCHANGE)
     assert four["without_ms"] == pytest.approx(54)
@@ -170,4 +170,4 @@ def test_a_run_that_is_damaged_is_left_out(tmp_path: Path) -> None:
     summary = pd.read_parquet(tmp_path / "summary.parquet")
     tables = make_tables(summary, plan, runs=runs, unread=unread)["train"]
     assert unread == [names[0]]
-    assert tables["exchange"]["pairs"].sum() == 8
+    assert tables["noexchange"]["pairs"].sum() == 8

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, metrics, updates
 from cnn_training.trainer import Taken
-from harness import exchange, input_errors, ranks, spans
+from harness import input_errors, no_exchange, ranks, spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -31,7 +31,7 @@ class CNNTraining(Benchmark):
 
         Without exchange, of whatever mode, every device trains by itself.
         """
-        if exchange.left_out():
+        if no_exchange.left_out():
             alone = {"variable_update": "independent", "all_reduce": "auto"}
             self.params = {**self.params, **alone}
         self.place = cluster.join(self.params)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import exchange
+from harness import no_exchange
 
 STAMPS, NONE = "time stamps in the step's graph", "none"
 COLUMNS = ("span_input", "span_compute", "span_communication")
@@ -30,7 +30,7 @@ def about(steps: int) -> dict[str, Any]:
     """Return what a record notes of spans: the method, and how many steps an epoch has; and, of a
     run without it, that the exchange was left out."""
     found = {"method": method(), "steps_per_epoch": steps}
-    return found | ({"exchange": exchange.LEFT_OUT} if exchange.left_out() else {})
+    return found | ({"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {})
 
 
 def stamp(*after: Any) -> tf.Tensor:

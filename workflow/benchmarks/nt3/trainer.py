@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import exchange, ranks, training
+from harness import no_exchange, ranks, training
 from harness.phases import Phases
 from nt3 import loading, model, preprocessing
 
@@ -21,7 +21,7 @@ class Trainer:
         self.params, self.samples, self.seed = params, samples, seed
         self.batch = params["batch_size"]
         self.steps = loading.rows_of_rank(params) // self.batch
-        base, together = params["learning_rate"], exchange.together(params["ranks"])
+        base, together = params["learning_rate"], no_exchange.together(params["ranks"])
         self.schedule = training.Schedule(
             base=base,
             peak=training.scaled_rate(base, params["learning_rate_scaling"], together),
@@ -67,7 +67,7 @@ class Trainer:
         """Train until the target is met or all epochs are done; return what was measured."""
         target = self.params["target_accuracy"]
         return training.train(
-            exchange.epochs(loading.epochs_of_rank(self.params), target),
+            no_exchange.epochs(loading.epochs_of_rank(self.params), target),
             self.train,
             self.test if self.params["validate"] else None,
             NAMES,
