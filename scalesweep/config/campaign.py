@@ -1,6 +1,6 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from scalesweep.config.grid import (
     varying_parameters,
 )
 from scalesweep.config.history_settings import HistorySettings, read_history
+from scalesweep.config.profiled_runs import ASKED, check_any, profiled_runs
 from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
@@ -35,7 +36,7 @@ from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
-from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
+from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 CONTROL = "control"  # name of the experiment that the control point is
 CONTROL_EVERY = 10
@@ -149,13 +150,16 @@ class Campaign:
         return found
 
     def positions(self) -> dict[str, int]:
-        """Position of each run in the order of start, from 1."""
+        """Position of each run in the order of start, from 1.
+
+        Runs without exchange are compared with the measured ones, so they are in the same blocks.
+        """
         control = [run.run_id for e in self.experiments if e.control for run in e.runs]
         apart = set(control)
         repeats: dict[str, int] = {}
         profiled: list[str] = []
         for run_id, (_, run) in self.unique_runs().items():
-            if run.profile != NONE:
+            if run.profile not in (NONE, NOEXCHANGE):
                 profiled.append(run_id)
             elif run_id not in apart:
                 repeats[run_id] = run.repeat
@@ -189,7 +193,7 @@ def load_campaign(
     experiments = tuple(
         _experiment(
             name,
-            spec if profile is None else {**spec, "profile": profile},
+            spec if profile is None else {**spec, "profile": profile, ASKED: True},
             machine,
             variables[spec["benchmark"]],
             f"{path}: experiments.{name}",
@@ -198,6 +202,7 @@ def load_campaign(
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    check_any(profile, [experiment.profiles for experiment in experiments])
     if "control" in content:
         control = _control(experiments, content["control"], f"{path}: control")
         experiments = (*experiments, control)
@@ -314,6 +319,7 @@ def _experiment(
     varying = varying_parameters(benchmark, points)
     check_varying(varying, where)
     check_scaling(benchmark, scaling, varying, points, where)
+    runs = planned_runs(benchmark, by_identity, spec, linked, where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -322,8 +328,8 @@ def _experiment(
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=planned_runs(benchmark, by_identity, spec, linked, where),
-        profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
+        runs=runs,
+        profiles=profiled_runs(benchmark, spec, points, runs, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
@@ -409,18 +415,3 @@ def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> M
             f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
         )
     return points[0]
-
-
-def _profiles(
-    benchmark: Benchmark, kind: str, points: Iterable[Mapping[str, Any]], where: str
-) -> tuple[Run, ...]:
-    """One run of every point under a profiler, or none."""
-    if kind == NONE:
-        return ()
-    allowed = FOREIGN_KINDS if benchmark.extract else KINDS
-    if kind not in allowed:
-        what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
-    return tuple(
-        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
-    )

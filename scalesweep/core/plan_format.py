@@ -123,6 +123,7 @@ class PlanExperiment(TypedDict):
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
     stop: NotRequired[str]  # when larger counts of a series are left out
     ceiling: NotRequired[str]  # compute, memory, network or files: its main metric is their most
+    noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed

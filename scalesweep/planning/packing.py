@@ -20,7 +20,7 @@ from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.profilers import NONE
-from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.runtime_estimates import PREDICTED, Estimates
 from scalesweep.slurm.job_shape import Shape, of_slurm
 
@@ -202,7 +202,7 @@ def _need(
     most_s = limit_s + BESIDE_S
     if known is None:
         return Item(most_s, 0.0)
-    expected_s = min(most_s, known + CANARY_S * campaign.canary + BESIDE_S)
+    expected_s = min(most_s, known + canary_s(campaign, run.point) + BESIDE_S)
     return Item(expected_s, most_s - expected_s)
 
 

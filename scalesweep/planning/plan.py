@@ -27,7 +27,7 @@ from scalesweep.core.plan_format import (
     read_plan,
     write_plan_file,
 )
-from scalesweep.core.profilers import KINDS, folder_name, split_name
+from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
@@ -196,6 +196,8 @@ def _experiment_entry(
         entry["stop"] = experiment.stop.text
     if benchmark.ceiling is not None:
         entry["ceiling"] = benchmark.ceiling
+    if benchmark.noexchange:
+        entry["noexchange"] = True
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count
@@ -228,7 +230,7 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
         run.run_id: (run.profile, run) for run in experiment.profiles
     }
     for run in experiment.runs:
-        for kind in KINDS if run.repeat == 0 else ():
+        for kind in KINDS if run.repeat == 0 else (NOEXCHANGE,):
             if (name := folder_name(run.run_id, kind)) in states:
                 found.setdefault(name, (kind, run))
     return [

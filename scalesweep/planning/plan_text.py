@@ -15,6 +15,7 @@ from scalesweep.core.plan_format import (
     PlanProfile,
     PlanRun,
 )
+from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.repeats_text import repeats_line
@@ -104,10 +105,14 @@ def _profiled(plan: Plan) -> list[str]:
         for run in experiment["profiles"]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
-        f"profiled with {kind}: {counted(len(runs), 'run')} more, "
+        f"{_companions(kind)}: {counted(len(runs), 'run')} more, "
         + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
         for kind, runs in states.items()
     ]
+
+
+def _companions(kind: str) -> str:
+    return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
 
 
 def _total(plan: Plan) -> list[str]:

@@ -41,6 +41,7 @@ from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import reads_files
 from scalesweep.tables.timeline import timeline_table
+from scalesweep.tables.trace import trace_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -200,6 +201,9 @@ class _Work:
         timelines = timeline_table(part.entry, part.runs, unread)
         if timelines is not None:
             tables[name]["timeline"] = timelines
+        traces = trace_table(part.entry, part.runs, unread)
+        if traces is not None:
+            tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread
