@@ -185,7 +185,7 @@ def _same_batch(
         return canonical_json([values[name] for name in data.axes if name not in free])
 
     for other in every:
-        same = other.accounts[0].ranks == base.accounts[0].ranks and key(other) == key(one)
+        same = other.workers == base.workers and key(other) == key(one)
         alike = other.local_samples is not None and math.isclose(
             other.local_samples, one.local_samples
         )

@@ -12,6 +12,7 @@ from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.scaling import efficiencies
 from scalesweep.findings.verdict import verdict_findings, verdicts
 from tests.fakes.training import Training, make_training
+from tests.unit.tables.test_efficiency import noisy, study_of
 
 RANKS = {"ranks": [1, 2, 4]}
 
@@ -90,6 +91,17 @@ def test_the_warm_up_that_a_metric_holds_has_its_line(tmp_path: Path) -> None:
         rest = one.elapsed.value - one.parts["outside"].value
         assert one.elapsed.value / rest == pytest.approx(outside, rel=1e-2)
         assert abs(one.parts["unattributed"].value) < 1e-6 * one.elapsed.value
+
+
+def test_devices_of_one_rank_share_its_samples() -> None:
+    """Weak scaling over the devices of a rank: each has as many samples as the one before."""
+    base, two = noisy(1, compute=100), noisy(1, compute=125)
+    points = [({"devices": 1}, base, 320), ({"devices": 2}, two, 640)]
+    study = study_of(points, scale="devices")
+    last = ledgers(study)[-1]
+    assert last.ideal is not None
+    assert last.ideal.value == pytest.approx(100, rel=0.03)
+    assert last.parts["slower"].value == pytest.approx(25, abs=4)
 
 
 def test_another_main_metric_changes_nothing(tmp_path: Path) -> None:
