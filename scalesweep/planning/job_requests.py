@@ -16,7 +16,7 @@ from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
 # What a canary takes before and after a run together: 3 s each on two cores, and the start of many
-# ranks; several ranks start TensorFlow and Horovod for an allreduce, 8 s each.
+# ranks; several ranks start TensorFlow and Horovod for an allreduce, up to 13 s each on busy cores.
 CANARY_S = 10.0
 CANARY_OF_RANKS_S = 30.0
 # Causes for which another attempt may succeed, with or without larger limits.
