@@ -96,10 +96,10 @@ def test_tensors_are_fused_from_the_last_to_the_first_up_to_the_threshold() -> N
 
 
 def test_a_message_takes_what_the_formula_says_and_bounds_hold_it() -> None:
-    """60 fits of 2 and 4 ranks at 5 % noise: messages within and between the measured sizes."""
+    """40 fits of 2 and 4 ranks at 5 % noise: messages within and between the measured sizes."""
     sizes = np.array(SIZES, float)
     inside = wide = total = 0
-    for seed in range(60):
+    for seed in range(40):
         draw = np.random.default_rng(seed)
         ranks = np.repeat([2.0, 4.0], len(sizes) * 3)
         every = np.tile(sizes, 6)
@@ -225,7 +225,9 @@ def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed
     levels = [
         one.level
         for seed in range(20)
-        for one in said(campaign(at_them, seed=seed).study(), COMPUTATION)
+        for one in said(
+            campaign(at_them, seed=seed, probes="compute memory layers").study(), COMPUTATION
+        )
     ]
     assert levels.count("confirmed") <= 2
     (beyond,) = said(campaign({"compute": 60.0, "transfer": 5.0}).study(), COMPUTATION)
