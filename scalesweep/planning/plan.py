@@ -105,6 +105,8 @@ def build_plan(
     if campaign.canary:
         pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
         plan["canary"] = {"runs": pending, "seconds": CANARY_S}
+    if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
+        plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
         plan["peaks"] = dict(campaign.site.peaks)
     if campaign.imported:

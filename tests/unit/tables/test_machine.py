@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
+from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
@@ -18,7 +20,10 @@ from scalesweep.findings import find
 from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.machine import COMPUTATION, EXCHANGE, READING, against_machine
+from scalesweep.tables.build import make_tables
 from scalesweep.tables.exchange_text import exchange_text
+from scalesweep.tables.machine import known_machine, machine_of
+from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
 from tests.unit.tables.test_efficiency import noisy
 
@@ -282,3 +287,31 @@ def test_input_slower_than_the_file_system_is_named_and_as_fast_is_not() -> None
     for ms in (4.1, 2.0):
         assert said(campaign({"input": ms, "compute": 100.0}).study(), READING) == []
     assert not math.isnan(rows_of(campaign().study(), "machine")["input"]["low"])
+
+
+# --- the ceilings of another campaign of the site ---
+
+
+def test_what_a_campaign_did_not_measure_is_taken_from_where_the_site_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    others, plan = campaign(probes="network compute memory files layers").done()
+    write_plan_file(tmp_path / "plan.json", plan)
+    write_summary(others, tmp_path / "summary.parquet")
+    summary, own = campaign(probes="files").done()
+    assert known_machine(summary, own) == machine_of(summary, own)
+    own["ceilings"] = str(tmp_path)
+    machine = known_machine(summary, own)
+    assert [one.where for one in machine.networks] == [f"network of {tmp_path}"]
+    assert [one.where for one in machine.files] == ["files"]
+    tables = make_tables(summary, own, machine=machine)["training"]
+    study = ExperimentResults(own["experiments"][0], tables)
+    assert rows_of(study)["transfer"]["machine"] == pytest.approx(81, rel=0.02)
+    assert rows_of(study, "machine")["compute"]["machine_from"] == f"layers of {tmp_path}"
+    # Of another site, or not there: nothing, and a line.
+    write_plan_file(tmp_path / "plan.json", {**plan, "site": "elsewhere"})
+    assert known_machine(summary, own) == machine_of(summary, own)
+    assert "of site elsewhere, not here: nothing is held against them" in caplog.text
+    own["ceilings"] = str(tmp_path / "nowhere")
+    assert known_machine(summary, own) == machine_of(summary, own)
+    assert "No such file" in caplog.text
