@@ -15,7 +15,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.tables.build import series_of
-from scalesweep.tables.machine import UNKNOWN, Machine, machine_of
+from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import prediction_table
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     counts = counts_of(args.ranks)
     campaign = campaign_of(args)
     plan, summary = read_now(campaign)
-    machine = machine_of(summary, plan)
+    machine = known_machine(summary, plan)
     texts = []
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])

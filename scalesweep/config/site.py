@@ -74,6 +74,7 @@ class Site:
     power: PowerSampling | None
     slurm: SlurmSite | None
     canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
+    ceilings: str | None = None  # results folder of a campaign whose probes measured the site
     peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
@@ -177,6 +178,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         power=_power(content),
         slurm=_slurm(content, path),
         canary=content.get("canary", False),
+        ceilings=content.get("ceilings"),
         peaks=content.get("peaks", {}),
     )
     if site.launch is not None:

@@ -215,6 +215,7 @@ class Plan(TypedDict):
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
     canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
+    ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site
     peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]

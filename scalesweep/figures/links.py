@@ -11,6 +11,7 @@ from scalesweep.core.formatting import counted, number, shorten
 from scalesweep.experiment.links import Pair, pairs_of_run
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.style import HOLE, ORANGE, Drawing, caption, heading, left_out_words
+from scalesweep.tables.links import link_column
 
 MAX_FIGURES = 3
 NAMED = 24  # hosts whose names have room beside the matrix
@@ -18,11 +19,20 @@ _SIDE = 4.6  # inches of the matrix
 
 
 def link_figures(study: ExperimentResults) -> list[Drawing]:
-    """A matrix for each point, of its first run: those with the most ranks, three at most."""
+    """A matrix for each point, of its first run: those with the most ranks, three at most.
+
+    None of two ranks, which have one link.
+    """
     first: dict[tuple[object, ...], Row] = {}
+    several: set[tuple[object, ...]] = set()
+    last = link_column("rank_b", study.axes)
     for row in study.rows("links"):
-        first.setdefault((*study.key(row, study.axes), row["source"]), row)
-    rows = sorted(first.values(), key=lambda row: -(row.get("ranks") or 0))
+        key = (*study.key(row, study.axes), row["source"])
+        first.setdefault(key, row)
+        if row[last] > 1:
+            several.add(key)
+    chosen = [row for key, row in first.items() if key in several]
+    rows = sorted(chosen, key=lambda row: -(row.get("ranks") or 0))
     left_out = len(rows) - MAX_FIGURES
     return [
         _matrix(study, row, number, max(0, left_out))

@@ -112,6 +112,8 @@ def build_plan(
         ]
         most = max(each, default=0.0)
         plan["canary"] = {"runs": len(each), "seconds": most, "total_s": sum(each)}
+    if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
+        plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
         plan["peaks"] = dict(campaign.site.peaks)
     if campaign.imported:

@@ -36,7 +36,7 @@ from scalesweep.tables.forecasts import (
     scored,
 )
 from scalesweep.tables.layers import LAYERS
-from scalesweep.tables.machine import UNKNOWN, Machine, machine_of
+from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import reads_files
@@ -140,7 +140,7 @@ def _parts(
         "digest": "",
     }
     found = {}
-    machine = machine_of(summary, plan)
+    machine = known_machine(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {

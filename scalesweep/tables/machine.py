@@ -5,14 +5,18 @@ the layers of models compute and move. Of results that were imported or simulate
 were measured.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit
-from scalesweep.core.plan_format import Plan, parameter_of
+from scalesweep.analysis.table_io import read_table
+from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
@@ -20,7 +24,10 @@ from scalesweep.tables.rank_layout import Layout, ranks_of
 from scalesweep.tables.reading import ReadCeiling, read_ceilings
 from scalesweep.tables.sweeps import fitted_networks
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+SUMMARY = "summary.parquet"
 NETWORK = "network"
 UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
 
@@ -56,6 +63,45 @@ class Machine:
     networks: Sequence[Network] = ()
     reading: Sequence[ReadCeiling] = ()
     models: Sequence[Model] = ()
+
+    def with_more(self, other: "Machine", where: str) -> "Machine":
+        """This, and of another campaign, in ``where``, what this does not know.
+
+        Models count from both: which is meant follows from the point.
+        """
+        known = {(one.kind, one.stated, one.dtype) for one in self.ceilings}
+        new = [one for one in other.ceilings if (one.kind, one.stated, one.dtype) not in known]
+
+        def named(found: Sequence[Any]) -> list[Any]:
+            return [replace(one, where=f"{one.where} of {where}") for one in found]
+
+        return Machine(
+            [*self.ceilings, *named(new)],
+            self.networks or named(other.networks),
+            self.reading or named(other.reading),
+            [*self.models, *named(other.models)],
+        )
+
+
+def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What the finished runs of a campaign say of the machine, and where they say nothing, those of
+    the campaign that the site names (``ceilings`` of its file).
+
+    That one is left out, with a line, where it is not there, was changed, or is of another site.
+    """
+    own = machine_of(summary, plan)
+    if "ceilings" not in plan:
+        return own
+    folder = Path(plan["ceilings"])
+    try:
+        other = read_plan(folder / PLAN)
+        if other["site"] != plan["site"]:
+            raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
+        found = machine_of(read_table(folder / SUMMARY), other)
+    except (UserError, OSError) as error:
+        _log.warning("ceilings of site %s: %s: nothing is held against them", plan["site"], error)
+        return own
+    return own.with_more(found, str(folder))
 
 
 UNKNOWN = Machine()

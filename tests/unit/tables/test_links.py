@@ -163,6 +163,8 @@ def test_healthy_few_and_single_are_said_to_be_so(tmp_path: Path) -> None:
     few = study_of(tmp_path / "b", [latencies(1, 3, slow={(0, 1): 9.0})], HOSTS[:3])
     (finding,) = slow_links(few)
     assert "too few links (3, of 8 at least)" in finding.text
+    assert len(link_figures(few)) == 1
+    assert link_figures(study_of(tmp_path / "two", [latencies(1, 2)], HOSTS[:2])) == []
     once = study_of(tmp_path / "c", [latencies(1, slow={(0, 1): 9.0})], HOSTS)
     (finding,) = slow_links(once)
     assert finding.level == "open"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
+from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
@@ -18,7 +20,10 @@ from scalesweep.findings import find
 from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.machine import COMPUTATION, EXCHANGE, READING, against_machine
+from scalesweep.tables.build import make_tables
 from scalesweep.tables.exchange_text import exchange_text
+from scalesweep.tables.machine import known_machine, machine_of
+from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import SIZES, Campaign, exchange
 from tests.unit.tables.test_efficiency import noisy
 
@@ -96,10 +101,10 @@ def test_tensors_are_fused_from_the_last_to_the_first_up_to_the_threshold() -> N
 
 
 def test_a_message_takes_what_the_formula_says_and_bounds_hold_it() -> None:
-    """60 fits of 2 and 4 ranks at 5 % noise: messages within and between the measured sizes."""
+    """40 fits of 2 and 4 ranks at 5 % noise: messages within and between the measured sizes."""
     sizes = np.array(SIZES, float)
     inside = wide = total = 0
-    for seed in range(60):
+    for seed in range(40):
         draw = np.random.default_rng(seed)
         ranks = np.repeat([2.0, 4.0], len(sizes) * 3)
         every = np.tile(sizes, 6)
@@ -225,7 +230,9 @@ def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed
     levels = [
         one.level
         for seed in range(20)
-        for one in said(campaign(at_them, seed=seed).study(), COMPUTATION)
+        for one in said(
+            campaign(at_them, seed=seed, probes="compute memory layers").study(), COMPUTATION
+        )
     ]
     assert levels.count("confirmed") <= 2
     (beyond,) = said(campaign({"compute": 60.0, "transfer": 5.0}).study(), COMPUTATION)
@@ -280,3 +287,31 @@ def test_input_slower_than_the_file_system_is_named_and_as_fast_is_not() -> None
     for ms in (4.1, 2.0):
         assert said(campaign({"input": ms, "compute": 100.0}).study(), READING) == []
     assert not math.isnan(rows_of(campaign().study(), "machine")["input"]["low"])
+
+
+# --- the ceilings of another campaign of the site ---
+
+
+def test_what_a_campaign_did_not_measure_is_taken_from_where_the_site_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    others, plan = campaign(probes="network compute memory files layers").done()
+    write_plan_file(tmp_path / "plan.json", plan)
+    write_summary(others, tmp_path / "summary.parquet")
+    summary, own = campaign(probes="files").done()
+    assert known_machine(summary, own) == machine_of(summary, own)
+    own["ceilings"] = str(tmp_path)
+    machine = known_machine(summary, own)
+    assert [one.where for one in machine.networks] == [f"network of {tmp_path}"]
+    assert [one.where for one in machine.files] == ["files"]
+    tables = make_tables(summary, own, machine=machine)["training"]
+    study = ExperimentResults(own["experiments"][0], tables)
+    assert rows_of(study)["transfer"]["machine"] == pytest.approx(81, rel=0.02)
+    assert rows_of(study, "machine")["compute"]["machine_from"] == f"layers of {tmp_path}"
+    # Of another site, or not there: nothing, and a line.
+    write_plan_file(tmp_path / "plan.json", {**plan, "site": "elsewhere"})
+    assert known_machine(summary, own) == machine_of(summary, own)
+    assert "of site elsewhere, not here: nothing is held against them" in caplog.text
+    own["ceilings"] = str(tmp_path / "nowhere")
+    assert known_machine(summary, own) == machine_of(summary, own)
+    assert "No such file" in caplog.text
