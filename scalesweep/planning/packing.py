@@ -25,7 +25,7 @@ from scalesweep.planning.runtime_estimates import PREDICTED, Estimates
 from scalesweep.slurm.job_shape import Shape, of_slurm
 
 # Of each run in an allocation beyond its program: launcher, step, files (measured: 0.5 to 1.5 s).
-BESIDE_S = 3.0
+OVERHEAD_S = 3.0
 # A programme of more blocks takes CBC longer than its result saves; of so many the first fit,
 # longest first, is within a few per cent of the best.
 MOST_BLOCKS = 40
@@ -207,10 +207,10 @@ def _need(
     known = estimates.seconds(experiment, run)
     if estimates.basis(experiment, run) == PREDICTED:
         known = (estimates.predicted(experiment, run) or (0.0, known))[1]
-    most_s = limit_s + BESIDE_S
+    most_s = limit_s + OVERHEAD_S
     if known is None:
         return Item(most_s, 0.0)
-    expected_s = min(most_s, known + CANARY_S * campaign.canary + BESIDE_S)
+    expected_s = min(most_s, known + CANARY_S * campaign.canary + OVERHEAD_S)
     return Item(expected_s, most_s - expected_s)
 
 
