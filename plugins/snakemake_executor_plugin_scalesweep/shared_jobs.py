@@ -1,4 +1,4 @@
-"""Jobs of Snakemake that share one of Slurm's: how they look to its executor, and how many there may be."""
+"""Jobs of Snakemake that share one of Slurm's: their looks, and how many there may be."""
 
 import sys
 import threading
