@@ -1,4 +1,4 @@
-"""Jobs of Snakemake that share one of Slurm's: what stands for them, and how many there may be."""
+"""Jobs of Snakemake that share one of Slurm's: their looks, and how many there may be."""
 
 import sys
 import threading
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Packed(Protocol):
-    """A job of several: what stands for its rule and wildcards, and its limit in minutes."""
+    """A job of several: what it has in place of a rule and wildcards, and its limit in minutes."""
 
     @property
     def rule(self) -> str:

@@ -25,11 +25,12 @@ from scalesweep.planning.runtime_estimates import PREDICTED, Estimates
 from scalesweep.slurm.job_shape import Shape, of_slurm
 
 # Of each run in an allocation beyond its program: launcher, step, files (measured: 0.5 to 1.5 s).
-BESIDE_S = 3.0
+OVERHEAD_S = 3.0
 # A programme of more blocks takes CBC longer than its result saves; of so many the first fit,
 # longest first, is within a few per cent of the best.
 MOST_BLOCKS = 40
 SOLVER_S = 5
+_ROUNDING_S = 1e-6
 
 
 class Item(NamedTuple):
@@ -99,7 +100,7 @@ def allocations(
                 found.append(Allocation(shapes[ids[0]], (ids[0],)))
                 continue
             total = joined([needs[run_id] for run_id in ids])
-            longest = math.ceil((total.expected_s + total.spare_s) / 60 + startup)
+            longest = math.ceil((total.expected_s + total.spare_s - _ROUNDING_S) / 60 + startup)
             found.append(Allocation(replace(shape, minutes=longest), tuple(ids)))
     return sorted(found, key=lambda one: places_in_order[one.run_ids[0]])
 
@@ -111,7 +112,7 @@ def joined(items: Sequence[Item]) -> Item:
 
 def fits(item: Item, capacity_s: float) -> bool:
     """Whether what an item may take is within an allocation of ``capacity_s``."""
-    return item.expected_s + item.spare_s <= capacity_s + 1e-9
+    return item.expected_s + item.spare_s <= capacity_s + _ROUNDING_S
 
 
 def packed(items: Sequence[Item], capacity_s: float) -> list[list[int]]:
@@ -134,17 +135,24 @@ def packed(items: Sequence[Item], capacity_s: float) -> list[list[int]]:
 
 def first_fit(items: Sequence[Item], capacity_s: float) -> list[list[int]]:
     """Each item, the longest first, in the first allocation that has room for it."""
-    bins: list[tuple[list[int], Item]] = []
+    bins: list[list[int]] = []
+    # Of each allocation what ``joined`` says; written out here, as there may be millions of looks.
+    loads: list[float] = []
+    spares: list[float] = []
+    most_s = capacity_s + _ROUNDING_S
     for place in sorted(range(len(items)), key=lambda place: -items[place].expected_s):
-        item = items[place]
-        for number, (places, so_far) in enumerate(bins):
-            both = joined([so_far, item])
-            if fits(both, capacity_s):
-                bins[number] = ([*places, place], both)
+        expected_s, spare_s = items[place]
+        for number, load_s in enumerate(loads):
+            both_s, most_spare_s = load_s + expected_s, max(spares[number], spare_s)
+            if both_s + most_spare_s <= most_s:
+                bins[number].append(place)
+                loads[number], spares[number] = both_s, most_spare_s
                 break
         else:
-            bins.append(([place], item))
-    return [places for places, _ in bins]
+            bins.append([place])
+            loads.append(expected_s)
+            spares.append(spare_s)
+    return bins
 
 
 def _least(items: Sequence[Item], capacity_s: float) -> int:
@@ -199,10 +207,10 @@ def _need(
     known = estimates.seconds(experiment, run)
     if estimates.basis(experiment, run) == PREDICTED:
         known = (estimates.predicted(experiment, run) or (0.0, known))[1]
-    most_s = limit_s + BESIDE_S
+    most_s = limit_s + OVERHEAD_S
     if known is None:
         return Item(most_s, 0.0)
-    expected_s = min(most_s, known + canary_s(campaign, run.point) + BESIDE_S)
+    expected_s = min(most_s, known + canary_s(campaign, run.point) + OVERHEAD_S)
     return Item(expected_s, most_s - expected_s)
 
 

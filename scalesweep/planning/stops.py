@@ -156,7 +156,7 @@ def _read(path: Path) -> dict[str, KeptStop]:
 def _series_of(
     experiment: Experiment, states: Mapping[str, RunState], kept: Mapping[str, KeptStop]
 ) -> Iterable[StopSeries]:
-    """The series of an experiment: points that are alike but for the count and what follows it."""
+    """The series of an experiment: points that differ in the count, and what follows it, alone."""
     benchmark, rule = experiment.benchmark, experiment.stop
     assert rule is not None
     names = _telling(experiment)

@@ -86,7 +86,7 @@ def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, list[str]]:
 def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, list[str]]:
     """The same, and all that the accounting has under the name of these runs' jobs.
 
-    No run stands for a job that stages data, or of which it is not known whose it is. Raises
+    A job that stages data, or of which it is not known whose it is, has no run. Raises
     UserError if the accounting does not answer.
     """
     found = job_ids(runs, run_ids)

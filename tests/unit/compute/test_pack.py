@@ -82,7 +82,7 @@ def test_each_run_has_its_own_end(runs: Path, capfd: pytest.CaptureFixture[str])
         assert is_over(runs / run_id, JOB) and not (runs / run_id / "failure.json").exists()
         assert (runs / run_id / "launcher.log").read_text() == f"launching {run_id} d\n"
         assert not is_over(runs / run_id, JOB + 1)
-    # The launcher's word stands; where it left none, this one says what it saw.
+    # The launcher has the last word; where it left none, this one says what it saw.
     failures = {run_id: read_failure(runs / run_id) or {} for run_id in ids}
     assert failures["failed"]["cause"] == "NON_ZERO_EXIT"
     told = {run_id: failures[run_id].get("detail") for run_id in ("killed", "wrong", "stuck")}

@@ -203,15 +203,37 @@ def test_a_run_fails_while_its_job_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("state", "again", "third"),
+    ("state", "cause", "again", "third"),
     [
-        ("NODE_FAIL", True, "job 12 ended before this run began (NODE_FAIL), submitting it again"),
-        ("TIMEOUT", True, "job 12 ended before this run began (TIMEOUT), submitting it again"),
-        ("CANCELLED", False, "NOT_BEGUN: job 12 ended before this run began (CANCELLED)"),
+        (
+            "NODE_FAIL",
+            "NODE_FAIL",
+            True,
+            "job 12 ended before this run began (NODE_FAIL), submitting it again",
+        ),
+        (
+            "TIMEOUT",
+            "TIMEOUT",
+            True,
+            "job 12 ended before this run began (TIMEOUT), submitting it again",
+        ),
+        # The launcher of all of them was killed.
+        (
+            "FAILED",
+            "KILLED",
+            True,
+            "job 12 ended before this run began (FAILED), submitting it again",
+        ),
+        (
+            "CANCELLED",
+            "CANCELLED",
+            False,
+            "NOT_BEGUN: job 12 ended before this run began (CANCELLED)",
+        ),
     ],
 )
 def test_a_job_that_ends_early_costs_the_run_that_was_measured(
-    shared: Submission, state: str, again: bool, third: str
+    shared: Submission, state: str, cause: str, again: bool, third: str
 ) -> None:
     first, second, last = shared.runs
     folder = shared.campaign.runs_folder
@@ -221,8 +243,8 @@ def test_a_job_that_ends_early_costs_the_run_that_was_measured(
     assert shared.unbegun(first, 12, job) is None
     assert shared.judge(first, 1, 12, job) == (False, f"{first}: NON_ZERO_EXIT: exit code 3")
     assert shared.unbegun(second, 12, job) is None
-    assert shared.judge(second, 1, 12, job)[0] is again
-    assert (read_failure(folder / second) or {})["cause"] == state
+    assert shared.judge(second, 1, 12, job)[0] is (again and cause != "KILLED")
+    assert (read_failure(folder / second) or {})["cause"] == cause
     assert shared.unbegun(last, 12, job) == (again, f"{last}: {third}")
     # That one is as if it had never been submitted.
     assert submitted_jobs(folder / last) == [] and read_failure(folder / last) is None
