@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()
-    plan = build_plan(campaign, known, shapes, jobs, repeats.points)
+    plan = build_plan(campaign, known, shapes, jobs, repeats.points, repeats.spending)
     if args.inventory:
         forget_made(campaign.results)
         stamp_state(campaign, states)

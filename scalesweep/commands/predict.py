@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from scalesweep.compare.inputs import read_now
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
@@ -16,6 +15,7 @@ from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.tables.build import series_of
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
+from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import prediction_table
 

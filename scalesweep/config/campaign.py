@@ -1,5 +1,6 @@
 """Campaigns: from a YAML grid to points and runs."""
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated,
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
+from scalesweep.config.spend import Spend, read_spend
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -117,6 +119,15 @@ class Campaign:
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     history: HistorySettings | None = None
+    # A budget that is spent in rounds; the time limits in seconds of the runs that it pays for,
+    # where these are shorter than their experiment's; the campaign with all runs of its file.
+    spend: Spend | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    whole: "Campaign | None" = None
+
+    def limit_s(self, experiment: Experiment, run_id: str) -> float:
+        """The time limit of a run's program in seconds."""
+        return min(experiment.time_limit_minutes * 60, self.limits.get(run_id, math.inf))
 
     @property
     def runs_folder(self) -> Path:
@@ -220,7 +231,9 @@ def load_campaign(
         experiments=experiments,
         digest=digest,
         programs=programs,
-        budget_node_hours=content.get("budget_node_hours"),
+        budget_node_hours=_least(
+            content.get("budget_node_hours"), content.get("spend", {}).get("budget_node_hours")
+        ),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
@@ -228,6 +241,7 @@ def load_campaign(
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
         history=read_history(content, history, baseline),
+        spend=read_spend(content, f"{path}: spend"),
     )
 
 
@@ -340,6 +354,11 @@ def _experiment(
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
     )
+
+
+def _least(*given: float | None) -> float | None:
+    """The least of the numbers that are given; None without any."""
+    return min((number for number in given if number is not None), default=None)
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:

@@ -28,6 +28,8 @@ OVERRIDES = {
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
     "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs); the rank "
     "counts to predict, such as 256,512 (predict)",
+    "budget_node_hours": "advise: the node-hours that may be spent, instead of the campaign's",
+    "target": "advise: what is asked, such as 'EXPERIMENT ranks=1024' (else everything)",
 }
 _ALLOWED = {
     "check": ("full",),

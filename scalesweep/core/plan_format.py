@@ -95,6 +95,36 @@ class PlanRepeats(TypedDict):
     points: list[PlanRepeated]
 
 
+class PlanRound(TypedDict):
+    """Runs of a point that were decided on in a round of a budget.
+
+    ``now``, ``expected``: natural logarithms of the upper over the lower bound of what is asked;
+    ``node_hours``: of the runs, at most; ``took``: of those that have finished.
+    """
+
+    round: int
+    point: PointValues
+    runs: int
+    done: int
+    question: str
+    now: float
+    expected: float
+    node_hours: float
+    took: float
+
+
+class PlanSpend(TypedDict):
+    """A budget that is spent in rounds (node-hours), and what was decided of an experiment."""
+
+    budget: float
+    spent: float
+    reserved: float  # of planned runs, at most
+    until: float | None  # half width of an interval over its value
+    target: str
+    ended: str  # why nothing more is decided; empty while it goes on
+    rounds: list[PlanRound]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -127,6 +157,7 @@ class PlanExperiment(TypedDict):
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed
+    spend: NotRequired[PlanSpend]  # where its points are chosen in rounds
 
 
 class RefusedRuns(TypedDict):

@@ -39,6 +39,7 @@ from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
+from scalesweep.findings.spend import spent
 from scalesweep.findings.target_times import predicted_target_times
 from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
@@ -82,6 +83,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         at_equal_machines,
         oversubscribed,
         until_precise,
+        spent,
         outlier_runs,
         warnings,
         coverage,

@@ -64,7 +64,7 @@ def request_for(
     Raises UserError where the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
-    limit_s = experiment.time_limit_minutes * 60
+    limit_s = campaign.limit_s(experiment, run.run_id)
     expected_s = estimates.seconds(experiment, run)
     basis = estimates.basis(experiment, run)
     if basis == PREDICTED and (ahead := estimates.predicted(experiment, run)):

@@ -33,6 +33,8 @@ from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.spend_text import spend_entry
+from scalesweep.planning.spending import Spending
 from scalesweep.planning.stock import take_stock
 
 if TYPE_CHECKING:
@@ -73,12 +75,14 @@ def build_plan(
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
     repeated: Sequence[RepeatedPoint] = (),
+    spending: Spending | None = None,
 ) -> Plan:
     """The plan (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
-    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats.
+    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats;
+    ``spending``: a budget that is spent in rounds.
     """
     from scalesweep.planning.job_cost import (
         cost_of_jobs,
@@ -104,6 +108,8 @@ def build_plan(
     for entry in plan["experiments"]:
         if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
             entry["repeats"] = repeats
+        if spending and entry["name"] in spending.governed:
+            entry["spend"] = spend_entry(spending, entry["name"])
     if campaign.canary:
         each = [
             canary_s(campaign, run.point)

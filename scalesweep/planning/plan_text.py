@@ -20,6 +20,7 @@ from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.repeats_text import repeats_line
 from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
+from scalesweep.planning.spend_text import spend_lines
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
@@ -62,6 +63,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *filter(None, map(_oversubscribed, plan["experiments"])),
         *filter(None, map(repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
+        *(line for experiment in plan["experiments"] for line in spend_lines(experiment)),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),

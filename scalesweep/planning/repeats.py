@@ -20,6 +20,7 @@ from scalesweep.config.campaign import Campaign, Experiment, with_repeats
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
 from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.spending import Spending, plan_spending
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.stops import StopSeries, plan_stops
 
@@ -76,18 +77,26 @@ class RepeatPlan:
     points: tuple[RepeatedPoint, ...] = ()
     series: tuple[StopSeries, ...] = ()
     held: frozenset[str] = frozenset()
+    spending: Spending | None = None  # a budget that is spent in rounds
 
     @property
     def due(self) -> bool:
-        """Whether a point or a series is to be looked at, and so may get more runs, or fewer."""
-        return any(p.due for p in self.points) or any(one.due for one in self.series)
+        """Whether a point or a series is to be looked at, and so may get more runs, or fewer; or
+        the next round of a budget is to be decided on."""
+        rounds = self.spending is not None and self.spending.due
+        return rounds or any(p.due for p in self.points) or any(one.due for one in self.series)
+
+    @property
+    def has_looks(self) -> bool:
+        """Whether there is anything to look at, ever."""
+        return bool(self.points or self.series) or self.spending is not None
 
     @cached_property
     def looked_at(self) -> set[str]:
         """Ids of all runs that looks may be about."""
         runs = [run for point in self.points for run in point.runs]
         runs += [run for one in self.series for scale in one.scales for run in scale.runs]
-        return {run.run_id for run in runs}
+        return {run.run_id for run in runs} | (self.spending.run_ids if self.spending else set())
 
 
 def plan_repeats(
@@ -98,12 +107,15 @@ def plan_repeats(
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
     ``begun``: runs that this call has started, which are over.
     """
+    spending = plan_spending(campaign, remember)
+    if spending is not None:
+        campaign = spending.campaign
     campaign, points = _plan_points(campaign, remember)
     stopped = plan_stops(campaign, remember, begun)
     if stopped.series:
         there = {id(run.point) for one in stopped.campaign.experiments for run in one.runs}
         points = tuple(one for one in points if id(one.runs[0].point) in there)
-    return RepeatPlan(stopped.campaign, points, stopped.series, stopped.held)
+    return RepeatPlan(stopped.campaign, points, stopped.series, stopped.held, spending)
 
 
 def _plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:

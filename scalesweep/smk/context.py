@@ -116,7 +116,7 @@ class SnakemakeContext:
     def looks(self) -> Looks | None:
         """The looks of this call at points that are measured until they are precise."""
         plan = self.repeats
-        if not plan or not (plan.points or plan.series) or self.options.get("pending") == "ignore":
+        if plan is None or not plan.has_looks or self.options.get("pending") == "ignore":
             return None
         return Looks(self, plan)
 

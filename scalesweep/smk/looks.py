@@ -1,10 +1,10 @@
 """Blocks of runs within one call of Snakemake: after each, a look says what is still to be run.
 
 Snakemake's DAG grows at a checkpoint, the rule ``look``. Look 0 waits for the pending runs of
-points with ``repeats: {min, max, until}``, and for those of the smallest counts of experiments with
-``stop``; each further one for the block that the one before it has asked for, until none asks for
-more. A run that fails is no reason to stop looking at the others: it counts as over
-(``Looks.about``), and the call ends with an exit code.
+points with ``repeats: {min, max, until}``, of the smallest counts of experiments with ``stop``, and
+of a budget that is spent in rounds; each further one for the block that the one before it has asked
+for, until none asks for more. A run that fails is no reason to stop looking at the others: it
+counts as over (``Looks.about``), and the call ends with an exit code.
 """
 
 import atexit

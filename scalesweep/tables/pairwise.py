@@ -84,7 +84,7 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     known = {measure: covariates(data, measure) for measure in main_measures(data)}
     for names in compared_parameters(data.experiment):
         reference = reference_value(data.experiment, names)
-        for group in _groups(points, leaders, names):
+        for group in choice_groups(points, leaders, names):
             for measure in main_measures(data):
                 row = (names, reference, measure, leaders)
                 ratios += _ratios(data, group, *row, known[measure])
@@ -93,7 +93,7 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     return {name: _frame(rows) for name, rows in tables.items() if rows}
 
 
-def _groups(
+def choice_groups(
     points: Sequence[Point], leaders: Sequence[str], names: Choice
 ) -> Iterator[dict[Any, Point]]:
     """Finished points that differ in one choice only, by its value, in plan order."""
