@@ -26,7 +26,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
-from scalesweep.config.history_settings import HistorySettings, read_history
+from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
@@ -83,8 +83,8 @@ class Campaign:
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
-    points are kept as a session; None: nowhere. ``control``: what the file says of the control
-    point.
+    points are kept as a session; None: nowhere. ``track``: the repository that is measured.
+    ``control``: what the file says of the control point.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Campaign:
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     history: HistorySettings | None = None
+    track: Track = field(default_factory=Track)
 
     @property
     def runs_folder(self) -> Path:
@@ -198,6 +199,7 @@ def load_campaign(
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
         history=read_history(content, history, baseline),
+        track=read_track(content),
     )
 
 
