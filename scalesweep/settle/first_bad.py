@@ -45,32 +45,34 @@ def first_bad(
     repository = session.repository
     good, bad = (repository.commit(options[n], f"--config {n}") for n in ("good", "bad"))
     commits = repository.between(good, bad)
-    say(f"good: {described(repository, good)}")
-    say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
-    if changes := repository.local_changes:
-        say(f"note: {changes}")
-    steps = steps_of(len(commits))
-    first = {t.run_id(0): 2 * t.repeats + 2 for t in session.targets}
-    later = {group: runs * (steps + (len(commits) > 1)) for group, runs in first.items()}
-    say(
-        f"cost: the step itself, {counted(len(session.targets), 'point')}: "
-        f"{session.cost_text(session.cost(session.targets, first))}"
-    )
-    if len(commits) > 1:
-        worst = max(
-            session.targets,
-            key=lambda t: session.cost([t], later).seconds or math.inf,
-        )
-        say(
-            f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
-            f"{session.cost_text(session.cost([worst], later))}; up to {2 ** (LOOKS - 1)} times as "
-            "many where a commit is hard to tell"
-        )
     if show:
+        say(f"good: {described(repository, good)}")
+        say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
+        if changes := repository.local_changes:
+            say(f"note: {changes}")
+        _tell_cost(session, len(commits))
         return
-    session.check(session.cost(session.targets, first))
     with session.open():
         _Finder(session, good, commits).find()
+
+
+def _tell_cost(session: SettleSession, commits: int) -> None:
+    """Say what a search among so many commits costs; raises UserError where it may not be."""
+    steps, targets = steps_of(commits), session.targets
+    first = {t.run_id(0): 2 * t.repeats + 2 for t in targets}
+    cost = session.cost(targets, first)
+    points = counted(len(targets), "point")
+    session.say(f"cost: the step itself, {points}: {session.cost_text(cost)}")
+    if commits > 1:
+        later = {group: runs * (steps + 1) for group, runs in first.items()}
+        each = [session.cost([target], later) for target in targets]
+        most = max(each, key=lambda one: math.inf if one.seconds is None else one.seconds)
+        session.say(
+            f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
+            f"{session.cost_text(most)}; up to {2 ** (LOOKS - 1)} times as many repeats of a "
+            "commit that is hard to tell"
+        )
+    session.check(cost)
 
 
 class _Finder:
@@ -107,7 +109,7 @@ class _Finder:
             )
         chosen = min(worse, key=self._price)
         others = [one.target.label for one in worse if one is not chosen]
-        self._say(f"worse by {_change(_logs(chosen))}: {chosen.target.label}")
+        self._say(f"bad is {_change(_logs(chosen))}: {chosen.target.label}")
         if others:
             self._say(
                 f"searched at this point, the cheapest to tell; worse too: {listed(others, 3)} "
@@ -190,4 +192,8 @@ def _logs(one: Measured) -> Floats:
 
 
 def _change(logs: Floats) -> str:
-    return f"{percent(math.expm1(float(logs.mean())))} worse" if logs.size else "not measured"
+    """How much worse, in words."""
+    if not logs.size:
+        return "not measured"
+    change = math.expm1(float(logs.mean()))
+    return f"{percent(abs(change))} {'better' if change < 0 else 'worse'}"

@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 _SCRIPT = REPO / "workflow" / "scripts" / "launch_list.py"
 _SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"  # of whose end a script's is to follow (smk.cli)
 _POLL_S = 1.0
+_TELL_S = 10.0  # between two lines on the progress
 # Network file systems may show what a job has left so much later.
 _LATE_S = 10.0
 _LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED"})
@@ -47,8 +48,11 @@ def measure_here(folder: Path, orders: Orders, say: Callable[[str], None]) -> No
         ) as process,
     ):  # fmt: skip
         try:
+            last = time.monotonic()
             for line in process.stdout or ():
-                say(f"run {line.strip()}")
+                if time.monotonic() - last >= _TELL_S:
+                    last = time.monotonic()
+                    say(f"run {line.strip()}")
         finally:
             process.terminate()
             process.wait()

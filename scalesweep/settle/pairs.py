@@ -52,7 +52,10 @@ class Pairs:
         """Where they lie; another one where something else about the measurement has changed."""
         campaign = self.campaign
         site = campaign.site
-        setting: list[object] = [site.name, site.launch and {k: list(v) for k, v in site.launch.items()}]
+        setting: list[object] = [
+            site.name,
+            site.launch and {k: list(v) for k, v in site.launch.items()},
+        ]
         setting += [dict(site.env), list(site.prologue), list(campaign.track.build)]
         setting += [dict(campaign.programs), str(self.repository.top)]
         name = f"{self.base[:SHORT]}-{self.new[:SHORT]}-{digest_of(setting, 3)}"

@@ -37,19 +37,18 @@ def settle(
     pairs, targets = session.pairs(base, new), session.targets
     schedule = [one.target.run_id(0) for one in pairs.schedule(targets)]
     cost = session.cost(targets, {group: schedule.count(group) for group in schedule})
-    for name, commit in (("base", base), ("new", new)):
-        say(f"{name}: {described(repository, commit)}")
-    if changes := repository.local_changes:
-        say(f"note: {changes}")
-    repeats = sorted({target.repeats for target in targets})
-    each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
-    say(
-        f"{counted(len(targets), 'point')}, {each} runs of each commit, and one that is not counted"
-    )
-    say(f"cost: {session.cost_text(cost)}")
     if show:
+        for name, commit in (("base", base), ("new", new)):
+            say(f"{name}: {described(repository, commit)}")
+        if changes := repository.local_changes:
+            say(f"note: {changes}")
+        repeats = sorted({target.repeats for target in targets})
+        each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+        points = counted(len(targets), "point")
+        say(f"{points}, {each} runs of each commit at each, and one that is not counted")
+        say(f"cost: {session.cost_text(cost)}")
+        session.check(cost)
         return
-    session.check(cost)
     with session.open():
         measured = session.measure(base, new, targets)
     report(campaign, repository, measured, pairs.folder, (base, new), say)

@@ -16,9 +16,10 @@ def commit_words(rule):
     return shlex.join([*words, *(["--cluster"] if SWEEP.submission else [])])
 
 
-# With -n the script itself says what it would cost: Snakemake would show the rule's name only.
+# What it costs comes first, from the script itself, with -n too; a mistake ends the call here, in
+# one line.
 for rule in COMMITS:
-    if SWEEP.dry and facts.asks_only(rule):
+    if facts.asks_only(rule):
         command = f"{SCRIPT}/{rule}.py {SWEEP.campaign_arguments()} {commit_words(rule)} --show"
         if subprocess.run(["bash", "-c", command]).returncode:
             sys.exit(1)
