@@ -75,7 +75,8 @@ class Checkouts:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Checkout(commit, folder)
         self._there[side] = made
-        git(self._repository.top, "worktree", "add", "--detach", "--quiet", str(folder), commit)
+        add = ("worktree", "add", "--force", "--detach", "--quiet")
+        git(self._repository.top, *add, str(folder), commit)
         self._build(made, log)
         return made
 

@@ -53,7 +53,7 @@ def first_bad(
         _tell_cost(session, len(commits))
         return
     with session.open():
-        _Finder(session, good, commits).find()
+        Finder(session, good, commits).find()
 
 
 def _tell_cost(session: SettleSession, commits: int) -> None:
@@ -75,7 +75,7 @@ def _tell_cost(session: SettleSession, commits: int) -> None:
     session.check(cost)
 
 
-class _Finder:
+class Finder:
     """One search; ``good`` comes before ``commits``, the oldest of which is the first."""
 
     def __init__(self, session: SettleSession, good: str, commits: Sequence[str]) -> None:

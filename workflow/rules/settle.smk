@@ -20,8 +20,9 @@ def commit_words(rule):
 # one line.
 for rule in COMMITS:
     if facts.asks_only(rule):
-        command = f"{SCRIPT}/{rule}.py {SWEEP.campaign_arguments()} {commit_words(rule)} --show"
-        if subprocess.run(["bash", "-c", command]).returncode:
+        script = [sys.executable, str(ROOT / "workflow" / "scripts" / f"{rule}.py")]
+        words = f"{SWEEP.campaign_arguments()} {commit_words(rule)} --show"
+        if subprocess.run([*script, *shlex.split(words)]).returncode:
             sys.exit(1)
 
 
