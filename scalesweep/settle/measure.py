@@ -70,9 +70,6 @@ def measure_in_slurm(
     Both commits of a point are measured in one allocation, with the request of a run and a limit
     for all of them (``job_request``). Raises UserError if Slurm refuses one.
     """
-    for name in [name for name in os.environ if name.startswith("SLURM_")]:
-        if name != "SLURM_CONF":  # of the job in which this runs, if it is one
-            del os.environ[name]
     groups: dict[str, list[tuple[str, Path]]] = {}
     for group, order in orders:
         groups.setdefault(group, []).append((group, order))
