@@ -117,13 +117,14 @@ def relocated(text: str, tops: Sequence[str], checkout: Path, always: frozenset[
     """A word of a command with paths in the repository replaced by those in a checkout.
 
     ``tops``: the repository's top folder, as it may be written. Replaced are those that the
-    checkout has, and those in ``always`` (the programs) whatever it has; others, such as an
-    interpreter in a folder that git ignores, stay.
+    checkout has, and those in or below ``always`` (the programs) whatever it has; others, such as
+    an interpreter in a folder that git ignores, stay.
     """
 
     def there(found: "re.Match[str]") -> str:
         path = f"{checkout}{found['rest'] or ''}"
-        return path if found[0] in always or Path(path).exists() else found[0]
+        own = any(found[0] == one or found[0].startswith(f"{one}/") for one in always)
+        return path if own or Path(path).exists() else found[0]
 
     for top in tops:
         text = re.sub(rf"(?<![\w.-]){re.escape(top)}{_REST}", there, text)

@@ -21,6 +21,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.job_requests import CANARY_S, Request
 from scalesweep.slurm import commands
+from scalesweep.slurm.job_identity import PREFIX
 from scalesweep.slurm.job_shape import of_slurm
 
 _log = logging.getLogger(__name__)
@@ -32,7 +33,9 @@ _TELL_S = 10.0  # between two lines on the progress
 _LATE_S = 10.0
 _LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED"})
 
-Orders = Sequence[tuple[str, Path]]  # group and order's file, in the order of their starts
+# Group, order's file and its digest, in the order of their starts.
+Orders = Sequence[tuple[str, Path, str]]
+JOB_NAME = f"{PREFIX}settle"
 
 
 def measure_here(folder: Path, orders: Orders, say: Callable[[str], None]) -> None:
@@ -70,9 +73,10 @@ def measure_in_slurm(
     Both commits of a point are measured in one allocation, with the request of a run and a limit
     for all of them (``job_request``). Raises UserError if Slurm refuses one.
     """
-    groups: dict[str, list[tuple[str, Path]]] = {}
-    for group, order in orders:
-        groups.setdefault(group, []).append((group, order))
+    groups: dict[str, list[tuple[str, Path, str]]] = {}
+    for one in orders:
+        groups.setdefault(one[0], []).append(one)
+    comment = str(folder.resolve())
     jobs: dict[int, str] = {}
     try:
         for group, own in groups.items():
@@ -80,7 +84,7 @@ def measure_in_slurm(
             words = requests[group].shape.sbatch_words()
             job = shlex.join([sys.executable, str(_SCRIPT), str(path)])
             said = commands.ask(
-                "sbatch", "--parsable", *words, "--job-name=scalesweep-settle",
+                "sbatch", "--parsable", *words, f"--job-name={JOB_NAME}", f"--comment={comment}",
                 f"--output={path.with_suffix('.log')}", f"--wrap=exec {job}",
                 patience_s=commands.PATIENCE_S,
             )  # fmt: skip
@@ -88,11 +92,23 @@ def measure_in_slurm(
             jobs[number] = group
             say(f"job {number}: {counted(len(own), 'run')} of {group}")
         _await(jobs, say)
-        _await_files([order for _, order in orders])
+        _await_files([order for _, order, _ in orders])
     finally:
         if jobs:
             with contextlib.suppress(UserError):
                 commands.ask("scancel", "--quiet", *map(str, jobs))
+
+
+def cancel_left(folder: Path) -> None:
+    """Cancel the jobs that a call that was killed has left in the queue for these pairs."""
+    left = [
+        str(job.job_id)
+        for job in commands.live_jobs(commands.PATIENCE_S)
+        if job.name == JOB_NAME and job.comment == str(folder.resolve())
+    ]
+    if left:
+        commands.ask("scancel", "--quiet", *left)
+        _await(dict.fromkeys(map(int, left), ""), lambda _: None)
 
 
 def job_request(campaign: Campaign, request: Request, runs: int) -> Request:
@@ -108,7 +124,7 @@ def job_request(campaign: Campaign, request: Request, runs: int) -> Request:
 
 def _list_file(folder: Path, orders: Orders) -> Path:
     """The list for ``launch_list``, under a name of its own."""
-    content = [[group, str(order.resolve())] for group, order in orders]
+    content = [[group, str(order.resolve()), digest] for group, order, digest in orders]
     path = (folder / f"list-{digest_of(content, 4)}.json").resolve()
     write_atomic(path, json.dumps(content, indent=1) + "\n", durable=False)
     return path

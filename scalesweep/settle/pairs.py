@@ -127,8 +127,8 @@ class Pairs:
         schedule: Sequence[Planned],
         checkouts: Mapping[str, Checkout],
         requests: Mapping[str, Request],
-    ) -> list[tuple[str, Path]]:
-        """Write the order of each run; returns its point and the order's file.
+    ) -> list[tuple[str, Path, str]]:
+        """Write the order of each run; returns its point, the order's file and its digest.
 
         What is there of a pair of which a run is missing is removed, so that both are measured one
         after the other. ``requests``: of the jobs they are in, by the id of a point's first run;
@@ -140,8 +140,8 @@ class Pairs:
             shutil.rmtree(folder, ignore_errors=True)
             group = planned.target.run_id(0)
             order = self._order(planned, checkouts[planned.side], requests.get(group))
-            write_order(folder / ORDER, order)
-            orders.append((group, folder / ORDER))
+            digest = write_order(folder / ORDER, order)
+            orders.append((group, folder / ORDER, digest))
         return orders
 
     def _order(self, planned: Planned, checkout: Checkout, request: Request | None) -> Order:

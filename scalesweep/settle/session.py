@@ -24,7 +24,7 @@ from scalesweep.planning.stock import take_stock
 from scalesweep.settle.checkouts import BadCommit, Checkouts
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.cost import Cost, history_seconds
-from scalesweep.settle.measure import job_request, measure_here, measure_in_slurm
+from scalesweep.settle.measure import cancel_left, job_request, measure_here, measure_in_slurm
 from scalesweep.settle.outcome import Measured
 from scalesweep.settle.pairs import BASE, SETTLE, SIDES, Pairs
 from scalesweep.settle.targets import Target, repository_of, targets_of
@@ -159,6 +159,8 @@ class SettleSession:
                     run = Run(target.run_id(0), target.point, 0)
                     request = self._request(target.experiment, run)
                     requests[run.run_id] = job_request(self.campaign, request, count)
+            if self.in_slurm:
+                cancel_left(pairs.folder)
             orders = pairs.order_all(schedule, checkouts, requests)
             self.say(
                 f"{base[:SHORT]} and {new[:SHORT]}: {counted(len(schedule), 'run')}, alternately"

@@ -88,12 +88,13 @@ def test_names_of_commits(tracked: Tracked) -> None:
 def test_paths_in_the_repository_are_relocated(tmp_path: Path) -> None:
     checkout = tmp_path / "a"
     (checkout / "lib").mkdir(parents=True)
-    always = frozenset({"/src/p/main.py"})
+    always = frozenset({"/src/p/main.py", "/src/p/folder"})
 
     def there(text: str) -> str:
         return relocated(text, ["/src/p"], checkout, always)
 
     assert there("/src/p/main.py") == f"{checkout}/main.py"  # there or not: it is the program
+    assert there("/src/p/folder/main.py") == f"{checkout}/folder/main.py"
     assert there("--path=/src/p/lib:/src/p/lib/x") == f"--path={checkout}/lib:/src/p/lib/x"
     for same in ("/src/p/.venv/bin/python", "/src/program/lib", "/home/src/p/lib", "lib"):
         assert there(same) == same

@@ -104,14 +104,15 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
     measured(pairs, BASE, target.run_id(0))
     orders = pairs.order_all(pairs.schedule([target]), checkouts, {})
     assert not (stale / RECORD).exists()
-    assert {group for group, _ in orders} == {target.run_id(0)}
-    for _, path in orders:
+    assert {group for group, *_ in orders} == {target.run_id(0)}
+    for _, path, digest in orders:
         side = next(side for side in SIDES if f"/{side}/" in str(path))
         order = read_order(path)
+        assert path.read_text().endswith(f'"{digest}"}}\n')
         assert order["argv"][-1] == str(checkouts[side].folder / "main.py")
         assert list(order["program"]["files"].values()) == [order["argv"][-1]]
         assert order["folder"] == str(path.parent.resolve())
-    assert {path.parent.parent.parent.name for _, path in orders[:2]} == {FIRST}
+    assert {path.parent.parent.parent.name for _, path, _ in orders[:2]} == {FIRST}
     (checkouts[NEW].folder / "main.py").unlink()
     with pytest.raises(BadCommit, match=f"^{pairs.new[:10]}: has no main.py"):
         pairs.order_all(pairs.schedule([target]), checkouts, {})
