@@ -1,4 +1,4 @@
-"""Jobs of Slurm for pairs: one for each point, cancelled whatever happens; and what it all costs."""
+"""Jobs of Slurm for pairs: one for each point, cancelled whatever happens; what it costs."""
 
 import json
 import os
