@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -306,6 +306,15 @@ class Cluster:
         self._kill(node)
         if node in self._children:
             self._children[node].wait()
+
+    @contextlib.contextmanager
+    def without_node(self, node: str) -> Iterator[None]:
+        """Kill a node, and start it again after the block, however that ends."""
+        self.kill_node(node)
+        try:
+            yield
+        finally:
+            self.start_nodes(node)
 
     def kill_daemon(self, name: str) -> None:
         """End one of Slurm's daemons at once, and nothing that it has started."""

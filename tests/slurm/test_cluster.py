@@ -139,19 +139,18 @@ def test_dead_node_fails_its_jobs_and_comes_back(cluster: Cluster) -> None:
     assert wait_until(
         lambda: placed() == [["node3"], ["node3", "node4"], ["node4"], ["node4"]], 20
     ), placed()
-    cluster.kill_node("node4")
-    assert placed() == [["node3"], ["node3"], [], []]
-    cut = "CANCELLED 0:15"
-    expect(cluster, two, 60, job="NODE_FAIL 0:0", step_batch=cut, step_0=cut)
-    # Nobody is left to report the exit code of a batch step that went with its node.
-    expect(cluster, one, 60, job="NODE_FAIL 0:0", step_batch="CANCELLED ")
-    # Requeued, to begin two minutes later; sacct shows the first try only with --duplicates.
-    assert cluster.run("squeue", "-hj", again, "-o", "%T %r") == "PENDING BeginTime\n"
-    tries = cluster.run("sacct", "-nXPDj", again, "--format=state").splitlines()
-    assert tries[0] == "NODE_FAIL"
-    assert cluster.run("sinfo", "-hn", "node4", "-p", "main", "-o", "%T").strip() == "down*"
-    cluster.run("scancel", again)
-    cluster.start_nodes("node4")
+    with cluster.without_node("node4"):
+        assert placed() == [["node3"], ["node3"], [], []]
+        cut = "CANCELLED 0:15"
+        expect(cluster, two, 60, job="NODE_FAIL 0:0", step_batch=cut, step_0=cut)
+        # Nobody is left to report the exit code of a batch step that went with its node.
+        expect(cluster, one, 60, job="NODE_FAIL 0:0", step_batch="CANCELLED ")
+        # Requeued, to begin two minutes later; sacct shows the first try only with --duplicates.
+        assert cluster.run("squeue", "-hj", again, "-o", "%T %r") == "PENDING BeginTime\n"
+        tries = cluster.run("sacct", "-nXPDj", again, "--format=state").splitlines()
+        assert tries[0] == "NODE_FAIL"
+        assert cluster.run("sinfo", "-hn", "node4", "-p", "main", "-o", "%T").strip() == "down*"
+        cluster.run("scancel", again)
     words = ("srun", "--mpi=none", "--nodelist=node4", "echo", "back")
     assert cluster.run(*words) == "back\n"
 

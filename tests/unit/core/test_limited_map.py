@@ -62,8 +62,11 @@ def test_what_concerns_all_items_is_raised(item: str, error: type[Exception]) ->
 
 
 CALLER = """
-import os, sys, time
+import os, signal, time
 from scalesweep.core.limited_map import Limits, limited_map
+
+# A shell ignores it for what it starts in the background, tests included.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait(_work, _item):
     os.write(1, f"{os.getpid()}\\n".encode())
