@@ -82,6 +82,7 @@ def _series(one: Judged, sessions: _Sessions) -> dict[str, Any]:
     places = range(first, len(one.sessions))
     half = t_quantile(shown.degrees) * shown.between if shown.degrees > 0 else 0.0
     base = shown.mean(one.verdict.base or [first])
+    known = [sessions.place(one.sessions[n], one.site) for n in places]
     return {
         "title": f"{one.point}: {title_of(one)}",
         "metric": one.metric,
@@ -90,10 +91,14 @@ def _series(one: Judged, sessions: _Sessions) -> dict[str, Any]:
         "verdict": one.verdict.kind,
         "said": sentence_of(one),
         "base": _rounded(math.exp(base)),
-        "sessions": [sessions.place(one.sessions[n], one.site) for n in places],
+        "sessions": known,
         "centres": [_rounded(math.exp(shown.centres[n])) for n in places],
         "repeats": [list(map(_rounded, one.values[n].tolist())) for n in places],
-        "runs": [list(one.runs[n]) for n in places],
+        # Of sessions whose records are still there.
+        "runs": [
+            list(one.runs[n]) if sessions.known[place]["records"] else []
+            for n, place in zip(places, known, strict=True)
+        ],
         "spikes": [n - first for n in places if shown.spikes[n]],
         "of_base": [n - first for n in one.verdict.base if n >= first],
         "levels": [

@@ -32,7 +32,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row in rows:
             dict.update(row, results=str(results))  # type: ignore[arg-type]
     append(folder, [session])
-    write_history(HistorySettings(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.history.page.MAX_FIGURES", 1)  # each takes a quarter of a second
+        write_history(HistorySettings(folder))
     return folder / "history.html"
 
 
