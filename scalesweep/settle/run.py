@@ -66,12 +66,14 @@ def report(
 ) -> None:
     """Say the verdicts, a line for each point; write their table and keep them in the history.
 
-    Points of which a run has failed are named too. Raises UserError if no point was measured.
+    Raises UserError if no point was measured, and in the end if a run of one has failed.
     """
     points: list[SettledPoint] = []
+    failed = 0
     for one, verdict in zip(measured, verdicts_of(campaign, measured), strict=True):
         if one.failure:
             side, why = one.failure
+            failed += 1
             say(f"failed: {one.target.label}: {side}: {why}")
         if point := settled_point(one, verdict):
             points.append(point)
@@ -100,6 +102,8 @@ def report(
         if (campaign.history.folder / "sessions").is_dir():
             write_history(campaign.history)
             say(f"history: {campaign.history.folder / PAGE}")
+    if failed:
+        raise UserError(f"{counted(failed, 'point')} failed; the logs are in {folder}")
 
 
 def described(repository: Repository, commit: str) -> str:

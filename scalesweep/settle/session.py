@@ -142,7 +142,8 @@ class SettleSession:
     def measure(self, base: str, new: str, targets: Sequence[Target]) -> list[Measured]:
         """Measure what is missing of the pairs of two commits, and read all of them.
 
-        Raises BadCommit naming the commit that cannot be built or fails, and UserError.
+        A point at which a commit fails has a ``failure``. Raises BadCommit naming the commit that
+        cannot be built, or that fails where nothing else was measured, and UserError.
         """
         assert self._checkouts is not None
         pairs = self.pairs(base, new)
@@ -172,11 +173,12 @@ class SettleSession:
         found = [
             Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
         ]
-        for one in found:
-            if one.failure and not one.base:
-                side, why = one.failure
-                commit = base if side == BASE else new
-                raise BadCommit(commit, f"fails at {one.target.label}: {why}")
+        if not any(one.base for one in found):
+            for one in found:
+                if one.failure:
+                    side, why = one.failure
+                    commit = base if side == BASE else new
+                    raise BadCommit(commit, f"fails at {one.target.label}: {why}")
         return found
 
 
