@@ -43,9 +43,9 @@ def campaign(folder: Path | None = None, **settings: Any) -> Campaign:
 
 
 def test_many_points_pay_for_their_number(tmp_path: Path) -> None:
-    one = measured("a", 1.08, 0.02)
+    one = measured("a", 1.1, 0.012)
     assert [v.kind for v in verdicts_of(campaign(), [one])] == [REGRESSION]
-    others = [measured(f"p{n}", 1.0, 0.02) for n in range(30)]
+    others = [measured(f"p{n}", 1.0, 0.012) for n in range(30)]
     first, *_ = verdicts_of(campaign(), [one, *others])
     assert first.kind == INCONCLUSIVE and "one of 31 points" in first.reason
     assert first.needed is not None and first.needed > first.pairs
@@ -59,8 +59,8 @@ def test_a_line_for_each_point_a_table_and_the_history(tmp_path: Path) -> None:
     points = [measured("e: ranks 2", 1.5, 0.001), measured("e: ranks 4", 1.02, 0.05)]
     words = (campaign(history), cast(Repository, REPOSITORY))
     report(*words, points, folder, ("a" * 40, "b" * 40), said.append)
-    assert said[0].startswith("regression: e: ranks 2: step_time +50")
-    assert said[1].startswith("inconclusive: e: ranks 4: step_time +")
+    assert said[0].startswith("regression: e: ranks 2: step_time +49.9 [")
+    assert said[1].startswith("inconclusive: e: ranks 4: step_time -1 [-18, 19] %, 4 pairs; ")
     assert "would probably settle it (--config repeats=" in said[1]
     table = pd.read_csv(folder / "verdicts.csv")
     assert table["kind"].tolist() == [REGRESSION, INCONCLUSIVE] and table["pairs"].tolist() == [
