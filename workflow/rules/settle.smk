@@ -10,18 +10,18 @@ localrules:
 COMMITS = {"settle": ("base", "new"), "first_bad": ("good", "bad")}
 
 
-def commit_words(rule):
-    named = (*COMMITS[rule], "points", "metric", "repeats")
+def commit_words(verb):
+    named = (*COMMITS[verb], "points", "metric", "repeats")
     words = [f"--{name}={SWEEP.options.get(name, '')}" for name in named]
     return shlex.join([*words, *(["--cluster"] if SWEEP.submission else [])])
 
 
 # What it costs comes first, from the script itself, with -n too; a mistake ends the call here, in
 # one line.
-for rule in COMMITS:
-    if facts.asks_only(rule):
-        script = [sys.executable, str(ROOT / "workflow" / "scripts" / f"{rule}.py")]
-        words = f"{SWEEP.campaign_arguments()} {commit_words(rule)} --show"
+for verb in COMMITS:
+    if facts.asks_only(verb):
+        script = [sys.executable, str(ROOT / "workflow" / "scripts" / f"{verb}.py")]
+        words = f"{SWEEP.campaign_arguments()} {commit_words(verb)} --show"
         if subprocess.run([*script, *shlex.split(words)]).returncode:
             sys.exit(1)
 
