@@ -1,5 +1,6 @@
 """Measurements of commits in words: lines for a terminal."""
 
+from scalesweep.analysis.paired import MOST_NEEDED
 from scalesweep.analysis.verdicts import INCONCLUSIVE
 from scalesweep.core.formatting import PHASES, counted
 from scalesweep.history.settled import SettledPoint
@@ -20,6 +21,6 @@ def settling(point: SettledPoint) -> str:
     """What would settle an inconclusive verdict."""
     why = f"{point.reason}; " if point.reason else ""
     if point.needed is None:
-        return f"{why}more repeats would hardly settle it: the change is close to the margin"
+        return f"{why}to settle it would take more than {MOST_NEEDED} repeats of each"
     more = counted(point.needed - point.pairs, "more repeat")
     return f"{why}{more} of each would probably settle it (--config repeats={point.needed})"
