@@ -78,8 +78,9 @@ class Repository:
         return listed.split()
 
     def subject(self, commit: str) -> str:
-        """The first line of a commit's message."""
-        return git(self.top, "show", "-s", "--format=%s", commit)
+        """The first line of a commit's message, without what would command a terminal."""
+        text = git(self.top, "show", "-s", "--format=%s", commit)
+        return "".join(letter if letter.isprintable() else "?" for letter in text)
 
     def time(self, commit: str) -> str:
         """When a commit was made, ISO 8601."""

@@ -79,7 +79,11 @@ def test_names_of_commits(tracked: Tracked) -> None:
     for pair in ((3, 0), (2, 2)):
         with pytest.raises(UserError, match=r"does not come before|are the same commit"):
             repository.between(*(commits[n] for n in pair))
+    assert repository.subject(commits[2]) == "Change 2"
     assert repository.local_changes == ""
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    git(tracked.folder, *author, "commit", "-q", "--allow-empty", "-m", "\x1b[31mred")
+    assert repository.subject("HEAD") == "?[31mred"
     (tracked.folder / "main.py").write_text("changed\n")
     assert "1 file with local changes" in Repository(tracked.folder).local_changes
     assert top_of(tracked.folder / "gone" / "x") is None and top_of(Path("/proc")) is None
