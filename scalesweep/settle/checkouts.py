@@ -31,9 +31,9 @@ class BadCommit(UserError):
         self.commit = commit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Checkout:
-    """A commit in a folder of its own."""
+    """A commit in a folder of its own; made again, it is another one."""
 
     commit: str
     folder: Path

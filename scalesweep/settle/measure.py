@@ -23,10 +23,10 @@ from scalesweep.planning.job_requests import CANARY_S, Request
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_identity import PREFIX
 from scalesweep.slurm.job_shape import of_slurm
+from scalesweep.smk.cli import SNAKEMAKE
 
 _log = logging.getLogger(__name__)
 _SCRIPT = REPO / "workflow" / "scripts" / "launch_list.py"
-_SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"  # of whose end a script's is to follow (smk.cli)
 _POLL_S = 1.0
 _TELL_S = 10.0  # between two lines on the progress
 # Network file systems may show what a job has left so much later.
@@ -42,7 +42,7 @@ def measure_here(folder: Path, orders: Orders, say: Callable[[str], None]) -> No
     """Launch runs one after the other on this machine; they end when this process does."""
     path = _list_file(folder, orders)
     words = [sys.executable, str(_SCRIPT), str(path)]
-    env = {**os.environ, _SNAKEMAKE: str(os.getpid())}
+    env = {**os.environ, SNAKEMAKE: str(os.getpid())}
     with (
         path.with_suffix(".log").open("w") as log,
         subprocess.Popen(

@@ -6,7 +6,7 @@ killed is gone on with, and more repeats add to those that are there.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -88,11 +88,14 @@ class Pairs:
         """Numbers of the pairs that are asked for and not there."""
         return [n for n in range(target.repeats) if not self.is_there(target, n)]
 
-    def schedule(self, targets: Sequence[Target]) -> list[Planned]:
+    def schedule(
+        self, targets: Sequence[Target], warm: Container[tuple[str, str]] = ()
+    ) -> list[Planned]:
         """The runs that are missing, in the order in which they are measured.
 
         Of each point and commit one first that is not counted: it finds caches cold and bytecode
-        missing. Then blocks of two pairs, A B B A, point by point.
+        missing; not where the checkout of a side has run a point (by the id of its first run)
+        already (``warm``). Then blocks of two pairs, A B B A, point by point.
         """
         missing = {id(target): self.missing(target) for target in targets}
         first = [
@@ -100,6 +103,7 @@ class Pairs:
             for target in targets
             if missing[id(target)]
             for side in SIDES
+            if (side, target.run_id(0)) not in warm
         ]
         blocks = max((len(numbers) for numbers in missing.values()), default=0)
         return first + [

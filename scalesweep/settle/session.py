@@ -21,7 +21,7 @@ from scalesweep.planning.plan import build_plan, hours
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
-from scalesweep.settle.checkouts import BadCommit, Checkouts
+from scalesweep.settle.checkouts import BadCommit, Checkout, Checkouts
 from scalesweep.settle.commits import SHORT, Repository
 from scalesweep.settle.cost import Cost, history_seconds
 from scalesweep.settle.measure import cancel_left, job_request, measure_here, measure_in_slurm
@@ -48,6 +48,8 @@ class SettleSession:
         self.targets = targets_of(campaign, *words)
         self.repository: Repository = repository_of(campaign, self.targets)
         self._checkouts: Checkouts | None = None
+        # Checkouts that have run a point, by the id of its first run.
+        self._warm: set[tuple[Checkout, str]] = set()
 
     @cached_property
     def _states(self) -> dict[str, RunState]:
@@ -147,13 +149,18 @@ class SettleSession:
         """
         assert self._checkouts is not None
         pairs = self.pairs(base, new)
-        if schedule := pairs.schedule(targets):
-            checkouts = {}
+        if pairs.schedule(targets):
+            checkouts: dict[str, Checkout] = {}
             for side, commit in zip(SIDES, (base, new), strict=True):
                 log = self.campaign.results / SETTLE / f"build-{commit[:SHORT]}.log"
                 letter = "a" if side == BASE else "b"
                 checkouts[side] = self._checkouts.make(letter, commit, log)
+            schedule = pairs.schedule(
+                targets,
+                {(s, group) for s in SIDES for at, group in self._warm if at is checkouts[s]},
+            )
             groups = [one.target.run_id(0) for one in schedule]
+            self._warm |= {(checkouts[one.side], one.target.run_id(0)) for one in schedule}
             requests = {}
             for target in targets if self.in_slurm else ():
                 if count := groups.count(target.run_id(0)):

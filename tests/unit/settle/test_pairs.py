@@ -87,6 +87,8 @@ def test_runs_alternate_and_a_call_goes_on(tracked: Tracked) -> None:
     left = [(1, side, None) for side in SIDES]
     assert shown() == [*left, *block(1, 0), *block(1, 2), *[(1, side, 4) for side in SIDES]]
     assert pairs.done(first) == [0, 1, 2, 3, 4] and pairs.done(second) == []
+    warm = {(BASE, second.run_id(0)), (NEW, first.run_id(0))}
+    assert [o.side for o in pairs.schedule(targets, warm) if o.repeat is None] == [NEW]
     more = targets_of(campaign, "size == 1", "", "6")
     assert pairs.missing(more[0]) == [5]
 
