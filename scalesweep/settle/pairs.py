@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
@@ -58,6 +59,8 @@ class Pairs:
         ]
         setting += [dict(site.env), list(site.prologue), list(campaign.track.build)]
         setting += [dict(campaign.programs), str(self.repository.top)]
+        benchmarks = {one.benchmark.name: one.benchmark for one in campaign.experiments}
+        setting += [_how(benchmarks[name]) for name in sorted(benchmarks)]
         name = f"{self.base[:SHORT]}-{self.new[:SHORT]}-{digest_of(setting, 3)}"
         return campaign.results / SETTLE / name
 
@@ -178,6 +181,13 @@ class Pairs:
         order["argv"], order["env"] = argv, env
         order["prologue"] = list(map(there, order["prologue"]))
         return order
+
+
+def _how(benchmark: Benchmark) -> list[object]:
+    """How a benchmark is started and read: what a run's id does not say."""
+    parts = [[part.when and part.when.text, *part.words] for part in benchmark.command.parts]
+    extract = benchmark.extract and benchmark.extract.digest
+    return [benchmark.name, benchmark.version, benchmark.fingerprint(), parts, extract]
 
 
 def _is_lost(path: str, folder: Path) -> bool:

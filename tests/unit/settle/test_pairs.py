@@ -130,3 +130,8 @@ def test_another_setting_is_another_measurement(tracked: Tracked) -> None:
         pairs = Pairs(campaign, Repository(tracked.folder), "a" * 40, "b" * 40)
         folders.add(pairs.folder)
     assert len(folders) == 3
+    path = tracked.folder.parent / "benchmarks" / "tracked" / "benchmark.yaml"
+    path.write_text(path.read_text().replace('"{program:tracked}"]', '"{program:tracked}", "-v"]'))
+    campaign = tracked.load("track: {build: [make]}\n")
+    pairs = Pairs(campaign, Repository(tracked.folder), "a" * 40, "b" * 40)
+    assert pairs.folder not in folders
