@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shlex
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -117,4 +118,5 @@ include: "workflow/rules/compare.smk"
 include: "workflow/rules/predict.smk"
 include: "workflow/rules/advise.smk"
 include: "workflow/rules/history.smk"
+include: "workflow/rules/settle.smk"
 include: "workflow/rules/doctor.smk"

@@ -27,7 +27,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
-from scalesweep.config.history_settings import HistorySettings, read_history
+from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any, profiled_runs
 from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
 from scalesweep.config.reserved_names import check_varying
@@ -99,8 +99,8 @@ class Campaign:
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
-    points are kept as a session; None: nowhere. ``control``: what the file says of the control
-    point.
+    points are kept as a session; None: nowhere. ``track``: the repository that is measured.
+    ``control``: what the file says of the control point.
     """
 
     name: str
@@ -119,6 +119,7 @@ class Campaign:
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     history: HistorySettings | None = None
+    track: Track = field(default_factory=Track)
     # A budget that is spent in rounds; the time limits in seconds of the runs that it pays for,
     # where these are shorter than their experiment's; the campaign with all runs of its file.
     spend: Spend | None = None
@@ -242,6 +243,7 @@ def load_campaign(
         imported=content.get("imported", {}),
         history=read_history(content, history, baseline),
         spend=read_spend(content, f"{path}: spend"),
+        track=read_track(content),
     )
 
 
