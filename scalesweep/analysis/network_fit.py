@@ -27,6 +27,8 @@ MAX_RANGES = 3
 LEAST_SIZES = 3  # in a range: fewer would be fitted whatever they are
 # Another range, or another algorithm, must predict better by more than this many standard errors.
 CLEAR = 2.0
+# Messages so many times larger than the largest measured one are still read off the last line.
+BEYOND = 8.0
 _LEVEL = 0.975
 _FAR = 1e6
 
@@ -49,6 +51,10 @@ class AlgorithmFit:
     bandwidth: Estimate  # B/s; infinite where no size takes longer than another
     error: float  # root mean square of relative errors at sizes left out of the fit
     indistinguishable: bool  # the data do not speak against it, in favour of the best one
+    # Of latency and seconds per byte (variance, covariance, variance), and degrees of freedom; NaN
+    # where the data do not give them.
+    covariance: tuple[float, float, float]
+    degrees: int
 
 
 @dataclass(frozen=True)
@@ -147,10 +153,15 @@ class _Data:
         cluster = self.cluster[chosen]
         fits = []
         for name in order:
-            latency, bandwidth = _coefficients(self.rows[name][chosen], self.times[chosen], cluster)
+            found = _coefficients(self.rows[name][chosen], self.times[chosen], cluster)
             worse = clearly_better(errors[name], errors[order[0]], cluster)
             error = math.sqrt(float(errors[name].mean()))
-            fits.append(AlgorithmFit(name, latency, bandwidth, error, not worse))
+            fits.append(
+                AlgorithmFit(
+                    name, found.latency, found.bandwidth, error, not worse, found.covariance,
+                    found.degrees,
+                )
+            )  # fmt: skip
         return RangeFit(float(self.sizes[begin]), float(self.sizes[end - 1]), fits)
 
 
@@ -209,7 +220,15 @@ def _left_out(rows: Floats, times: Floats, place: Places, count: int) -> Floats:
     return np.asarray(wrong**2, np.float64)
 
 
-def _coefficients(rows: Floats, times: Floats, cluster: Places) -> tuple[Estimate, Estimate]:
+@dataclass(frozen=True)
+class _Coefficients:
+    latency: Estimate
+    bandwidth: Estimate
+    covariance: tuple[float, float, float]
+    degrees: int
+
+
+def _coefficients(rows: Floats, times: Floats, cluster: Places) -> _Coefficients:
     """Latency and bandwidth with bounds that hold where times of a cluster err together.
 
     Cluster-robust (sandwich) errors with each cluster's residuals divided by what it leaves to the
@@ -220,8 +239,7 @@ def _coefficients(rows: Floats, times: Floats, cluster: Places) -> tuple[Estimat
     grams, rights = _sums(rows, times, place, len(names))
     gram = grams.sum(axis=0)
     found = _solve(gram, rights.sum(axis=0))
-    unknown = np.full(2, math.nan)
-    errors = unknown
+    covariance = np.full((2, 2), math.nan)
     if len(names) > 2 and np.linalg.det(gram / np.outer(*[np.sqrt(np.diag(gram))] * 2)) > 1e-12:
         inverse = np.linalg.inv(gram)
         scores = np.zeros((len(names), 2))
@@ -229,14 +247,46 @@ def _coefficients(rows: Floats, times: Floats, cluster: Places) -> tuple[Estimat
         # (I - G_c G^-1)^-1 applied to each cluster's score.
         left = np.linalg.pinv(np.eye(2) - grams @ inverse)
         scores = np.einsum("cij,cj->ci", left, scores)
-        errors = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
-    width = errors * (stats.t.ppf(_LEVEL, len(names) - 2) if len(names) > 2 else math.nan)
+        covariance = inverse @ (scores.T @ scores) @ inverse
+    width = np.sqrt(np.diag(covariance)) * _quantile(len(names) - 2)
     latency = _estimate(float(found[0]), float(width[0]))
     slope = _estimate(float(found[1]), float(width[1]))
     inverted = [1 / x if x > 0 else math.inf for x in (slope.value, slope.high, slope.low)]
     if math.isnan(slope.low):
         inverted[1:] = [math.nan, math.nan]
-    return latency, Estimate(*inverted)
+    varied = (float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1]))
+    return _Coefficients(latency, Estimate(*inverted), varied, len(names) - 2)
+
+
+def _quantile(degrees: int) -> float:
+    """Student's t of a 95 % interval; NaN without degrees of freedom."""
+    return float(stats.t.ppf(_LEVEL, degrees)) if degrees > 0 else math.nan
+
+
+def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estimate | None:
+    """What an allreduce of ``size`` bytes takes by the fit of its range.
+
+    The value is that of the best algorithm; the bounds are the widest of the algorithms that the
+    data cannot tell apart, which differ at a number of ranks that was not measured. None for a
+    message far beyond the measured ones.
+    """
+    if not fits or size > BEYOND * fits[-1].high or ranks < 2 or size <= 0:
+        return None
+    within = next((one for one in fits if size <= one.high), fits[-1])
+    found = [_seconds(one, ranks, size) for one in within.fits if one.indistinguishable]
+    low, high = min(one.low for one in found), max(one.high for one in found)
+    if any(math.isnan(one.low) for one in found):
+        low = high = math.nan
+    return Estimate(_seconds(within.best, ranks, size).value, low, high)
+
+
+def _seconds(fit: AlgorithmFit, ranks: int, size: float) -> Estimate:
+    terms = _terms(fit.algorithm, np.array([float(ranks)]), np.array([size]))[0]
+    slope = 1 / fit.bandwidth.value  # 0 of an infinite one
+    value = float(terms @ np.array([fit.latency.value, slope]))
+    first, both, second = fit.covariance
+    variance = terms[0] ** 2 * first + 2 * terms[0] * terms[1] * both + terms[1] ** 2 * second
+    return _estimate(value, math.sqrt(max(float(variance), 0.0)) * _quantile(fit.degrees))
 
 
 def _estimate(value: float, width: float) -> Estimate:

@@ -9,6 +9,9 @@ max(F / P, B / W). Its arithmetic intensity is F / B, the ridge of the roofline 
 import math
 from dataclasses import dataclass
 
+from scalesweep.analysis.stats import Interval, mean_interval
+from scalesweep.analysis.types import Floats
+
 COMPUTE, MEMORY, LAUNCH = "compute", "memory", "launch"
 CLASSES = (COMPUTE, MEMORY, LAUNCH)
 
@@ -52,3 +55,20 @@ class Roof:
 def intensity(flop: float, moved: float) -> float:
     """FLOP per byte; NaN where no bytes are moved."""
     return flop / moved if moved > 0 else math.nan
+
+
+def share_interval(shares: Floats, width: float) -> Interval:
+    """95 % interval of the mean of shares over repeats that share an uncertain ceiling.
+
+    ``width`` is half the width of the ceiling's interval on the logarithmic scale: it is added in
+    quadrature to that of the repeats. No interval where either is not known (NaN).
+    """
+    value = float(shares.mean())
+    bounds = mean_interval(shares)
+    if math.isnan(width) or not bounds.low > 0:
+        return Interval(math.nan, math.nan, "none")
+    low, high = (
+        value * math.exp(math.copysign(math.hypot(math.log(edge / value), width), edge - value))
+        for edge in (bounds.low, bounds.high)
+    )
+    return Interval(low, high, bounds.method)

@@ -36,6 +36,8 @@ class SlurmSite:
     max_minutes: float
     staging_minutes: float
     staging_memory_gb: float
+    # Minutes of an allocation that short runs share at most; None: each run has a job of its own.
+    pack_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Site:
     power: PowerSampling | None
     slurm: SlurmSite | None
     canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
+    ceilings: str | None = None  # results folder of a campaign whose probes measured the site
     peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
@@ -175,6 +178,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         power=_power(content),
         slurm=_slurm(content, path),
         canary=content.get("canary", False),
+        ceilings=content.get("ceilings"),
         peaks=content.get("peaks", {}),
     )
     if site.launch is not None:
@@ -225,4 +229,5 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
         max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
         staging_minutes=float(staging.get("minutes", 60)),
         staging_memory_gb=float(staging.get("memory_gb", 4)),
+        pack_minutes=section.get("pack", {}).get("minutes"),
     )

@@ -151,7 +151,9 @@ class PlanExperiment(TypedDict):
     points: int
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
-    ceiling: NotRequired[str]  # what its main metric is the machine's most of: compute or memory
+    stop: NotRequired[str]  # when larger counts of a series are left out
+    ceiling: NotRequired[str]  # compute, memory, network or files: its main metric is their most
+    noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed
@@ -188,6 +190,19 @@ class JobShapeEntry(TypedDict):
     basis: str
     node_hours_expected: float | None
     node_hours_limit: float
+    # Where runs share allocations: how many runs each of the jobs has.
+    runs_each: NotRequired[list[int]]
+
+
+class PlanUnpacked(TypedDict):
+    """What the jobs of pending runs would cost if each had one to itself, and how many runs share
+    none because the time limit of one of them is too long."""
+
+    jobs: int
+    node_hours_expected: float | None
+    node_hours_limit: float
+    minutes: int  # of an allocation, at most
+    too_long: int
 
 
 class PlanJobs(TypedDict):
@@ -200,6 +215,7 @@ class PlanJobs(TypedDict):
     budget_node_hours: float | None
     overhead_s: float | None
     overhead_jobs: int
+    unpacked: NotRequired[PlanUnpacked]  # where runs share allocations
 
 
 class PlanOrder(TypedDict):
@@ -213,7 +229,8 @@ class PlanCanary(TypedDict):
     """What looking at the machine before and after each pending run costs."""
 
     runs: int
-    seconds: float  # of one run
+    seconds: float  # of one run, at most
+    total_s: NotRequired[float]  # of all; not in plans of earlier versions
 
 
 class Plan(TypedDict):
@@ -229,6 +246,7 @@ class Plan(TypedDict):
     experiments: list[PlanExperiment]
     jobs: PlanJobs | None
     canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
+    ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site
     peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]

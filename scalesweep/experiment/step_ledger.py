@@ -7,24 +7,27 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.efficiency import (
     AT_REFERENCE,
+    CLOCK,
     ELAPSED,
     IDEAL,
     LEDGER,
     LOCAL_BATCH,
+    OUTSIDE,
     SLOWER,
     efficiency_column,
 )
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
-    "transfer", "communication", "barrier", "unattributed",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "persistent",
+    "alternating", "transfer", "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a step in ms, and what it takes more than in the ideal step; None: missing."""
+    """A part of a step in ms, what it takes more than in the ideal step, and what of the two the
+    machine needs; None: missing."""
 
     value: float
     low: float | None
@@ -32,6 +35,8 @@ class Term:
     loss: float | None
     loss_low: float | None
     loss_high: float | None
+    machine: float | None
+    machine_loss: float | None
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,13 @@ from scalesweep.figures.fonts import families, whole_fonts
 from scalesweep.figures.heatmap import heatmap_figures
 from scalesweep.figures.ledger import ledger_figures
 from scalesweep.figures.lines import group_figures, single_figures
+from scalesweep.figures.links import link_figures
 from scalesweep.figures.missing import LIMITS, missing_entry
 from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.reading import reading_figures
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
@@ -125,6 +127,8 @@ def _few(study: ExperimentResults) -> list[_Maker]:
     makers += [
         sweep_figures,
         network_figures,
+        link_figures,
+        reading_figures,
         ledger_figures,
         waterfall_figures,
         roofline_figures,

@@ -22,6 +22,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "busy": ("#0072B2", ""),
     "at_reference": ("#0072B2", ""),
     "local_batch": ("#56B4E9", "////"),
+    "clock": ("#56B4E9", "...."),
     "slower": ("#56B4E9", ""),
     "input": ("#009E73", ""),
     "persistent": ("#D55E00", ""),
@@ -29,6 +30,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "transfer": ("#CC79A7", ""),
     "communication": ("#CC79A7", "////"),
     "barrier": ("#F0E442", ""),
+    "outside": ("#9aa1ab", "////"),
     "unattributed": ("#9aa1ab", ""),
 }
 
@@ -53,6 +55,14 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
     # At the reference all computation is as there.
     shown = [name for name in names if name not in ("compute", "busy") or AT_REFERENCE not in names]
     legend = {LABELS[name]: looks[name] for name in shown}
+    needed = [
+        {
+            name: min(term.machine, term.value) * factor
+            for name, term in one.parts.items()
+            if term.machine is not None and min(term.machine, term.value) > 0
+        }
+        for one in some
+    ]
     figure, ax = stacked_bars(
         head,
         labels_of(study, [one.row for one in some], 44),
@@ -61,6 +71,7 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
         legend,
         (bottom * factor, top * factor),
         ("Ideal step", [one.ideal.value * factor if one.ideal else None for one in some]),
+        ("Of which the machine explains", needed) if any(needed) else None,
     )
     ax.set_xlabel(f"Time of {what} [{unit}]")
     text = caption(
@@ -68,6 +79,8 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
         "Means over repeats; the number at the end of a bar is the measured time.",
         "The line is the ideal: the smallest scale's, at the same work per rank."
         if any(one.ideal for one in some) else "",
+        "The strip in a part is what the machine needs for it, by the campaign's probes."
+        if any(needed) else "",
         left_out_words(len(every) - len(some)),
     )  # fmt: skip
     alt = f"{head}: {counted(len(some), 'bar')}. {_largest(study, some)}"

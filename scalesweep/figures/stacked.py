@@ -35,22 +35,24 @@ def stacked_bars(
     legend: Mapping[str, Look],
     reach: tuple[float, float],
     line: tuple[str, Sequence[float | None]] | None = None,
+    within: tuple[str, Sequence[Mapping[str, float]]] | None = None,
 ) -> tuple[Figure, Axes]:
     """A figure of bars below each other, its legend below them, and its axes without a label.
 
     ``labels``: of the bars, and what all of them share. ``legend``: what a look means. ``reach``:
     what the bars span, negative parts to the left of 0. ``line``: a mark across each bar that has
-    one, and what it means.
+    one, and what it means. ``within``: what a strip along the lower edge of parts means, and how
+    far it goes in those of each bar.
     """
     names, shared = labels
-    words = [*legend, *([line[0]] if line else [])]
+    words = [*legend, *([line[0]] if line else []), *([within[0]] if within else [])]
     columns = legend_columns(figure := Figure(figsize=(WIDE, 1.0)), words)
     rows = -(-len(words) // columns)
     figure.set_figheight(1.05 + 0.34 * len(bars) + (0.2 if shared else 0) + 0.2 * rows)
     heading(figure, head, shared)
     ax = figure.subplots()
     for place, parts in enumerate(bars):
-        _bar(ax, place, parts, looks, reach[1])
+        _bar(ax, place, parts, looks, reach[1], within[1][place] if within else {})
     ax.set_yticks(range(len(bars)), names)
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_xlim(reach[0] * 1.1, reach[1] * 1.12)
@@ -66,6 +68,8 @@ def stacked_bars(
             if value is not None:
                 ax.plot([value, value], [place - 0.44, place + 0.44], **style)  # type: ignore[arg-type]
         handles += ax.plot([], [], label=line[0], **style)  # type: ignore[arg-type]
+    if within:
+        handles.append(Patch(facecolor=INK, edgecolor="white", linewidth=0.4, label=within[0]))
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)
     return figure, ax
 
@@ -80,10 +84,12 @@ def _bar(
     parts: Mapping[str, float],
     looks: Mapping[str, tuple[str, str]],
     top: float,
+    within: Mapping[str, float],
 ) -> None:
     """Draw parts next to each other, negative ones to the left of zero, and their sum at the end.
 
-    A part that takes a good share of ``top`` has its number in it.
+    A part that takes a good share of ``top`` has its number in it; one that is in ``within`` a
+    strip of that length at its lower edge.
     """
     left = below = 0.0
     for name, (colour, hatch) in looks.items():
@@ -95,6 +101,11 @@ def _bar(
             place, value, left=begin, height=0.68, color=colour, hatch=hatch,
             edgecolor=_edge(colour), linewidth=0.4,
         )  # fmt: skip
+        if within.get(name, 0.0) > 0:
+            ax.barh(
+                place + 0.29, within[name], left=begin, height=0.1, color=INK, edgecolor="white",
+                linewidth=0.4,
+            )  # fmt: skip
         if value >= LABELLED * top and not hatch:
             ax.text(
                 begin + value / 2, place, number(value), ha="center", va="center", fontsize=8,

@@ -10,6 +10,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, WARNING, Finding
 from scalesweep.findings.efficiency import REST
 from scalesweep.findings.efficiency import RULE as LOSS
+from scalesweep.findings.machine import EXCHANGE
 from scalesweep.findings.prediction import RULE as PREDICTION
 from scalesweep.findings.verdict import ABOVE, UNDECIDED, Verdict, verdict_findings, verdicts
 
@@ -23,6 +24,8 @@ _DO: Mapping[str, str] = {
     "local_batch": "give each rank a larger batch: it is the small one that computes slowly",
     "slower": "compare fewer threads per rank, and look at whether ranks share cores, memory or "
     "disks: each works more slowly than alone",
+    "clock": "look at limits of power and heat, and at the frequency governor: cores have a lower "
+    "clock than at the reference",
     "input": "compare more parallel reads, more prefetching or a cache; a run with `input: dummy` "
     "shows what input costs in all",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",
@@ -30,9 +33,10 @@ _DO: Mapping[str, str] = {
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
     "negotiation, queue, copies and reduction",
-    "communication": "split it: spans of each step, or a replay, separate waiting for the slowest "
-    "rank from transfer",
+    "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
+    "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
+    "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
 
 
@@ -63,10 +67,12 @@ def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     every = verdicts(study)
     loss = _loss(found)
     attention = _attention(study, found)
-    then = _next(study, every, loss)
+    then = _next(study, every, loss, found)
     room = MOST - len(attention) - (then is not None)
     said: list[Finding] = []
     ahead = [one for one in found if one.rule == PREDICTION]
+    # What is refused comes behind what is known.
+    ahead.sort(key=lambda one: not finite(one.evidence["numbers"].get("value")))
     if every:
         said = verdict_findings(study, every, room - (loss is not None) - bool(ahead))
         said += [loss] if loss else []
@@ -97,7 +103,12 @@ def _loss(found: Sequence[Finding]) -> Finding | None:
     return min(losses, key=rank, default=None)
 
 
-def _next(study: ExperimentResults, every: Sequence[Verdict], loss: Finding | None) -> Next | None:
+def _next(
+    study: ExperimentResults,
+    every: Sequence[Verdict],
+    loss: Finding | None,
+    found: Sequence[Finding],
+) -> Next | None:
     """What to do next: what is missing first, then what would decide, then what to act on."""
     statuses = [run["status"] for run in study.entry["runs"]]
     if pending := statuses.count("new"):
@@ -111,11 +122,16 @@ def _next(study: ExperimentResults, every: Sequence[Verdict], loss: Finding | No
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
-    return _after_loss(study, loss) if loss else _intervals(study, every)
+    return _after_loss(study, loss, found) if loss else _otherwise(study, every)
 
 
-def _intervals(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
-    """More repeats where every point has only one."""
+def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
+    """What tells losses where nothing does; more repeats where every point has only one."""
+    if every and study.entry.get("noexchange") and not study.rows("efficiency"):
+        return Next(
+            "run with `--config profile=noexchange`: steps on GPUs have no time stamps, and runs "
+            "without exchange separate computation from communication."
+        )
     if not every and study.points and all(row.get("repeats") == 1 for row in study.points):
         return _repeat(study, FEWEST - 1, "give every point an interval")
     return None
@@ -138,7 +154,7 @@ def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
     return _repeat(study, max(counts), "would decide")
 
 
-def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
+def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding]) -> Next | None:
     """What to do about a loss, or what to measure to know it."""
     term = str(loss.evidence.get("term"))
     if term == REST:
@@ -147,7 +163,8 @@ def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
             "unattributed time."
         )
     if loss.level == CONFIRMED:
-        return Next(f"{_DO[term]}.") if term in _DO else None
+        held_back = _held_back(loss, found) if term == "transfer" else None
+        return held_back or (Next(f"{_DO[term]}.") if term in _DO else None)
     numbers, repeats = loss.evidence["numbers"], loss.evidence.get("repeats")
     if not finite(repeats):
         return None
@@ -158,6 +175,15 @@ def _after_loss(study: ExperimentResults, loss: Finding) -> Next | None:
     if more is None:
         return Next("use longer steps: more repeats alone would not identify the largest loss.")
     return _repeat(study, more, "would identify the largest loss")
+
+
+def _held_back(loss: Finding, found: Sequence[Finding]) -> Next | None:
+    """What to do about what holds the exchange of the same point back, where that is known."""
+    for one in found:
+        same = one.rule == EXCHANGE and one.evidence["key"] == loss.evidence["key"]
+        if same and "do" in one.evidence:
+            return Next(f"{one.evidence['do']}: {one.evidence['cause']} holds transfer back.")
+    return None
 
 
 def _repeat(study: ExperimentResults, more: int, why: str) -> Next:

@@ -4,10 +4,11 @@ from scalesweep.analysis.roofline import LAUNCH
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.rooflines import Entry, PointRoofline, rooflines
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked, point_key
 from scalesweep.tables.ceilings import MEASURED
 
 RULE = "roofline"
+CORES = "layer_core_coverage"  # metric: coverage by the time of all cores
 # Layers' sum over the step: outside of this the layers say little about the step.
 LEAST_COVERAGE, MOST_COVERAGE = 0.8, 1.25
 _WORDS = {"compute": "compute bound", "memory": "memory bound", LAUNCH: "launch bound"}
@@ -46,7 +47,7 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
     if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
         text = (
             f"{where}the layers, timed apart, come to {percent(coverage)} of the step: what they "
-            "could do says little about the step"
+            f"could do says little about the step{_side_by_side(study, point, coverage)}"
         )
         return [_made(study, point, NOTE, text)]
     low, high = step.of_roof_low, step.of_roof_high
@@ -76,6 +77,22 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
     elif not sure:
         text += "; not confirmed to be less than all of it by its interval"
     return [_made(study, point, CONFIRMED if sure else OPEN, text)]
+
+
+def _side_by_side(study: ExperimentResults, point: PointRoofline, coverage: float) -> str:
+    """What is said of layers that take longer apart than in the step, but no more of its cores."""
+    measure = study.measures.get(CORES)
+    key = point_key(study, point.row)
+    rows = [row for row in study.points if point_key(study, row) == key]
+    if measure is None or not rows or coverage <= 1:
+        return ""
+    cores = measure.value(rows[0], "mean", "run")
+    if cores is None or not LEAST_COVERAGE <= cores <= MOST_COVERAGE:
+        return ""
+    return (
+        f"; of the time of all cores they come to {percent(cores)}, so the step runs operations "
+        "side by side for which a layer alone has too few"
+    )
 
 
 def _gap(one: Entry) -> float:

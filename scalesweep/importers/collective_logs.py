@@ -42,7 +42,11 @@ OSU, NCCL = "OSU Micro-Benchmarks", "nccl-tests"
 _LABELLED = re.compile(_LABEL)
 _NUMBER = r"(?:\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)"
 _OSU_HEAD = re.compile(r"^# OSU (?P<test>[\w -]{1,80}) Test(?: v(?P<version>.*))?$")
-_OSU_ROW = re.compile(rf"^(?P<size>\d{{1,15}})\s+(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}\s*$")
+# Behind the mean there may be others (-f, -z) and, with -c, whether the results were right.
+_OSU_ROW = re.compile(
+    rf"^(?P<size>\d{{1,15}})\s+(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}"
+    rf"(?:\s+(?P<right>Pass|Fail)(?:\s+{_NUMBER}){{0,4}})?\s*$"
+)
 _OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
 _OSU_TEST = re.compile(r"^MPI[\w-]* (?P<name>\w+) Latency$")
 _OSU_COMMAND = re.compile(r"\bosu_\w+")
@@ -74,6 +78,7 @@ class _Table:
     gpu: str | None = None
     sizes: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    repeats: list[list[float]] = field(default_factory=list)  # s, by size, where each is known
     last_line: int = 0
 
     def add(self, size: int, microseconds: float, line: int) -> None:
@@ -157,7 +162,10 @@ def _tables(lines: Iterable[Line], file: Path) -> Iterator[_Table | LogRefused]:
 
 def _check_wrong(row: re.Match[str], line: int) -> None:
     """Raise LogRefused for a row whose results were wrong."""
-    wrong = row.groupdict().get("wrong")
+    found = row.groupdict()
+    if found.get("right") == "Fail":
+        raise LogRefused(f"size {row['size']}: wrong results", line)
+    wrong = found.get("wrong")
     if wrong not in (None, "N/A") and float(str(wrong)) > 0:
         raise LogRefused(f"size {row['size']}: {wrong} wrong results", line)
 
@@ -239,10 +247,23 @@ def _json_table(report: Any) -> _Table:
             if result["size"] > 0:
                 if (wrong := timed["nwrong"]) not in (None, 0):
                     raise LogRefused(f"size {result['size']}: {wrong:g} wrong results", 1)
+                if "cpu_time" in timed:
+                    raise LogRefused("times of the CPU (nccl-tests -C)", 1)
                 table.add(int(result["size"]), float(timed["time"]), 1)
+                table.repeats.append(_iterations(result))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise LogRefused(f"not the JSON of nccl-tests ({error!r:.80})", 1) from None
     return table
+
+
+def _iterations(result: Any) -> list[float]:
+    """Seconds of each iteration, where the file has them: that of the slowest process."""
+    way = "out_of_place" if result["out_of_place"] else "in_place"
+    kept = result.get(f"{way}_per_iter")
+    times = [float(time) * 1e-6 for time in kept["times_us"]] if kept else []
+    if not all(0 < time < 1e6 for time in times):
+        raise LogRefused(f"size {result['size']}: an iteration whose time is none", 1)
+    return times
 
 
 def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
@@ -257,7 +278,9 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         raise LogRefused("a single rank exchanges nothing", table.line)
     share = table.program == OSU and table.collective == "allgather"
     sizes = [size * count for size in table.sizes] if share else table.sizes
-    seconds = np.array(table.seconds)
+    seconds = np.array(table.seconds)[:, None]
+    if fewest := min(map(len, table.repeats), default=0):
+        seconds = np.array([times[:fewest] for times in table.repeats])
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     variant = {"program": table.program} | ({GPU: table.gpu} if table.gpu else {})
     stated = [table.program, table.test, count, sizes, repr(table.seconds), table.line]
@@ -270,7 +293,7 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         started=modified,
         ended=modified,
         variant=variant,
-        samples={"sweep_seconds": seconds[:, None, None]},
+        samples={"sweep_seconds": seconds[:, :, None]},
         samples_per_epoch=0,
         metrics=_metrics(table.collective, count, np.array(sizes, np.float64), seconds),
         notes={
@@ -290,13 +313,14 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
 
 def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str, dict[str, Any]]:
     """The metrics of the benchmark allreduce; of one repeat the best is the median."""
-    algorithm = float((sizes / seconds).max())
-    bus = algorithm * bus_factor(collective, ranks)
+    rates = sizes[:, None] / seconds
+    algorithm, factor = float(rates.max()), bus_factor(collective, ranks)
+    median = float(np.median(rates[rates.max(axis=1).argmax()]))
     found = {
-        "bus_bandwidth": (bus, "bytes/s", "higher"),
-        "bus_bandwidth_median": (bus, "bytes/s", "higher"),
+        "bus_bandwidth": (algorithm * factor, "bytes/s", "higher"),
+        "bus_bandwidth_median": (median * factor, "bytes/s", "higher"),
         "algorithm_bandwidth": (algorithm, "bytes/s", "higher"),
-        "latency": (float(seconds[0]), "s", "lower"),
+        "latency": (float(np.median(seconds[0])), "s", "lower"),
     }
     return {
         name: {"value": value, "unit": unit, "better": better, "scope": "total"}

@@ -24,8 +24,8 @@ from scalesweep.core.record import POWER, RECORD
 from scalesweep.experiment.results import ExperimentResults, lasting
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
-from scalesweep.tables.ceilings import Ceiling, machine_ceilings
 from scalesweep.tables.cprofile import functions_table, profile_files
+from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.extra_p import write_extra_p
 from scalesweep.tables.forecasts import (
     KEPT,
@@ -36,9 +36,12 @@ from scalesweep.tables.forecasts import (
     scored,
 )
 from scalesweep.tables.layers import LAYERS
+from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.reading import reads_files
 from scalesweep.tables.timeline import timeline_table
+from scalesweep.tables.trace import trace_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -53,7 +56,7 @@ class _Part:
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
     kept: Sequence[Kept]  # predictions of its points that have been measured since
-    ceilings: list[Ceiling]  # of the machine, where its runs have timed layers
+    machine: Machine  # where runs have timed layers, or tell where the time of steps went
 
     @property
     def entry(self) -> PlanExperiment:
@@ -70,7 +73,7 @@ class _Part:
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 *([list(self.kept)] if self.kept else []),
-                [asdict(one) for one in self.ceilings],
+                asdict(self.machine),
             ]
         )
 
@@ -137,7 +140,7 @@ def _parts(
         "digest": "",
     }
     found = {}
-    ceilings = machine_ceilings(summary, plan)
+    machine = known_machine(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -153,9 +156,16 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
-            ceilings if LAYERS in here and here[LAYERS].notna().any() else [],
+            machine if _held_against(entry, here) else UNKNOWN,
         )
     return found
+
+
+def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
+    """Whether tables of an experiment hold its runs against the machine."""
+    if entry.get("predict") or reads_files(entry):
+        return True
+    return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT))
 
 
 def _taken(frame: pd.DataFrame, rows: list[int], benchmark: str) -> pd.DataFrame:
@@ -179,7 +189,7 @@ class _Work:
         part = self.parts[name]
         unread: list[str] = []
         tables = make_tables(
-            part.summary, part.plan, part.elsewhere, part.runs, unread, part.ceilings
+            part.summary, part.plan, part.elsewhere, part.runs, unread, part.machine
         )
         functions = functions_table(part.entry, part.runs, unread)
         if functions is not None:
@@ -191,6 +201,9 @@ class _Work:
         timelines = timeline_table(part.entry, part.runs, unread)
         if timelines is not None:
             tables[name]["timeline"] = timelines
+        traces = trace_table(part.entry, part.runs, unread)
+        if traces is not None:
+            tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread

@@ -32,10 +32,15 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.accounts import stated_accounts
 from scalesweep.tables.canary import canary_table
-from scalesweep.tables.ceilings import Ceiling, ceilings_table, machine_ceilings
+from scalesweep.tables.ceilings import ceilings_table
+from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
 from scalesweep.tables.efficiency import efficiency_table
+from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
+from scalesweep.tables.links import link_table
+from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
@@ -43,9 +48,11 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.reading import reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
+from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -57,27 +64,32 @@ def make_tables(
     elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,
-    ceilings: Sequence[Ceiling] | None = None,
+    machine: Machine | None = None,
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Tables of every experiment: {experiment: {table: frame}}.
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``ceilings`` are the machine's, by default
-    those that the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
-    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
-    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``parts`` where they were profiled, ``sweep`` and
-    ``network`` of probes, ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where
-    they had one, ``prediction`` where the campaign asks for it, ``runtimes`` where those of runs
-    that are pending can be predicted; the control point has ``runs`` and ``points`` only.
+    cannot be read and that tables are made without; ``machine`` is what is known of the machine,
+    by default what the plan's experiments have measured. ``scaling``, ``threads``,
+    ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they
+    show, those of ``training_tables`` only where runs train or energy is known, ``score`` where
+    they have a target, ``ranks`` where there are several, ``efficiency`` where the scale varies
+    and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
+    over a network that a probe has measured, ``noexchange`` where they have runs without it,
+    ``noexchange`` where they have runs without it, ``parts`` where they were profiled, ``sweep``
+    and ``network`` of probes, ``links`` where every two ranks have exchanged messages,
+    ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where they had one,
+    ``reading`` where they read files and a ceiling of that is known, ``prediction`` where the
+    campaign asks for it, ``target_times`` where those runs train to a target, ``runtimes`` where
+    those of runs that are pending can be predicted; the control point has ``runs`` and ``points``
+    only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
     result: dict[str, dict[str, pd.DataFrame]] = {}
-    if ceilings is None:
-        ceilings = machine_ceilings(summary, plan)
+    if machine is None:
+        machine = machine_of(summary, plan)
     for experiment in plan["experiments"]:
         data = ExperimentData(summary, experiment, unread=unread)
         points = data.points()
@@ -112,6 +124,8 @@ def make_tables(
         if not experiment.get("control"):
             tables |= training_tables(data, points, runs) | score_table(data, points)
             tables |= sweep_tables(data, points)
+            links = link_table(data, points, runs)
+            tables |= {} if links is None else {"links": links}
             parts = part_table(data, points)
             tables |= {} if parts is None else {"parts": parts}
             series = [[points[i] for i in group] for group in series_of(data, points)]
@@ -120,14 +134,22 @@ def make_tables(
             if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
                 tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
-                predicted = prediction_table(data, series, counts)
+                predicted = prediction_table(data, series, counts, machine)
                 tables |= {} if predicted is None else {"prediction": predicted}
-            steps = efficiency_table(data, series)
-            tables |= {} if steps is None else {"efficiency": steps}
-            if (canary := canary_table(data)) is not None:
-                tables["canary"] = canary
-            if (layers := roofline_table(data, points, ceilings)) is not None:
-                tables |= {"roofline": layers, "ceilings": ceilings_table(ceilings)}
+                targets = target_times_table(data, series, counts)
+                tables |= {} if targets is None else {"target_times": targets}
+            own, against = stated_accounts(data), companion_accounts(data, runs)
+            steps = efficiency_table(data, series, machine, finer(own, against))
+            more = {
+                "efficiency": steps,
+                "exchange": exchange_table(data, points, machine, own),
+                "noexchange": noexchange_table(data, points, against, own),
+                "canary": canary_table(data),
+                "reading": reading_table(data, points, machine.reading),
+            }
+            tables |= {name: frame for name, frame in more.items() if frame is not None}
+            if (layers := roofline_table(data, points, machine.ceilings)) is not None:
+                tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables
     return result
 

@@ -4,6 +4,7 @@ Measured are the best points of experiments whose benchmark.yaml says ``ceiling:
 metric in FLOP/s) or ``ceiling: memory`` (bytes/s). All ceilings are those of a node.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -49,7 +50,7 @@ def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
     found: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     for experiment in plan["experiments"]:
         kind = experiment.get("ceiling")
-        if kind is None or not experiment["main_metric"]:
+        if kind not in (COMPUTE, MEMORY) or not experiment["main_metric"]:
             continue
         data = ExperimentData(summary, experiment)
         for point in data.points():
@@ -116,6 +117,19 @@ def roof_of(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> Roof | None
     flops = ceiling_of(ceilings, COMPUTE, stated, dtype)
     memory = ceiling_of(ceilings, MEMORY, stated, dtype)
     return Roof(flops.value, memory.value) if flops and memory else None
+
+
+def half_width(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> float:
+    """Half the width of a roof's interval on the logarithmic scale; NaN where it is not known.
+
+    That of the wider one of the two ceilings: which of them a layer hangs from is not the same.
+    """
+    widths = []
+    for kind in (COMPUTE, MEMORY):
+        one = ceiling_of(ceilings, kind, stated, dtype)
+        known = one is not None and one.low is not None and one.high is not None and one.low > 0
+        widths.append(math.log(one.high / one.low) / 2 if known else math.nan)  # type: ignore[union-attr,operator]
+    return math.nan if any(math.isnan(width) for width in widths) else max(widths)
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> pd.DataFrame:

@@ -6,12 +6,13 @@ used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joule
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
-after it. Missing (None) where a record has none.
+after it; ``_exchange``: what its ranks exchange in a step. Missing (None) where a record has none.
 """
 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
-from scalesweep.analysis.step_account import account_of
+from scalesweep.analysis.step_account import STEPS, account_of
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import finite
+from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
+from scalesweep.tables.exchange_text import EXCHANGE, exchange_text
 from scalesweep.tables.layers import LAYERS, layers_text
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
@@ -34,7 +38,10 @@ ACCOUNT = "_account"
 STATED = "_stated"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
-CURVES = ("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY)
+CURVES = (
+    *("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY),
+    EXCHANGE,
+)
 
 
 def curves_of(
@@ -62,6 +69,7 @@ def curves_of(
         FACTS: facts_text(record, machines),
         LAYERS: layers_text(record, samples),
         CANARY: canary_text(record),
+        EXCHANGE: exchange_text(record),
     }
 
 
@@ -69,7 +77,19 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
     account = account or profile_account(record.get("metrics") or {}, ranks)
+    if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
+        account = replace(account, clock_mhz=_clock(record, ranks))
     return None if account is None else json.dumps(account.to_json())
+
+
+def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
+    """Mean clock of the ranks' busy cores in MHz; None where that of a rank is not known."""
+    environment = record.get("environment")
+    told = environment.get("ranks") if isinstance(environment, dict) else None
+    clocks = by_rank(told.get("clock_mhz"), ranks) if isinstance(told, dict) else None
+    if not clocks or not all(finite(clock) and clock > 0 for clock in clocks):
+        return None
+    return math.fsum(clocks) / len(clocks)
 
 
 def _numbers(values: Any, name: str) -> str | None:

@@ -21,13 +21,15 @@ from scalesweep.planning.repeats import (
 )
 from scalesweep.planning.run_state import DONE
 from scalesweep.planning.spending import keep_decisions
+from scalesweep.planning.stops import keep_stops
+from scalesweep.tables.stops import look_at_series
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
 
 
 def look(campaign: Campaign) -> RepeatPlan:
-    """Look at every point whose runs have changed since it was looked at, and plan its repeats;
-    decide on the next round of a budget, if that is due.
+    """Look at every point and series whose runs have changed since, decide on the next round of a
+    budget if that is due, and plan what is left to run.
 
     Raises OSError where what was seen cannot be kept.
     """
@@ -35,8 +37,11 @@ def look(campaign: Campaign) -> RepeatPlan:
     if not plan.due:
         return plan
     looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
+    stops = {one.name: look_at_series(one, campaign.runs_folder) for one in plan.series if one.due}
     if looks:
         keep_looks(campaign, looks)
+    if stops:
+        keep_stops(campaign, stops)
     if plan.spending is not None and plan.spending.due:
         from scalesweep.tables.spend_round import decide  # pandas
 

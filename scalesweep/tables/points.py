@@ -105,6 +105,7 @@ class ExperimentData:
         self.unread = [] if unread is None else unread
         self.axes: list[str] = list(experiment["axes"])
         self.scale: str = experiment["scale"]
+        self._texts: dict[str, list[Any]] = {}
         self.row_of = self._finished(elsewhere)
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities = quantities_of(summary, experiment["benchmark"])
@@ -164,9 +165,12 @@ class ExperimentData:
 
     def texts(self, name: str) -> list[Any]:
         """A bookkeeping column of the summary: text, or None where a run has none."""
-        if name not in self.summary:
-            return [None] * len(self.summary)
-        return [value if isinstance(value, str) else None for value in self.summary[name].tolist()]
+        if name not in self._texts:
+            found = (
+                self.summary[name].tolist() if name in self.summary else [None] * len(self.summary)
+            )
+            self._texts[name] = [value if isinstance(value, str) else None for value in found]
+        return self._texts[name]
 
     def repeats(self, point: Point, measure: Measure) -> Floats:
         """Means of the point's runs, without missing ones."""
@@ -229,7 +233,7 @@ class ExperimentData:
         return ratio_interval(values, others, level=self.level)
 
     @cached_property
-    def _layouts(self) -> list[Layout]:
+    def layouts(self) -> list[Layout]:
         """Which of the runs form blocks. Imported ones do not: how they were run is not known.
 
         None where repeats were added until points were precise: those that stopped at the same
@@ -257,7 +261,7 @@ class ExperimentData:
     def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
         """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
         found: dict[Hashable, Blocks] = {}
-        for layout in self._layouts:
+        for layout in self.layouts:
             if blocks := layout.blocks(values):
                 found.update(dict.fromkeys(blocks.places, blocks))
         return found

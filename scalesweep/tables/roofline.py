@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.roofline import Roof, intensity
-from scalesweep.analysis.stats import Interval, linear_interval, mean_interval
+from scalesweep.analysis.roofline import Roof, intensity, share_interval
+from scalesweep.analysis.stats import Interval, linear_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import (
     DATASHEET,
     MEASURED,
     Ceiling,
-    ceiling_of,
+    half_width,
     numbers_of,
     roof_of,
 )
@@ -89,18 +89,8 @@ def _roof(
     for stated in (MEASURED, DATASHEET):
         roof = roof_of(ceilings, stated, dtype)
         if roof is not None:
-            return roof.shared(ranks), stated, _half_width(ceilings, stated, dtype)
+            return roof.shared(ranks), stated, half_width(ceilings, stated, dtype)
     return None, "", math.nan
-
-
-def _half_width(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> float:
-    """The wider one of the two ceilings: which of them a layer hangs from is not the same."""
-    widths = []
-    for kind in ("compute", "memory"):
-        one = ceiling_of(ceilings, kind, stated, dtype)
-        known = one is not None and one.low is not None and one.high is not None and one.low > 0
-        widths.append(math.log(one.high / one.low) / 2 if known else math.nan)  # type: ignore[union-attr,operator]
-    return math.nan if any(math.isnan(width) for width in widths) else max(widths)
 
 
 def _rows(
@@ -149,16 +139,8 @@ def _timed(name: str, kind: str, flop: float, moved: float, seconds: Floats) -> 
 
 
 def _reached(shares: Floats, stated: str, width: float) -> dict[str, float]:
-    """Least time over the step's, over the repeats; the ceilings' uncertainty adds in quadrature.
-
-    Without that of measured ceilings there is no interval.
-    """
-    value = float(shares.mean())
-    bounds = mean_interval(shares)
-    if stated != MEASURED or math.isnan(width) or not bounds.low > 0:
-        return {"of_roof": value, "of_roof_low": math.nan, "of_roof_high": math.nan}
-    low, high = (
-        value * math.exp(math.copysign(math.hypot(math.log(edge / value), width), edge - value))
-        for edge in (bounds.low, bounds.high)
-    )
-    return {"of_roof": value, "of_roof_low": low, "of_roof_high": high}
+    """Least time over the step's, over the repeats, with the uncertainty of measured ceilings."""
+    bounds = share_interval(shares, width if stated == MEASURED else math.nan)
+    return {
+        "of_roof": float(shares.mean()), "of_roof_low": bounds.low, "of_roof_high": bounds.high,
+    }  # fmt: skip

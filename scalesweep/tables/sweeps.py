@@ -147,17 +147,42 @@ def _sweep_rows(data: ExperimentData, one: _Swept) -> Iterator[dict[str, Any]]:
         yield head | {"repeats": len(times)} | {f".{key}": v for key, v in values.items()}
 
 
-def _network_rows(data: ExperimentData, swept: Sequence[_Swept]) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class FittedSeries:
+    """Points that differ in ranks only, and what was fitted to their allreduces."""
+
+    points: Sequence[Point]
+    repeats: int
+    fits: Sequence[RangeFit]
+
+
+def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[FittedSeries]:
+    """The fit of each series of allreduces of an experiment."""
+    return _fitted(data, _swept(data, points))
+
+
+def _fitted(data: ExperimentData, swept: Sequence[_Swept]) -> list[FittedSeries]:
     axes = [name for name in data.axes if name != "ranks"]
     series: dict[str, list[_Swept]] = {}
     for one in swept:
         if one.first["collective"] == ALLREDUCE and one.first["amount_unit"] == "bytes":
             key = canonical_json([*(one.point.values[name] for name in axes), one.point.source])
             series.setdefault(key, []).append(one)
-    for group in series.values():
-        head = {name: group[0].point.values[name] for name in axes}
-        head |= {"source": group[0].point.source, "repeats": max(len(one.runs) for one in group)}
-        for fit in _fit(data, group):
+    return [
+        FittedSeries(
+            [one.point for one in group], max(len(one.runs) for one in group), _fit(data, group)
+        )
+        for group in series.values()
+    ]
+
+
+def _network_rows(data: ExperimentData, swept: Sequence[_Swept]) -> Iterator[dict[str, Any]]:
+    axes = [name for name in data.axes if name != "ranks"]
+    for group in _fitted(data, swept):
+        first = group.points[0]
+        head = {name: first.values[name] for name in axes}
+        head |= {"source": first.source, "repeats": group.repeats}
+        for fit in group.fits:
             for number, of in enumerate(fit.fits):
                 values = {
                     "low_bytes": fit.low, "high_bytes": fit.high, "algorithm": of.algorithm,

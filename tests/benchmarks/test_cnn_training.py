@@ -77,6 +77,7 @@ def test_one_rank(tmp_path):
     assert native["notes"]["devices"] == [["CPU:0"]]
     assert native["notes"]["batch"] == {"global": 4, "per_device": 4}
     assert native["notes"]["weights"] == {"trainable": 269722, "all": 271098}
+    assert native["notes"]["exchange"] is None
     assert native["environment"]["ranks"][0]["intra_threads"] == 1
     # What the wall clock saw is what the steps took, and the metrics follow from the samples.
     times = samples["step_times"]
@@ -113,6 +114,8 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
     assert native["notes"]["mode"]["strategy"] == "horovod"
     assert native["notes"]["horovod"]["controller"] == "gloo"
+    exchange = native["notes"]["exchange"]  # two bytes a value: compressed
+    assert sum(exchange["tensor_bytes"]) == 2 * value(native, "model_parameters")
     variables = native["environment"]["variables"]
     assert variables["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
     assert variables["HOROVOD_CYCLE_TIME"] == "2.5"

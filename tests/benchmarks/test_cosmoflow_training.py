@@ -159,6 +159,8 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
         path.stat().st_size for path in data.glob("train/*")
     )
     assert native["notes"]["batch"]["global"] == 8
+    weights = native["metrics"]["model_parameters"]["value"]
+    assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
     errors_logged = [each["value"] for each in log_of(out) if each["key"] == "eval_error"]
     np.testing.assert_allclose(errors_logged, errors.mean(axis=1))

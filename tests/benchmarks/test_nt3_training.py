@@ -93,6 +93,8 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
     )
     assert native["work"]["samples_per_epoch"] == 160 and native["work"]["samples"] == 320
     assert native["notes"]["learning_rate"] == {"base": 0.01, "peak": 0.02}
+    weights = native["metrics"]["model_parameters"]["value"]
+    assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
     np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
     assert native["environment"]["variables"]["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)

@@ -1,5 +1,8 @@
 """The probes of a machine's ceilings: what they count, time and leave out; each started once."""
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from file_read import reading, stage
 from harness.program import ProgramError
 from harness.sweep import Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import caches, kernels
+from pair_latency import links
 from tests.benchmarks.programs import Program, read, warm
 
 
@@ -247,3 +251,48 @@ def test_files_are_read_cold(tmp_path):
     done, _ = program.start(tmp_path / "more", tmp_path / "data", readers=[1, 4])
     assert done.returncode == 66
     assert "2 files missing" in done.stderr
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
+def test_every_two_ranks_meet_once_and_none_in_two_pairs_of_a_round(count):
+    rounds = links.rounds(count)
+    met = [pair for pairs in rounds for pair in pairs]
+    assert sorted(met) == [(a, b) for a in range(count) for b in range(a + 1, count)]
+    for pairs in rounds:
+        assert len({rank for pair in pairs for rank in pair}) == 2 * len(pairs)
+
+
+def test_links_refuse_strangers_and_name_who_cannot_be_reached():
+    """Three ranks, as threads; and one that has no token."""
+    token = b"t" * links.TOKEN
+    with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
+        servers = [stack.enter_context(links.listen(3, True)) for _ in range(3)]
+        addresses = [("127.0.0.1", server.getsockname()[1]) for server in servers]
+        stranger = stack.enter_context(socket.create_connection(addresses[0]))
+        stranger.sendall(b"x" * links.TOKEN + b"\0\0\0\2")
+        calls = [pool.submit(links.connect, servers[n], addresses, n, token) for n in range(3)]
+        ends = [call.result(20) for call in calls]
+        assert [sorted(each) for each in ends] == [[1, 2], [0, 2], [0, 1]]
+        answering = pool.submit(links.answer, ends[2][0], 64, 3)
+        assert 0 < links.ask(ends[0][2], 64, 3) < 1
+        answering.result(20)
+        for each in ends:
+            for link in each.values():
+                link.close()
+    with links.listen(1, True) as gone:
+        address = ("127.0.0.1", gone.getsockname()[1])
+    with links.listen(1, True) as server, pytest.raises(OSError, match=f"port {address[1]}"):
+        links.connect(server, [address, address], 1, token)
+
+
+@pytest.mark.slow
+def test_three_ranks_time_their_links(tmp_path):
+    program = Program("pair_latency", {"repeats": 2, "messages": 5})
+    native, samples = read(*program.start(tmp_path, ranks=3, ranks_per_node=3))
+    seconds = samples["link_seconds"]
+    assert seconds.shape == (2, 3, 3)
+    assert (seconds == seconds.transpose(0, 2, 1)).all()
+    pairs = seconds.min(axis=0)[np.triu_indices(3, 1)]
+    assert (pairs > 0).all()
+    assert native["metrics"]["latency"]["value"] == pytest.approx(np.median(pairs))
+    assert native["metrics"]["slowest_latency"]["value"] == pytest.approx(pairs.max())

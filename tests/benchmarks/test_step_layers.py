@@ -36,6 +36,10 @@ def test_a_rank_times_its_layers(tmp_path):
     medians = np.median(samples["layer_both"], axis=0)
     assert metrics["layers_time"] == pytest.approx((counts @ medians).mean())
     assert metrics["layer_coverage"] > 0.5
+    assert samples["layer_cores"].shape == (2, 2, 1)
+    whole, apart = np.median(samples["layer_cores"], axis=0)[:, 0]
+    assert metrics["layer_core_coverage"] == pytest.approx(apart / whole)
+    assert metrics["layer_core_coverage"] > 0.5
     # A convolution takes longer with its gradients, and longer than nothing.
     assert (medians[0] > np.median(samples["layer_forward"], axis=0)[0]).all()
     assert (medians[0] > 10 * np.median(samples["layer_launch"], axis=0)).all()

@@ -43,6 +43,9 @@ def test_peaks_of_a_site(tmp_path: Path) -> None:
     assert load_site("m", folder=tmp_path).peaks == {
         "flops": {"float32": 2e12}, "bytes_per_s": 1.5e11,
     }  # fmt: skip
+    assert load_site("m", folder=tmp_path).ceilings is None
+    file.write_text("site: m\nnodes: 1\nceilings: results/ceilings\n")
+    assert load_site("m", folder=tmp_path).ceilings == "results/ceilings"
     file.write_text("site: m\nnodes: 1\npeaks: {flops: {float64: 1.0e+12}}\n")
     with pytest.raises(UserError, match=r"peaks\.flops.*float64"):
         load_site("m", folder=tmp_path)

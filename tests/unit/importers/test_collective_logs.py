@@ -116,6 +116,42 @@ def test_what_nccl_tests_tells(read: Read, text: str) -> None:
     assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(31.46e9, rel=1e-3)
 
 
+def test_iterations_of_nccl_tests_are_repeats(read: Read) -> None:
+    """With per-iteration timing the JSON has the times of each, that of the slowest process."""
+    content = report()
+    for result, times in zip(
+        content["results"], ([12.0, 13.0, 12.5], [14.0, 15.0], [49.0, 51.0]), strict=True
+    ):
+        result["out_of_place_per_iter"] = {"min_us": min(times), "times_us": times}
+    ((run,), refusals) = read(json.dumps(content, separators=(",", ":")))
+    assert refusals == []
+    assert run.samples["sweep_seconds"][:, :, 0] == pytest.approx(
+        1e-6 * np.array([[12, 13], [14, 15], [49, 51]])
+    )
+    metrics = {name: metric["value"] for name, metric in run.metrics.items()}
+    assert metrics["algorithm_bandwidth"] == pytest.approx(1048576 / 49e-6)
+    assert metrics["bus_bandwidth_median"] == pytest.approx(
+        1.5 * 1048576 * (1 / 49e-6 + 1 / 51e-6) / 2
+    )
+    assert metrics["latency"] == pytest.approx(12.5e-6)
+
+
+def test_osu_tables_of_checked_results(read: Read) -> None:
+    """With -c each row says whether its results were right; with -z quantiles follow."""
+    checked = (
+        "mpirun -n 2 osu_allreduce -c\n# OSU MPI Allreduce Latency Test v7.4\n"
+        "# Size       Avg Latency(us)        Validation\n"
+        "4                       2.00              Pass\n"
+        "8                       2.10              Pass        2.00      2.50     3.00\n"
+    )
+    ((run,), refusals) = read(checked)
+    assert refusals == []
+    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([2e-6, 2.1e-6])
+    runs, (refusal,) = read(checked.replace("2.10              Pass", "2.10              Fail"))
+    assert runs == []
+    assert "size 8: wrong results" in refusal.message
+
+
 def test_short_tables_several_in_a_log_and_labels_of_srun(read: Read) -> None:
     short = "\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n"
     rows = "1                       1.34\n8                       1.17\n64      2.00\n"
@@ -148,6 +184,11 @@ REFUSED = {
     "json, cut": (as_json()[:-40], "cut or damaged"),
     "json, no results": (as_json(results=None), "not the JSON of nccl-tests"),
     "json, odd": (as_json(config={"devices": []}), "not the JSON of nccl-tests"),
+    "json, of the CPU": (as_json().replace('"time":', '"cpu_time":'), "times of the CPU"),
+    "json, no iteration": (
+        as_json().replace('"actual_', '"out_of_place_per_iter":{"times_us":[0.0]},"actual_'),
+        "an iteration whose time is none",
+    ),
     "json, other": (as_json(args=["all_to_all_perf"]), "all_to_all_perf: only"),
     "json, infinite": (as_json().replace('"time":12.5', '"time":1e999'), "is no time"),
 }

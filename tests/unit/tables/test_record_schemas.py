@@ -30,6 +30,7 @@ from scalesweep.core.record import (
 from scalesweep.planning import record_reader
 from scalesweep.planning.run_state import scan
 from scalesweep.tables.canary_rates import CANARY
+from scalesweep.tables.exchange_text import EXCHANGE
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.power_series import read_power
 from scalesweep.tables.provenance import FACTS, facts_text, read_facts, run_facts
@@ -70,7 +71,7 @@ def test_a_record_of_every_schema_reads_as_it_did(kept: Path) -> None:
     row = json.loads(text)[0]
     row[FACTS] = json.loads(row[FACTS])
     # Columns that are younger than what is kept.
-    assert [row.pop(name) for name in (SWEEP, LAYERS, CANARY)] == [None] * 3
+    assert [row.pop(name) for name in (SWEEP, LAYERS, CANARY, EXCHANGE)] == [None] * 4
     assert row == expected["row"]
     record = read_record(kept / RECORD)
     assert plain(dataclasses.asdict(run_facts(record))) == expected["facts"]

@@ -284,6 +284,25 @@ def test_layers_that_are_not_the_step_say_nothing_of_it() -> None:
         assert "says little about the step" in finding.text
 
 
+@pytest.mark.parametrize(("step", "cores", "said"), [(0.09, 0.95, True), (0.09, 1.4, False),
+                                                     (0.2, 0.95, False)])  # fmt: skip
+def test_layers_that_the_step_runs_side_by_side_are_told_apart(
+    step: float, cores: float, said: bool
+) -> None:
+    """By the time of all cores: the step may do no more than its layers, and yet end sooner."""
+    campaign = ceilings(Campaign().layers({32: [times(step), times(step * 1.01)]}))
+    for row in campaign.rows[:2]:
+        row["layer_core_coverage_mean_run"] = cores
+    summary, plan = campaign.done()
+    meaning = {"unit": "1", "better": "higher", "scope": "rank"}
+    summary.attrs["metrics"]["b"]["layer_core_coverage"] = meaning
+    entry = plan["experiments"][0]
+    study = ExperimentResults(entry, make_tables(summary, plan)["layers"])
+    (finding,) = step_against_roof(study)
+    assert finding.level == "note"
+    assert ("of the time of all cores they come to 95.0 %" in finding.text) is said
+
+
 def test_a_step_above_the_roof_is_no_share_of_it() -> None:
     steps = [times(0.06 * factor, slower=0.5) for factor in (0.99, 1.0, 1.01)]
     (finding,) = step_against_roof(ceilings(Campaign().layers({32: steps})).study())

@@ -13,7 +13,7 @@ import tensorflow as tf
 from cosmoflow_data import files
 from cosmoflow_training import inputs, mlperf
 from cosmoflow_training.trainer import Trainer
-from harness import ranks, spans, training
+from harness import exchange, ranks, spans, training
 from harness.frame import Arrays, Benchmark
 from harness.mllog import MLLog
 from harness.native import Metric, Work
@@ -105,7 +105,12 @@ class CosmoFlow(Benchmark):
         return {
             "devices": about_ranks,
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
+            "spans": spans.about(self.trainer.steps),
+            "exchange": exchange.by_horovod(
+                self.trainer.model.trainable_variables,
+                self.params["gradient_compression"],
+                self.params["ranks"],
+            ),
             "learning_rate": {"base": schedule.base, "peak": schedule.peak},
             "run_seed": self.seed,
         }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import ranks, spans, training
+from harness import exchange, ranks, spans, training
 from harness.frame import Arrays, Benchmark
 from harness.hardware import cpu_model
 from harness.native import Metric, Work, metric
@@ -89,7 +89,12 @@ class NT3(Benchmark):
             "memory": self.memory,
             "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
+            "spans": spans.about(self.trainer.steps),
+            "exchange": exchange.by_horovod(
+                self.trainer.model.trainable_variables,
+                self.params["gradient_compression"],
+                self.params["ranks"],
+            ),
             "learning_rate": {"base": schedule.base, "peak": schedule.peak},
         }
 

@@ -57,9 +57,11 @@ class Timed:
             once = max(self.run(few) / few, 1e-9)
         self.turns = max(1, min(MOST_TURNS, round(least_s / once)))
 
-    def seconds(self) -> float:
-        """Seconds of one turn, as a mean over those of one timing."""
-        return self.run(self.turns) / self.turns
+    def seconds(self) -> tuple[float, float]:
+        """Seconds of one turn, and those of all cores, as means over the turns of one timing."""
+        began = time.process_time()
+        seconds = self.run(self.turns)
+        return seconds / self.turns, (time.process_time() - began) / self.turns
 
 
 def _touch(tensors: Sequence[Any]) -> tf.Tensor:

@@ -1,0 +1,60 @@
+"""What an exchange of gradients takes on a fitted network, in the messages that Horovod makes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalesweep.analysis.network_fit import Estimate, RangeFit, message_seconds
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a step exchanges: the bytes of each tensor in the order of the variables.
+
+    ``fusion_bytes`` and ``cycle_s`` are Horovod's settings; None where they are not known (they may
+    be tuned while the program runs).
+    """
+
+    by: str
+    tensor_bytes: Sequence[int]
+    fusion_bytes: float | None
+    cycle_s: float | None
+
+    @property
+    def total(self) -> int:
+        """Bytes of all tensors."""
+        return sum(self.tensor_bytes)
+
+    @property
+    def messages(self) -> list[int]:
+        """The fewest messages that the threshold allows: all tensors are ready at the same time.
+
+        As Horovod fuses them (common/controller.cc, FuseResponses): tensors in the order in which
+        they become ready, which is that of the backward pass, as long as their sum is within the
+        threshold; a larger one goes alone.
+        """
+        limit = 0.0 if self.fusion_bytes is None else self.fusion_bytes
+        found: list[int] = []
+        for size in reversed(self.tensor_bytes):
+            if found and found[-1] + size <= limit:
+                found[-1] += size
+            else:
+                found.append(size)
+        return found
+
+
+def exchange_seconds(
+    fits: Sequence[RangeFit], ranks: int, messages: Sequence[int]
+) -> Estimate | None:
+    """What ``messages`` take one after the other; None where one is out of the fit's reach.
+
+    Their errors are taken to be the same one: bounds add up.
+    """
+    by_size = {size: message_seconds(fits, ranks, size) for size in set(messages)}
+    found = [one for one in (by_size[size] for size in messages) if one is not None]
+    if not messages or len(found) < len(messages):
+        return None
+    return Estimate(
+        sum(one.value for one in found),
+        sum(one.low for one in found),
+        sum(one.high for one in found),
+    )

@@ -1,0 +1,90 @@
+"""The table `exchange`: what a step exchanges, and what the network would take for it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.stats import linear_interval, mean_interval
+from scalesweep.analysis.step_account import STEPS, StepAccount
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.tables.machine import Machine, whole_point
+from scalesweep.tables.machine_terms import Least, sent_in_a_step
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.sweeps import ALLREDUCE, bus_factor
+
+_MS = 1e3
+NAMES = (
+    *("message_bytes", "tensors", "messages", "largest_bytes", "fusion_bytes", "cycle_ms"),
+    *("transfer_ms", "transfer_low", "transfer_high", "rate", "rate_low", "rate_high"),
+    *("fused_ms", "fused_low", "fused_high", "one_ms", "one_low", "one_high"),
+    *("of_network", "of_network_low", "of_network_high", "machine_from"),
+)
+
+
+def exchange_column(name: str, axes: Sequence[str]) -> str:
+    """Column of the table: its name, unless a varying parameter has it."""
+    return f"exchange_{name}" if name in axes else name
+
+
+def exchange_table(
+    data: ExperimentData,
+    points: Sequence[Point],
+    machine: Machine,
+    accounts: Mapping[int, StepAccount],
+) -> pd.DataFrame | None:
+    """A row per point that exchanges gradients and whose network a probe has measured.
+
+    ``message_bytes`` in ``tensors`` go in at least ``messages``, the largest of ``largest_bytes``,
+    by Horovod's ``fusion_bytes``; ``cycle_ms`` is its cycle. ``transfer_ms`` is the ledger's, with
+    bounds, ``rate`` the bus bandwidth that it comes to (bytes/s). The network takes ``fused_ms``
+    for these messages and ``one_ms`` for a single one, both with bounds; ``of_network`` is
+    ``one_ms`` over ``transfer_ms``. ``accounts`` are those of the records, by row of the summary.
+    None without any.
+    """
+    rows = [row for point in points if (row := _row(data, point, machine, accounts))]
+    if not rows:
+        return None
+    columns = {name: typed_values([row[name] for row in rows]) for name in data.axes}
+    columns |= {name: typed_values([row[name] for row in rows]) for name in ("source", "repeats")}
+    for name in NAMES:
+        columns[exchange_column(name, data.axes)] = typed_values([row[f".{name}"] for row in rows])
+    frame = pd.DataFrame(columns)
+    frame.attrs["units"] = {}
+    return frame
+
+
+def _row(
+    data: ExperimentData, point: Point, machine: Machine, every: Mapping[int, StepAccount]
+) -> dict[str, Any] | None:
+    known = [every[row] for row in point.rows.tolist() if row in every]
+    accounts = [one for one in known if one.form == STEPS]
+    sent = sent_in_a_step(data, point, machine) if accounts else None
+    transfers = np.array([one.transfer or 0.0 for one in accounts], np.float64)
+    if sent is None or not transfers.min() > 0:
+        return None
+    exchange, one = sent.exchange, sent.as_one
+    seconds, shares = linear_interval(transfers * _MS), one.value / (transfers * _MS)
+    rates = bus_factor(ALLREDUCE, Layout.of(whole_point(data, point)).ranks) * exchange.total
+    rate, share = mean_interval(rates / transfers), share_interval(shares, one.width)
+    values = {
+        "message_bytes": exchange.total, "tensors": len(exchange.tensor_bytes),
+        "messages": len(exchange.messages), "largest_bytes": max(exchange.messages),
+        "fusion_bytes": exchange.fusion_bytes,
+        "cycle_ms": math.nan if exchange.cycle_s is None else exchange.cycle_s * _MS,
+        "transfer_ms": float(transfers.mean()) * _MS, "transfer_low": seconds.low,
+        "transfer_high": seconds.high, "rate": float((rates / transfers).mean()),
+        "rate_low": rate.low, "rate_high": rate.high, **_bounds("fused", sent.as_fused),
+        **_bounds("one", one), "of_network": float(shares.mean()), "of_network_low": share.low,
+        "of_network_high": share.high, "machine_from": one.where,
+    }  # fmt: skip
+    head = {**point.values, "source": point.source, "repeats": len(accounts)}
+    return head | {f".{name}": value for name, value in values.items()}
+
+
+def _bounds(name: str, least: Least) -> dict[str, float]:
+    return {f"{name}_ms": least.value, f"{name}_low": least.low, f"{name}_high": least.high}

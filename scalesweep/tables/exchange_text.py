@@ -1,0 +1,48 @@
+"""What a run's exchange of gradients leaves in its row of the summary: ``_exchange``."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from scalesweep.analysis.exchange import Exchange
+from scalesweep.core.errors import UserError
+from scalesweep.core.record_content import MAX_NUMBER
+
+EXCHANGE = "_exchange"
+MAX_TENSORS = 100_000
+
+
+def exchange_text(record: Mapping[str, Any]) -> str | None:
+    """``Exchange`` of a run as JSON; None where the record says nothing of it.
+
+    Raises UserError where notes.exchange is none.
+    """
+    notes = record.get("notes")
+    found = notes.get("exchange") if isinstance(notes, dict) else None
+    if found is None:
+        return None
+    sizes = found.get("tensor_bytes") if isinstance(found, dict) else None
+    if not isinstance(sizes, list) or not 0 < len(sizes) <= MAX_TENSORS:
+        raise UserError(f"notes.exchange.tensor_bytes is not a list of 1 to {MAX_TENSORS:,} sizes")
+    for size in sizes:
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < MAX_NUMBER:
+            raise UserError(f"notes.exchange.tensor_bytes: {str(size)[:40]!r} is no size")
+    assert isinstance(notes, dict)
+    said = notes.get("horovod")
+    settings = said if isinstance(said, dict) else {}
+    cycle = _setting(settings.get("cycle_time_ms"))
+    fusion = _setting(settings.get("fusion_threshold_bytes"))
+    by = str(found.get("by"))[:40]
+    return json.dumps(asdict(Exchange(by, sizes, fusion, None if cycle is None else cycle / 1e3)))
+
+
+def exchange_of(text: str) -> Exchange:
+    """What ``exchange_text`` has written."""
+    return Exchange(**json.loads(text))
+
+
+def _setting(value: Any) -> float | None:
+    """A setting that is a number; None where it is not known."""
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if good and 0 <= value < MAX_NUMBER else None

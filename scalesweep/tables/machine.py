@@ -1,0 +1,205 @@
+"""What a campaign's own probes say of its machine: what any of its runs is held against.
+
+Ceilings of a node (``tables.ceilings``), the network's fits, what the file system gives, and what
+the layers of models compute and move. Of results that were imported or simulated only where none
+were measured.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from scalesweep.analysis.network_fit import RangeFit
+from scalesweep.analysis.table_io import read_table
+from scalesweep.core.errors import UserError
+from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
+from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
+from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout, ranks_of
+from scalesweep.tables.reading import ReadCeiling, read_ceilings
+from scalesweep.tables.sweeps import fitted_networks
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+SUMMARY = "summary.parquet"
+NETWORK = "network"
+UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
+
+
+@dataclass(frozen=True)
+class Network:
+    """The fit of a series of allreduces; ``layout`` is that of its largest point."""
+
+    layout: Layout
+    transport: Mapping[str, Any]  # what decides how messages go, by parameter
+    fits: Sequence[RangeFit]
+    where: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the layers of a model compute and move in a step, lists of one length."""
+
+    named: Mapping[str, Any]  # the model and its input, by parameter
+    batch: int
+    numbers: str  # type of the numbers
+    weights: int
+    flop: Sequence[float]
+    moved: Sequence[float]  # bytes
+    where: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All that is known of a machine."""
+
+    ceilings: Sequence[Ceiling] = ()
+    networks: Sequence[Network] = ()
+    reading: Sequence[ReadCeiling] = ()
+    models: Sequence[Model] = ()
+
+    def with_more(self, other: "Machine", where: str) -> "Machine":
+        """This, and of another campaign, in ``where``, what this does not know.
+
+        Models count from both: which is meant follows from the point.
+        """
+        known = {(one.kind, one.stated, one.dtype) for one in self.ceilings}
+        new = [one for one in other.ceilings if (one.kind, one.stated, one.dtype) not in known]
+
+        def named(found: Sequence[Any]) -> list[Any]:
+            return [replace(one, where=f"{one.where} of {where}") for one in found]
+
+        return Machine(
+            [*self.ceilings, *named(new)],
+            self.networks or named(other.networks),
+            self.reading or named(other.reading),
+            [*self.models, *named(other.models)],
+        )
+
+
+def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What the finished runs of a campaign say of the machine, and where they say nothing, those of
+    the campaign that the site names (``ceilings`` of its file).
+
+    That one is left out, with a line, where it is not there, was changed, or is of another site.
+    """
+    own = machine_of(summary, plan)
+    if "ceilings" not in plan:
+        return own
+    folder = Path(plan["ceilings"])
+    try:
+        other = read_plan(folder / PLAN)
+        if other["site"] != plan["site"]:
+            raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
+        found = machine_of(read_table(folder / SUMMARY), other)
+    except (UserError, OSError) as error:
+        _log.warning("ceilings of site %s: %s: nothing is held against them", plan["site"], error)
+        return own
+    return own.with_more(found, str(folder))
+
+
+UNKNOWN = Machine()
+
+
+def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What the finished runs of a campaign say of the machine."""
+    networks: list[tuple[bool, Network]] = []
+    models: list[Model] = []
+    layers = LAYERS in summary and bool(summary[LAYERS].notna().any())
+    for experiment in plan["experiments"]:
+        kind = experiment.get("ceiling")
+        if kind == NETWORK:
+            networks += _networks(ExperimentData(summary, experiment))
+        elif layers and not experiment.get("control"):
+            models += _models(ExperimentData(summary, experiment))
+    return Machine(
+        machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan), models
+    )
+
+
+def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
+    """What was measured; what was not, where nothing was."""
+    measured = [one for here, one in found if here]
+    return measured or [one for _, one in found]
+
+
+def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
+    """All parameters of a point."""
+    return {**data.experiment["fixed"], **point.values}
+
+
+def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
+    """The networks whose messages took the ways of a point's, with all its parameters."""
+    layout, transport = Layout.of(point), transport_of(point)
+    return [
+        network
+        for network in machine.networks
+        if network.layout.like(layout) and agree(network.transport, transport)
+    ]
+
+
+def agree(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether two points agree in what both name."""
+    return all(others[name] == value for name, value in some.items() if name in others)
+
+
+def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that decide how Horovod's messages go."""
+    return {
+        name: value
+        for name, value in point.items()
+        if name == "hierarchical_allreduce" or name.startswith("env.")
+    }
+
+
+def _where(data: ExperimentData, source: str | None) -> str:
+    return data.experiment["name"] + ("" if source == "measured" else f" ({source})")
+
+
+def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
+    """The fits of series whose messages are one tensor: fusing several is not the network's."""
+    found = []
+    for series in fitted_networks(data, data.points()):
+        largest = max((whole_point(data, point) for point in series.points), key=ranks_of)
+        if series.fits and largest.get("tensors", 1) == 1:
+            source = series.points[0].source
+            one = Network(
+                Layout.of(largest), transport_of(largest), series.fits, _where(data, source)
+            )
+            found.append((source == "measured", one))
+    return found
+
+
+def _models(data: ExperimentData) -> list[Model]:
+    texts = data.texts(LAYERS)
+    parameters = data.experiment["parameters"]
+    workload = [name for name in parameters if parameter_of(data.experiment, name)["workload"]]
+    found = []
+    for point in data.points():
+        text = next((texts[row] for row in point.rows.tolist() if texts[row]), None)
+        every = whole_point(data, point)
+        if text is None or "batch_size" not in every:
+            continue
+        layers = LayerTimes.from_text(text)
+        pairs = zip(layers.count, layers.flop_forward, layers.flop_backward, strict=True)
+        bytes_ = zip(layers.count, layers.bytes_forward, layers.bytes_backward, strict=True)
+        flop = [count * (there + back) for count, there, back in pairs]
+        updates = [n for n, kind in zip(flop, layers.kind, strict=True) if kind == UPDATE]
+        found.append(
+            Model(
+                {name: every[name] for name in workload if name in every},
+                int(every["batch_size"]),
+                numbers_of(every),
+                round(sum(updates) / 2),
+                flop,
+                [count * (there + back) for count, there, back in bytes_],
+                _where(data, point.source),
+            )
+        )
+    return found

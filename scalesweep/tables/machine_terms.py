@@ -1,0 +1,224 @@
+"""Of which the machine explains: the least time of the terms of a step, in ms.
+
+Transfer by the network's fit, for the bytes, ranks and messages of a step; computation by the
+roofline of the model's layers; input by what the file system gives (docs/efficiency.md).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.analysis.exchange import Exchange, exchange_seconds
+from scalesweep.analysis.network_fit import Estimate
+from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.step_account import STEPS, StepAccount
+from scalesweep.analysis.types import Floats
+from scalesweep.tables.ceilings import MEASURED, half_width, numbers_of, roof_of
+from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
+from scalesweep.tables.machine import (
+    Machine,
+    Model,
+    Network,
+    agree,
+    networks_like,
+    whole_point,
+)
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.reading import WARM
+
+INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
+MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables
+_MS = 1e3
+
+
+@dataclass(frozen=True)
+class Least:
+    """What the machine needs for a term, in ms, with 95 % bounds (NaN without); by which probe."""
+
+    value: float
+    low: float
+    high: float
+    where: str
+
+    @property
+    def width(self) -> float:
+        """Half the width of its interval on the logarithmic scale; NaN where there is none."""
+        if not self.low > 0 or not math.isfinite(self.high):
+            return math.nan
+        return math.log(self.high / self.low) / 2
+
+    def times(self, factor: float) -> "Least":
+        """So many times as much."""
+        return Least(self.value * factor, self.low * factor, self.high * factor, self.where)
+
+    def beyond(self, other: "Least") -> "Least":
+        """What this is more than another one of the same probe, whose error both share."""
+        more = self.value - other.value
+        more = 0.0 if abs(more) < 1e-9 * self.value else more
+        scale = more / self.value if self.value else 0.0
+        low, high = sorted((self.low * scale, self.high * scale))
+        return Least(more, low, high, self.where)
+
+
+NOTHING = Least(0.0, 0.0, 0.0, "")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a step sends, and what the network would take for it, in ms."""
+
+    exchange: Exchange
+    as_fused: Least  # in the messages of Horovod's threshold
+    as_one: Least  # in a single message
+
+
+def least_of(
+    data: ExperimentData, point: Point, account: StepAccount, machine: Machine
+) -> dict[str, Least]:
+    """What the machine needs for the terms of a point's step, of those that it has probes for."""
+    found = {INPUT: _input(data, point, account, machine)}
+    if account.form == STEPS:
+        found[COMPUTE] = _compute(data, point, machine)
+        sent = sent_in_a_step(data, point, machine)
+        found[TRANSFER] = sent.as_fused if sent else None
+        if account.ranks == 1:
+            found[TRANSFER] = NOTHING
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent | None:
+    """The exchange of a point's step by the network's fit.
+
+    None without either, where Horovod's threshold is not known, or the repeats differ.
+    """
+    texts = data.texts(EXCHANGE)
+    said = {texts[row] for row in point.rows.tolist()}
+    text = said.pop() if len(said) == 1 else None
+    if text is None:
+        return None
+    exchange = exchange_of(text)
+    every = whole_point(data, point)
+    if exchange.fusion_bytes is None:
+        return None
+    found = []
+    for network in networks_like(machine, every):
+        fused, one = (
+            _least(network, exchange_seconds(network.fits, Layout.of(every).ranks, messages))
+            for messages in (exchange.messages, [exchange.total])
+        )
+        if fused and one:
+            found.append(Sent(exchange, fused, one))
+    # Of several the fastest: what the network can do.
+    return min(found, key=lambda one: one.as_fused.value, default=None)
+
+
+def _least(network: Network, seconds: Estimate | None) -> Least | None:
+    if seconds is None:
+        return None
+    return Least(seconds.value * _MS, seconds.low * _MS, seconds.high * _MS, network.where)
+
+
+def _compute(data: ExperimentData, point: Point, machine: Machine) -> Least | None:
+    """The sum of the layers' least times under the roofs that a rank shares with its node."""
+    every = whole_point(data, point)
+    model = _model_of(data, point, every, machine.models)
+    roof = roof_of(machine.ceilings, MEASURED, numbers_of(every))
+    if model is None or roof is None:
+        return None
+    devices = int(every.get("devices_per_rank") or 1)
+    share = roof.shared(Layout.of(every).on_node * devices)
+    least = sum(share.least_s(f, b) for f, b in zip(model.flop, model.moved, strict=True)) * _MS
+    width = half_width(machine.ceilings, MEASURED, numbers_of(every))
+    return Least(least, least * math.exp(-width), least * math.exp(width), model.where)
+
+
+def _model_of(
+    data: ExperimentData, point: Point, every: Mapping[str, Any], models: Sequence[Model]
+) -> Model | None:
+    """The layers of what a point trains, at its local batch.
+
+    The same where both agree in all parameters that both name, in the type of their numbers, and
+    in the number of weights.
+    """
+    weights = data.repeats(point, (MODEL_PARAMETERS, "run"))
+    if not weights.size or weights.min() != weights.max():
+        return None
+    for model in models:
+        if (
+            model.batch == every.get("batch_size")
+            and model.numbers == numbers_of(every)
+            and model.weights == round(float(weights[0]))
+            and agree(model.named, every)
+        ):
+            return model
+    return None
+
+
+def _input(
+    data: ExperimentData, point: Point, account: StepAccount, machine: Machine
+) -> Least | None:
+    """The bytes of a step of all ranks, over what as many nodes read."""
+    known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
+    sizes = {float(size) for size in known if not pd.isna(size)}
+    nodes = Layout.of(whole_point(data, point)).nodes
+    found = [one for one in machine.reading if one.nodes == nodes and one.state != WARM]
+    if len(sizes) != 1 or not found:
+        return None
+    best = max(found, key=attrgetter("mean"))
+    bounds = best.interval
+    size = sizes.pop() / account.per_epoch * _MS
+    return Least(size / best.mean, size / bounds.high, size / bounds.low, best.where)
+
+
+def share_rows(
+    least: Mapping[str, Least], terms: Mapping[str, Floats | None]
+) -> list[dict[str, Any]]:
+    """How much of what the machine could do each term reaches: least time over its own.
+
+    ``terms`` in s, a value for each repeat. Of a term that takes no time nothing is said.
+    """
+    rows = []
+    for name, values in terms.items():
+        one = least.get(name)
+        if one is None or values is None or not one.value > 0 or not values.min() > 0:
+            continue
+        shares = one.value / (values * _MS)
+        bounds = share_interval(shares, one.width)
+        rows.append(
+            {"term": name, "unit": "1", "value": float(shares.mean()), "low": bounds.low,
+             "high": bounds.high, **value_columns(one)}
+        )  # fmt: skip
+    return rows
+
+
+def value_columns(least: Least | None) -> dict[str, Any]:
+    """The columns that say what of a term the machine needs; none where that is not known."""
+    return (
+        {} if least is None else {**_columns("machine", least), "machine_from": least.where or None}
+    )
+
+
+def loss_columns(more: Least | None) -> dict[str, Any]:
+    """The same of a loss."""
+    return {} if more is None else _columns("machine_loss", more)
+
+
+def _columns(name: str, least: Least) -> dict[str, float]:
+    return {name: least.value, f"{name}_low": least.low, f"{name}_high": least.high}
+
+
+def more_than(one: Least | None, other: Least | None) -> Least | None:
+    """What one is more than another, by the same probe; None where one is not known."""
+    return None if one is None or other is None else one.beyond(other)
+
+
+def against(one: Least | None, other: Least | None) -> Least | None:
+    """The same where their errors are not the same one: bounds are the widest."""
+    if one is None or other is None:
+        return None
+    return Least(one.value - other.value, one.low - other.high, one.high - other.low, one.where)

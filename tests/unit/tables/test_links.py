@@ -1,0 +1,202 @@
+"""Links between ranks: the rule by simulation, table, matrix and what is said, with hosts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.slow_links import FEWEST_LINKS, judge_links
+from scalesweep.core.errors import UserError
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.links import link_figures
+from scalesweep.findings.base import figure_of
+from scalesweep.findings.links import slow_links
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.links import BETWEEN, NAMES, WITHIN, _best, link_table, links_of
+from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.summary import build_summary
+from tests.fakes.plan import whole_plan
+from tests.fakes.records import write_run
+
+HOSTS = [f"n{number:02}" for number in range(8)]
+
+
+def latencies(
+    seed: int, count: int = 8, slow: Mapping[tuple[int, int], float] | None = None,
+    hosts: Mapping[int, float] | None = None, spread: float = 0.06,
+) -> Any:  # fmt: skip
+    """``[repeat, rank, rank]`` of 27 µs; noise of repeats only adds, and is heavy-tailed."""
+    draw = np.random.default_rng(seed)
+    base = 27e-6 * np.exp(spread * draw.standard_normal((count, count)))
+    for (a, b), factor in (slow or {}).items():
+        base[min(a, b), max(a, b)] *= factor
+    for host, factor in (hosts or {}).items():
+        base[host, host + 1 :] *= factor
+        base[:host, host] *= factor
+    noise = 1 + 0.05 * draw.pareto(2.5, (5, count, count))
+    found = np.triu(base * noise, 1)
+    return found + found.transpose(0, 2, 1)
+
+
+# --- the rule ---
+
+
+def test_false_alarms_of_healthy_networks_are_rare_and_a_planted_link_is_found() -> None:
+    """At most 5 % of 400 networks of 8 hosts name any; a link of 1.6 times is found in all."""
+    alarms = found = others = 0
+    for seed in range(400):
+        columns = links_of(latencies(seed).min(axis=0), HOSTS)
+        alarms += any(columns["slow"])
+        planted = links_of(latencies(seed, slow={(2, 5): 1.6}).min(axis=0), HOSTS)
+        named = {
+            (planted["rank_a"][i], planted["rank_b"][i]) for i in np.flatnonzero(planted["slow"])
+        }
+        found += (2, 5) in named
+        others += bool(named - {(2, 5)})
+    assert alarms <= 20
+    assert others <= 20
+    assert found >= 390
+
+
+@pytest.mark.parametrize("count", [FEWEST_LINKS, 15, 120])
+def test_the_threshold_holds_for_few_and_many_links(count: int) -> None:
+    draw = np.random.default_rng(count)
+    # A spread so wide that the 25 % do not protect.
+    samples = 27e-6 * np.exp(0.5 * draw.standard_normal((1000, count)))
+    assert sum(bool(judge_links(one).slow.any()) for one in samples) <= 60
+
+
+def test_too_few_links_of_a_class_are_not_judged() -> None:
+    values = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0])
+    assert not judge_links(values).slow.any()
+    assert judge_links(np.append(values, 1.0)).slow.tolist() == [False] * 6 + [True, False]
+
+
+def test_links_are_compared_with_those_of_their_class() -> None:
+    """Two ranks on each of five hosts: within a host a third of the time, which is not fast."""
+    hosts = [HOSTS[rank // 2] for rank in range(10)]
+    seconds = np.full((10, 10), 30e-6)
+    for rank in range(0, 10, 2):
+        seconds[rank, rank + 1] = 10e-6
+    seconds[3, 8] = 90e-6
+    columns = links_of(seconds, hosts)
+    assert columns["link"].count(WITHIN) == 5
+    assert columns["link"].count(BETWEEN) == 40
+    (place,) = np.flatnonzero(columns["slow"])
+    assert (columns["host_a"][place], columns["host_b"][place]) == ("n01", "n04")
+    assert columns["times"][place] == pytest.approx(3)
+    assert set(links_of(seconds, [None] * 10)["link"]) == {BETWEEN}
+
+
+@pytest.mark.parametrize(
+    "array", [np.ones((2, 3, 3)), np.ones((4, 4)), np.ones((2, 4, 4), int), np.zeros((2, 4, 4))]
+)
+def test_matrices_that_cannot_be_used_are_refused(array: Any) -> None:
+    with pytest.raises(UserError, match="link_seconds"):
+        _best(array, 4)
+
+
+# --- from records to sentences ---
+
+
+def study_of(folder: Path, runs: Sequence[Any], hosts: Sequence[str]) -> ExperimentResults:
+    """An experiment of one point whose runs have left these matrices."""
+    planned = []
+    for number, seconds in enumerate(runs):
+        run_id = f"l-{number}"
+        best = seconds.min(axis=0)[np.triu_indices(len(hosts), 1)]
+        metrics = {
+            name: {"value": float(value), "unit": "s", "better": "lower", "scope": "total"}
+            for name, value in (("latency", np.median(best)), ("slowest_latency", best.max()))
+        }
+        write_run(
+            folder, run_id, {"link_seconds": seconds}, metrics=metrics, repeat=number,
+            benchmark="b", point={"ranks": len(hosts)}, work={},
+            resources={"hosts": list(hosts), "slurm_nodes": [None] * len(hosts)},
+        )  # fmt: skip
+        planned.append(
+            {"run_id": run_id, "repeat": number, "point": {"ranks": len(hosts)}, "status": "done"}
+        )
+    entry = {"name": "links", "runs": planned, "fixed": {"ranks": len(hosts)},
+             "main_metric": "latency"}  # fmt: skip
+    plan = whole_plan({"experiments": [entry]})
+    summary = build_summary([folder / run["run_id"] / "record.json" for run in planned])
+    tables = make_tables(summary, plan, runs=folder)["links"]
+    return ExperimentResults(plan["experiments"][0], tables)
+
+
+def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
+    runs = [latencies(seed, slow={(2, 5): 3.0}) for seed in range(2)]
+    study = study_of(tmp_path, runs, HOSTS)
+    frame = study.tables["links"]
+    assert frame is not None
+    assert len(frame) == 2 * 28
+    assert set(NAMES) <= set(frame.columns)
+    (finding,) = slow_links(study)
+    assert finding.level == "confirmed"
+    assert finding.text.startswith("The link between n02 and n05 is slow: it takes 8")
+    assert "times as long as the median link between hosts (2" in finding.text
+    assert finding.text.endswith("in most of 2 runs.")
+    assert figure_of(finding, {"links": {}}) == "links"
+    (drawing,) = link_figures(study)
+    assert "8 ranks, 1 slow link" in drawing.alt
+    frames = [patch for patch in drawing.figure.axes[0].patches if not patch.get_fill()]
+    assert len(frames) == 2
+    labels = [one.get_text() for one in drawing.figure.axes[0].get_yticklabels()]
+    assert labels[2] == "2 n02"
+
+
+def test_a_slow_host_is_named_instead_of_its_links(tmp_path: Path) -> None:
+    study = study_of(tmp_path, [latencies(seed, hosts={3: 2.5}) for seed in range(3)], HOSTS)
+    (finding,) = slow_links(study)
+    assert finding.text.startswith("Host n03 is slow on the network: 7 of its 7 links take about 2")
+    assert finding.evidence["host"] == "n03"
+
+
+def test_healthy_few_and_single_are_said_to_be_so(tmp_path: Path) -> None:
+    (finding,) = slow_links(study_of(tmp_path / "a", [latencies(1)], HOSTS))
+    assert finding.level == "note"
+    assert "no slow link among 28 between hosts" in finding.text.lower()
+    few = study_of(tmp_path / "b", [latencies(1, 3, slow={(0, 1): 9.0})], HOSTS[:3])
+    (finding,) = slow_links(few)
+    assert "too few links (3, of 8 at least)" in finding.text
+    assert len(link_figures(few)) == 1
+    assert link_figures(study_of(tmp_path / "two", [latencies(1, 2)], HOSTS[:2])) == []
+    once = study_of(tmp_path / "c", [latencies(1, slow={(0, 1): 9.0})], HOSTS)
+    (finding,) = slow_links(once)
+    assert finding.level == "open"
+    assert "one run, not confirmed" in finding.text
+    # In one of three runs: it was the run.
+    runs = [latencies(1, slow={(0, 1): 9.0}), latencies(2), latencies(3)]
+    (finding,) = slow_links(study_of(tmp_path / "d", runs, HOSTS))
+    assert finding.level == "note"
+    # On one host the ranks are named.
+    here = study_of(tmp_path / "e", [latencies(s, slow={(0, 1): 9.0}) for s in (1, 2)], ["n"] * 8)
+    (finding,) = slow_links(here)
+    assert "The link between rank 0 on n and rank 1 on n is slow" in finding.text
+
+
+def test_a_network_of_two_kinds_of_links_is_no_broken_one(tmp_path: Path) -> None:
+    """Two groups of four hosts behind switches: 16 of 28 links are longer ones."""
+    far = {(a, b): 1.8 for a in range(3) for b in range(3, 6)}
+    (finding,) = slow_links(study_of(tmp_path, [latencies(s, slow=far) for s in (1, 2)], HOSTS))
+    assert finding.level == "note"
+    assert "too many to be broken" in finding.text
+
+
+def test_damaged_and_other_runs_have_no_links(tmp_path: Path) -> None:
+    study = study_of(tmp_path, [latencies(1)], HOSTS)
+    (tmp_path / "l-0" / "samples.npz").write_bytes(b"other")
+    summary = pd.DataFrame(
+        {"run_id": ["l-0"], "source": ["measured"], "repeat": [0], "samples": [None],
+         "slowest_latency_mean_run": [1e-5]}
+    )  # fmt: skip
+    meaning = {"unit": "s", "better": "lower", "scope": "total"}
+    summary.attrs["metrics"] = {"b": {"slowest_latency": meaning}}
+    data = ExperimentData(summary, study.entry)
+    assert link_table(data, data.points(), tmp_path) is None
+    assert data.unread == ["l-0"]
+    assert link_table(data, data.points(), None) is None

@@ -1,0 +1,99 @@
+"""What a rank does: exchange small messages with every other rank, one after the other."""
+
+import os
+import socket
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from harness import ranks, watch
+from harness.frame import Arrays, Benchmark
+from harness.native import Metric, Work, metric
+from harness.program import EXIT_UNSUPPORTED
+from pair_latency import links
+
+
+class PairLatency(Benchmark):
+    """Latency of every pair of ranks: ``link_seconds [repeat, rank, rank]``."""
+
+    def start(self) -> None:
+        """Start the ranks; messages need no GPU, and so leave its memory be."""
+        tf.config.set_visible_devices([], "GPU")
+        ranks.start(self.params["ranks"], *self.threads())
+
+    def threads(self) -> tuple[int, int]:
+        """Return TensorFlow's threads, which have nothing to do."""
+        return 1, 1
+
+    def set_up(self) -> None:
+        """Connect every two ranks; all ranks end together where two cannot reach each other."""
+        self.links: dict[int, socket.socket] = {}
+        here = socket.gethostname()
+        alone = len(set(ranks.gather_json(here))) == 1
+        server, name, problem = None, "", None
+        try:
+            name, server = links.own_name(alone), links.listen(self.params["ranks"], alone)
+        except OSError as error:
+            problem = (EXIT_UNSUPPORTED, f"rank {ranks.rank()} on {here} cannot listen: {error}")
+        ranks.raise_together(problem)
+        with server:
+            mine = [name, server.getsockname()[1], os.urandom(links.TOKEN).hex()]
+            known = ranks.gather_json(mine)
+            addresses = [(str(host), int(port)) for host, port, _ in known]
+            try:
+                token = bytes.fromhex(known[0][2])
+                self.links = links.connect(server, addresses, ranks.rank(), token)
+            except OSError as error:
+                said = f"rank {ranks.rank()} on {here} has no link: {error}"
+                problem = (EXIT_UNSUPPORTED, said)
+            ranks.raise_together(problem)
+
+    def measure(self) -> None:
+        """Time all pairs, those of a round at the same time, in each repeat."""
+        params, mine = self.params, ranks.rank()
+        size, messages = params["message_bytes"], params["messages"]
+        self.seconds = np.zeros((params["repeats"], params["ranks"]))
+        problem = None
+        with self.phases("timed"):
+            for repeat in range(params["repeats"]):
+                ranks.barrier()
+                try:
+                    for pairs in links.rounds(params["ranks"]):
+                        for lower, upper in pairs:
+                            if mine == lower:
+                                found = links.ask(self.links[upper], size, messages)
+                                self.seconds[repeat, upper] = found
+                            elif mine == upper:
+                                links.answer(self.links[lower], size, messages)
+                        watch.advance()
+                except OSError as error:
+                    problem = (EXIT_UNSUPPORTED, f"rank {mine} has lost a link: {error}")
+                ranks.raise_together(problem)
+
+    def gather(self) -> dict[str, np.ndarray | None]:
+        """Gather what each rank has timed with those above it, and mirror it."""
+        found = ranks.gather(self.seconds)
+        return {"link_seconds": None if found is None else found + found.transpose(0, 2, 1)}
+
+    def work(self) -> Work:
+        """Return nothing: a probe handles no samples."""
+        return {}
+
+    def metrics(self, arrays: Arrays) -> dict[str, Metric]:
+        """Return the median and the slowest of all pairs."""
+        best = arrays["link_seconds"].min(axis=0)
+        pairs = best[np.triu_indices(len(best), 1)]
+        return {
+            "latency": metric(float(np.median(pairs)), "s"),
+            "slowest_latency": metric(float(pairs.max()), "s"),
+        }
+
+    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
+        """Return what the messages went over."""
+        return {"links": {"over": "TCP", "interface": os.environ.get("HOROVOD_GLOO_IFACE")}}
+
+    def close(self) -> None:
+        """Close the links."""
+        for link in getattr(self, "links", {}).values():
+            link.close()

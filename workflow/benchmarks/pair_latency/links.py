@@ -1,0 +1,109 @@
+"""Sockets between every two ranks, and messages to and fro. No TensorFlow."""
+
+import fcntl
+import os
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from statistics import median
+
+TIMEOUT_S = 30.0
+WARM_UP = 5  # messages before those that are timed: the other rank may still be with another
+_SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
+TOKEN = 16
+_HELLO = struct.Struct(f"!{TOKEN}sI")
+
+Address = tuple[str, int]
+
+
+def rounds(ranks: int) -> list[list[tuple[int, int]]]:
+    """Return pairs of ranks, lower first, in rounds in which no rank is in two pairs.
+
+    Every pair is in one round: the circle method of round-robin tournaments.
+    """
+    places = list(range(ranks)) + [-1] * (ranks % 2)  # -1: who meets it has a rest
+    half = len(places) // 2
+    found = []
+    for _ in range(len(places) - 1):
+        pairs = zip(places[:half], reversed(places[half:]), strict=True)
+        found.append(sorted((min(pair), max(pair)) for pair in pairs if -1 not in pair))
+        places = [places[0], places[-1], *places[1:-1]]
+    return found
+
+
+def listen(ranks: int, alone: bool) -> socket.socket:
+    """Return a socket that the other ranks can connect to; only from this host where `alone`."""
+    return socket.create_server(("127.0.0.1" if alone else "", 0), backlog=ranks)
+
+
+def own_name(alone: bool) -> str:
+    """Return how other ranks reach this host: over Gloo's interface where one is set."""
+    if alone:
+        return "127.0.0.1"
+    if name := os.environ.get("HOROVOD_GLOO_IFACE"):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            request = struct.pack("256s", name.encode()[:15])
+            return socket.inet_ntoa(fcntl.ioctl(asked, _SIOCGIFADDR, request)[20:24])
+    return socket.gethostname()
+
+
+def connect(
+    server: socket.socket, addresses: Sequence[Address], rank: int, token: bytes
+) -> dict[int, socket.socket]:
+    """Return a socket to every other rank: each connects to those below it.
+
+    Who does not know the `token` is none of the ranks. Raises OSError, with the address, where one
+    cannot be reached.
+    """
+    found = {}
+    for other, address in enumerate(addresses[:rank]):
+        try:
+            link = socket.create_connection(address, TIMEOUT_S)
+        except OSError as error:
+            raise OSError(f"{address[0]} port {address[1]}: {error}") from None
+        link.sendall(_HELLO.pack(token, rank))
+        found[other] = link
+    server.settimeout(TIMEOUT_S)
+    while len(found) < len(addresses) - 1:
+        link, _ = server.accept()
+        link.settimeout(TIMEOUT_S)
+        said, other = _HELLO.unpack(receive(link, _HELLO.size))
+        if said == token and rank < other < len(addresses):
+            found[other] = link
+        else:
+            link.close()
+    for link in found.values():
+        link.settimeout(TIMEOUT_S)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
+
+
+def receive(link: socket.socket, size: int) -> bytes:
+    """Return the next `size` bytes; OSError where the other end is gone."""
+    content = bytearray(size)
+    view, have = memoryview(content), 0
+    while have < size:
+        count = link.recv_into(view[have:])
+        if not count:
+            raise OSError("the other rank has closed its end")
+        have += count
+    return bytes(content)
+
+
+def ask(link: socket.socket, size: int, messages: int) -> float:
+    """Return half the median time (s) of messages to and fro."""
+    content = bytes(size)
+    seconds = []
+    for _ in range(WARM_UP + messages):
+        began = time.perf_counter()
+        link.sendall(content)
+        receive(link, size)
+        seconds.append(time.perf_counter() - began)
+    return median(seconds[WARM_UP:]) / 2
+
+
+def answer(link: socket.socket, size: int, messages: int) -> None:
+    """Send each message back."""
+    for _ in range(WARM_UP + messages):
+        link.sendall(receive(link, size))
