@@ -40,7 +40,6 @@ from tests.fakes.records import make_record, times
 RUN = "data_loading-r2-0"
 SETTINGS = settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
