@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shlex
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -54,7 +55,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 if not facts.asks_only(*facts.ASIDE):
-    facts.at_success(workflow, SWEEP.left_stale)
+    facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
 facts.list_in_order()
 facts.heed_handlers(workflow)
 STOPPED = []
@@ -115,5 +116,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/import.smk"
 include: "workflow/rules/compare.smk"
 include: "workflow/rules/predict.smk"
+include: "workflow/rules/advise.smk"
 include: "workflow/rules/history.smk"
+include: "workflow/rules/settle.smk"
 include: "workflow/rules/doctor.smk"

@@ -25,6 +25,7 @@ from bench.lib.pairs import figure, line, write_json
 from bench.lib.planted import KINDS, plant
 from bench.lib.rivals import RIVALS
 from scalesweep.analysis.levels import read_series
+from scalesweep.analysis.paired import paired_verdict
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, judge
 from scalesweep.history.changes import along
@@ -106,6 +107,19 @@ def shifted(n: int) -> float:
     return float(np.mean(noticed))
 
 
+def settled(n: int, pairs: int, step: float, drift: float = 0.0) -> float:
+    """Share of pages with one point on which two commits, measured alternately, are called
+    different: 2 % noise, a machine that becomes slower by ``drift`` from run to run."""
+    rng = np.random.default_rng(5)
+    order = np.array(([0, 1, 1, 0] * pairs)[: 2 * pairs])
+    found = 0
+    for _ in range(n):
+        logs = rng.normal(0, 0.02, 2 * pairs) + drift * np.arange(2 * pairs) + step * order
+        sides = [np.exp(logs[order == side]) for side in (0, 1)]
+        found += paired_verdict(*sides, "lower", MARGIN).kind in (REGRESSION, IMPROVEMENT)
+    return found / n
+
+
 def cost(sessions: int) -> dict[str, float]:
     """Seconds to add a session to a history, to read it and to judge it."""
     rng = np.random.default_rng(0)
@@ -159,6 +173,12 @@ def main() -> int:
     for name in RIVALS:
         worst = max(sum(table[name][0.0]) for table in found.values())
         figures.append(figure(f"most false verdicts, {name}", worst, ""))
+    for drift in (0.0, 0.01):
+        share = settled(2000, 5, 0.0, drift)
+        figures.append(figure(f"settle, 5 pairs, drift {drift:.0%} a run: false", share, "", 0.05))
+    for pairs in (5, 10):
+        share = settled(2000, pairs, 0.05)
+        figures.append(figure(f"settle, {pairs} pairs: steps of 5 % found", share, ""))
     figures.append(figure("machine's steps called confounded", shifted(100), "", 0.95, "higher"))
     for what, seconds in cost(args.sessions).items():
         title = f"{args.sessions:,} sessions of 100 points: {what}"

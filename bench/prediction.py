@@ -4,8 +4,10 @@ Public series (``scalesweep.analysis.prediction.public_series``) and twelve kind
 (``bench.lib.prediction_laws``), without and with a change of regime; next to ours the last value,
 a + b log2 p, Ernest, USL, and the hypothesis search of Extra-P (``bench.lib.prediction_rivals``).
 Errors are of the cost (time at equal work), relative to what was measured. The training series are
-scored once more from every origin, because their larger halves are few rows. Series of which the
-smaller half has too few points are refused, and are left out for all; how many is printed.
+scored once more from every origin, because their larger halves are few rows. Simulated series whose
+parts are known (``bench.lib.prediction_parts``) are forecast without and with the sums by parts.
+Series of which the smaller half has too few points are refused, and are left out for all; how many
+is printed.
 
     python -m bench.prediction [--series N] [--json FILE]
 """
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 
 from bench.lib.pairs import figure, line, write_json
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
+from bench.lib.prediction_parts import KINDS as PARTS
+from bench.lib.prediction_parts import WRONG, with_and_without
 from bench.lib.prediction_rivals import RIVALS, Guess
 from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.public_series import LOADING, TENSORFLOW, TRAINING, by_study
@@ -136,11 +140,23 @@ def main() -> int:
             for method, one in scores[name].items()
         ]  # fmt: skip
         print("\n".join(aligned(rows, left={0})))
+    parts = {kind: with_and_without(kind, args.series, SEED) for kind in PARTS}
+    print("\nParts of a step known (simulated, weak): without and with the sums by parts")
+    rows = [("", "mean error", "in 90 %", "score 90 %")]
+    for kind, pair in parts.items():
+        errors, covered, interval = zip(*pair, strict=True)
+        rows.append((kind, *(f"{a:.1%} {b:.1%}" for a, b in (errors, covered)),
+                     "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
+    print("\n".join(aligned(rows, left={0})))
     one = by_study()[TRAINING][2].series()
     began = time.perf_counter()
     for _ in range(20):
         predict(one, [2048.0])
     figures = _figures(scores, (time.perf_counter() - began) / 20)
+    helped = [
+        own.mean / without.mean for kind, (without, own) in parts.items() if kind not in WRONG
+    ]
+    figures.append(figure("sums by parts: error over that without", float(np.mean(helped)), "", 1))
     print()
     for row in figures:
         print(line(row))

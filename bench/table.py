@@ -28,7 +28,7 @@ from scalesweep.planning.plan_text import aligned
 SCRIPTS = (
     *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
     *("intervals", "prediction", "data_loading", "cnn_training", "cosmoflow_training", "nt3"),
-    *("probes", "history", "repeats"),
+    *("probes", "history", "repeats", "advice", "covariate", "slurm_pack"),
 )
 # Of all processes over a minute, by core: more than this before a script, and others are at work.
 BUSY = 0.5

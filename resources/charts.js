@@ -41,6 +41,31 @@
     return known.length > 2 && Math.max(...known) / Math.min(...known) >= 8
   }
 
+  // Size and colours of a chart, as they are now.
+  const look = () => {
+    const [ink, soft, line] = [tone('--ink'), tone('--soft'), tone('--line')]
+    return {
+      width: 'container', height: 340, autosize: { type: 'fit', contains: 'padding' }, background: 'transparent',
+      config: {
+        font: 'system-ui, sans-serif',
+        axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
+        view: { stroke: null },
+      },
+    }
+  }
+
+  // Draw a chart of so many marks in place of the view before; returns its view.
+  const embed = async (plot, spec, marks, before) => {
+    const drawn = await window.vegaEmbed(plot, spec, { actions: false, ast: true, renderer: marks > MANY ? 'canvas' : 'svg' })
+    if (before) before.finalize()
+    return drawn.view
+  }
+
+  const save = async (view, kind, name) => {
+    const address = await view.toImageURL(kind, kind === 'png' ? 2 : 1)
+    element('a', { href: address, download: `${name}.${kind}` }).click()
+  }
+
   class Chart {
     constructor(holder, data) {
       this.holder = holder
@@ -287,16 +312,7 @@
       if (values.some((one) => one.mark)) {
         marks({ filter: 'datum.mark === true' }, { filled: false, strokeWidth: 1.5 }, this.data.sources ? [] : [['source', 'source']])
       }
-      const [ink, soft, line] = [tone('--ink'), tone('--soft'), tone('--line')]
-      return {
-        description, data: { values }, width: 'container', height: 340, autosize: { type: 'fit', contains: 'padding' }, layer,
-        background: 'transparent',
-        config: {
-          font: 'system-ui, sans-serif',
-          axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
-          view: { stroke: null },
-        },
-      }
+      return { description, data: { values }, layer, ...look() }
     }
 
     // One after the other: what is drawn last is what was chosen last.
@@ -315,20 +331,14 @@
         + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bands or bars: 95 % intervals of the mean`
         + `${ideal ? '; dashed: ideal' : ''}${predicted ? `; hollow, dotted: ${predicted} predicted` : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
       const description = `${y.title} over ${x.title}: ${points} points; the table has their numbers`
-      const drawn = await window.vegaEmbed(this.plot, this.spec(values, description), {
-        actions: false, ast: true, renderer: values.length > MANY ? 'canvas' : 'svg',
-      })
-      if (this.view) this.view.finalize()
-      this.view = drawn.view
+      this.view = await embed(this.plot, this.spec(values, description), values.length, this.view)
       this.holder.dataset.drawn = String(points)
     }
 
-    async download(kind) {
-      const address = await this.view.toImageURL(kind, kind === 'png' ? 2 : 1)
-      const link = element('a', { href: address, download: `${this.holder.dataset.chart}.${kind}` })
-      link.click()
+    download(kind) {
+      return save(this.view, kind, this.holder.dataset.chart)
     }
   }
 
-  window.scalesweep.charts = { make: (holder, data) => new Chart(holder, data) }
+  window.scalesweep.charts = { make: (holder, data) => new Chart(holder, data), choice, tick, tone, some, look, embed, save }
 })()

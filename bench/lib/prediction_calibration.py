@@ -14,8 +14,9 @@ from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
 from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.intervals import SCATTER_STRENGTH, quantile
 from scalesweep.analysis.prediction.public_series import PUBLIC
+from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
-from scalesweep.analysis.prediction.weights import FIRST_ORIGIN, combine
+from scalesweep.analysis.prediction.weights import combine
 from scalesweep.analysis.types import Floats
 
 SEED = 20_261_122  # not that of bench.prediction

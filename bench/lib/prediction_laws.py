@@ -40,7 +40,7 @@ def simulate(kind: str, random: np.random.Generator, change: bool = False) -> Si
     count = int(random.integers(7, 12))
     first = 1 if random.random() < 0.75 else int(random.choice([2, 4, 6, 8]))
     ranks = first * 2.0 ** np.arange(count)
-    cost = _law(kind, ranks, random)
+    cost = law(kind, ranks, random)
     if change:
         place, at = np.arange(count), random.uniform(1, count - 1)
         if random.random() < 0.5:
@@ -55,7 +55,8 @@ def simulate(kind: str, random: np.random.Generator, change: bool = False) -> Si
     )
 
 
-def _law(kind: str, p: Floats, random: np.random.Generator) -> Floats:
+def law(kind: str, p: Floats, random: np.random.Generator) -> Floats:
+    """The cost of a drawn law of a kind at rank counts, of which the last is the largest."""
     low, high = (0.1, 3.0) if kind in STRONG else (0.03, 0.8)
     growth = float(np.exp(random.uniform(np.log(low), np.log(high))))
     share, power = random.uniform(0.2, 0.8), random.uniform(1, 4)

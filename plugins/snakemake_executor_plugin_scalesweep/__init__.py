@@ -8,6 +8,9 @@ Snakemake's Slurm executor.
 * Before a job is submitted, what it reads is written (``Hooks.before``).
 * The hooks say what the job runs (``Hooks.command``), where the Slurm executor has it start
   Snakemake, which starts Snakemake.
+* Runs that may share a job (``Hooks.packs``) are gathered until no more are ready, and submitted
+  together as the hooks say (``Hooks.allocations``, ``Hooks.pack``). Each is over when it has left
+  what it was to make (``Hooks.left``), whatever its job still does for others.
 * While Slurm does not answer, a submission is tried again (``Hooks.is_away``), unless the job is
   in the queue in spite of it (``Hooks.queued``).
 * Once it has an id, the id is kept (``Hooks.submitted``).
@@ -22,7 +25,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
@@ -31,6 +34,7 @@ from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
+from snakemake_executor_plugin_scalesweep.shared_jobs import Limits, Packed, Together
 
 __all__ = ["Executor", "ExecutorSettings", "Failed", "Hooks", "common_settings"]
 
@@ -41,14 +45,22 @@ explain_config_files()
 # at most.
 PATIENCE_S = 600.0
 LONGEST_S = 30.0
+# Runs that may share a job are submitted once no further one has been ready for so long.
+GATHER_S = 2.0
 _TICK_S = 0.2
 
 
 class Failed(NamedTuple):
-    """What comes of a job that failed: whether it is tried again, and a line that says so."""
+    """What comes of a job that failed: whether it is tried again, and a line that says so.
+
+    ``unbegun``: a job of several did not come to this one, whose attempt is not used up.
+    ``forgiven``: others wait for this one however it ends, and its output is there.
+    """
 
     again: bool
     line: str
+    unbegun: bool = False
+    forgiven: bool = False
 
 
 class Hooks(Protocol):
@@ -64,6 +76,15 @@ class Hooks(Protocol):
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Write what the job will read. Whatever this raises fails the job, which is not sent."""
 
+    def packs(self, rule: str) -> bool:
+        """Whether jobs of this rule may share one of Slurm's."""
+
+    def allocations(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> list[list[int]]:
+        """Which of these jobs (wildcards and attempt) share one of Slurm's, by their places."""
+
+    def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
+        """Write what the one job of these reads, after ``before`` for each of them."""
+
     def is_away(self, said: str) -> bool:
         """Whether sbatch failed because Slurm does not answer at the moment."""
 
@@ -74,15 +95,28 @@ class Hooks(Protocol):
         """Id of the job of this Snakemake that sbatch left without saying so."""
 
     def submitted(
-        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
+        self,
+        rule: str,
+        wildcards: Mapping[str, str],
+        attempt: int,
+        job_id: int,
+        log: str,
+        pack: str = "",
     ) -> None:
-        """Keep the id of the job and the path of the log that Slurm writes."""
+        """Keep the id of the job and the path of the log that Slurm writes.
+
+        ``pack``: the last wildcard of the job of several that this one is in.
+        """
 
     def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
         """Note a job that was not submitted; a line that says so."""
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
+
+    def left(self, wildcards: Mapping[str, str], job_id: int) -> bool | None:
+        """What one of a job of several has left: True what it was to make, False why it has not,
+        None nothing so far."""
 
     def failed(
         self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
@@ -114,29 +148,101 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         # What the Slurm executor reports of submissions that failed, by job.
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
-        self._live: dict[int, SubmittedJobInfo] = {}
+        self._live: dict[int, list[SubmittedJobInfo]] = {}
+        # Ids of those that are of several jobs of Snakemake.
+        self._shared: set[int] = set()
+        # Jobs that wait for others to share one of Slurm's with, and when the last has come.
+        self._gathered: list[Any] = []
+        self._gathered_at: float | None = None
+        self._gathering = threading.Lock()
+        # How many jobs may be submitted and be in the queue, where Snakemake's own limits, which
+        # count runs, are lifted.
+        self._limits: Limits | None = None
         # Those whose id another job has got: slurmctld crashed before it had saved its state.
         self._lost: list[SubmittedJobInfo] = []
         # When a job has last been over.
         self._quiet_since = time.monotonic()
 
+    def run_jobs(self, jobs: list[Any]) -> None:
+        """Submit jobs; where runs share jobs, the limits of these count them and not the runs."""
+        if self.hooks is not None and self.hooks.packs("run") and self._limits is None:
+            self._limits = Limits.taken_from(self.workflow.scheduler)
+        super().run_jobs(jobs)
+
     def run_job(self, job: Any) -> None:
-        """Submit a job, after the hook; while Slurm does not answer, again."""
+        """Submit a job, after the hook; while Slurm does not answer, again.
+
+        One that may share a job of Slurm's waits for others first.
+        """
         if self.hooks is None:
             super().run_job(job)
+        elif not self.hooks.packs(job.name):
+            self._run_together([job], self.hooks)
+        else:
+            with self._gathering:
+                waits = self._gathered_at is not None
+                self._gathered.append(job)
+                self._gathered_at = time.monotonic()
+            if not waits:
+                self._job_submission_executor.submit(self._run_gathered, self.hooks)
+
+    def _run_gathered(self, hooks: Hooks) -> None:
+        """Submit the jobs that have been gathered, once no more come."""
+        while not self._ending.wait(_TICK_S):
+            with self._gathering:
+                if time.monotonic() - (self._gathered_at or 0.0) >= GATHER_S:
+                    jobs, self._gathered, self._gathered_at = self._gathered, [], None
+                    break
+        else:
             return
         try:
-            self.hooks.before(job.name, job.wildcards_dict, job.attempt)
-            # The Slurm executor would answer a full disk with a traceback.
-            self._log_folder(job).mkdir(parents=True, exist_ok=True)
-            why = self._submit(job, self.hooks)
-        except OSError as error:
-            why = f"{error.strerror or error}: {error.filename}"
+            groups = hooks.allocations([(job.wildcards_dict, job.attempt) for job in jobs])
         except Exception as error:
-            why = str(error)
-        if why:
-            line = self.hooks.refused(job.name, job.wildcards_dict, why)
-            self.report_job_error(SubmittedJobInfo(job), msg=line)
+            self.logger.warning(f"no shared allocations: {error}")
+            groups = [[place] for place in range(len(jobs))]
+        for places in groups:
+            together = [jobs[place] for place in places]
+            self._job_submission_executor.submit(self._run_together, together, hooks)
+
+    def _run_together(self, jobs: Sequence[Any], hooks: Hooks) -> None:
+        """Submit one job of Slurm's for these, those left out that the hook refuses."""
+        ready, why = [], ""
+        for job in jobs:
+            try:
+                hooks.before(job.name, job.wildcards_dict, job.attempt)
+                ready.append(job)
+            except Exception as error:
+                self._refuse(job, error, hooks)
+        if not ready or not self._may_submit():
+            return
+        try:
+            one = ready[0]
+            if len(ready) > 1:
+                packed = hooks.pack([(job.wildcards_dict, job.attempt) for job in ready])
+                one = Together(ready, packed)
+            # The Slurm executor would answer a full disk with a traceback.
+            self._log_folder(one).mkdir(parents=True, exist_ok=True)
+            why = self._submit(one, hooks)
+        except Exception as error:
+            for job in ready:
+                self._refuse(job, error, hooks)
+        else:
+            for job in ready if why else ():
+                self._refuse(job, why, hooks)
+
+    def _refuse(self, job: Any, why: Exception | str, hooks: Hooks) -> None:
+        """Report a job that was not submitted."""
+        if isinstance(why, OSError):
+            why = f"{why.strerror or why}: {why.filename}"
+        line = hooks.refused(job.name, job.wildcards_dict, str(why))
+        self.report_job_error(SubmittedJobInfo(job), msg=line)
+
+    def _may_submit(self) -> bool:
+        """Wait until Slurm's queue may have one more job; False if there will be none."""
+        while self._limits is not None and not self._limits.allow(len(self._live)):
+            if self._ending.wait(_TICK_S):
+                return False
+        return True
 
     def _submit(self, job: Any, hooks: Hooks) -> str:
         """Submit a job until Slurm takes it; why it does not, or nothing."""
@@ -182,16 +288,24 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def report_job_submission(self, job_info: SubmittedJobInfo, register_job: bool = True) -> None:
         """Register a job that Slurm has taken, after the hook."""
         job, job_id = job_info.job, job_info.external_jobid
+        infos = [job_info]
+        if isinstance(job, Together):
+            infos = [SubmittedJobInfo(one, job_id, job_info.aux) for one in job.jobs]
         if self.hooks is not None and job_id is not None:
-            if (before := self._live.get(int(job_id))) is not None:
-                self._lost.append(before)
-            self._live[int(job_id)] = job_info
+            self._lost += self._live.pop(int(job_id), [])
+            self._live[int(job_id)] = infos
+            pack = job.wildcards[-1] if isinstance(job, Together) else ""
+            (self._shared.add if pack else self._shared.discard)(int(job_id))
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
-            try:
-                self.hooks.submitted(job.name, job.wildcards_dict, job.attempt, int(job_id), log)
-            except OSError as error:  # the job is in the queue all the same
-                self.logger.warning(f"Slurm job {job_id}: cannot be noted: {error}")
-        super().report_job_submission(job_info, register_job=register_job)
+            for info in infos:
+                one = info.job
+                words = (one.name, one.wildcards_dict, one.attempt, int(job_id), log)
+                try:
+                    self.hooks.submitted(*words, *[pack] * bool(pack))
+                except OSError as error:  # the job is in the queue all the same
+                    self.logger.warning(f"Slurm job {job_id}: cannot be noted: {error}")
+        for info in infos:
+            super().report_job_submission(info, register_job=register_job)
 
     async def check_active_jobs(
         self, active_jobs: list[SubmittedJobInfo]
@@ -202,20 +316,27 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 yield info
             return
         ended = await asyncio.to_thread(self._ended, active_jobs)
+        quiet = not ended and bool(active_jobs)
         for info in active_jobs:
             job_id = int(info.external_jobid or 0)
             if any(info is lost for lost in self._lost):
                 self._lost = [lost for lost in self._lost if lost is not info]
                 await asyncio.to_thread(self._report_failed, info, job_id, lost=True)
-            elif job_id not in ended:
-                yield info
-            else:
+                continue
+            made = ended.get(job_id)
+            if job_id in ended:
                 self._live.pop(job_id, None)
-                if ended[job_id]:
-                    self.report_job_success(info)
-                else:
-                    await asyncio.to_thread(self._report_failed, info, job_id)
-        if ended or not active_jobs:
+            if job_id in self._shared:
+                left = self._left(info, job_id)
+                made = left if left is not None or made is None else False
+            quiet = quiet and made is None
+            if made is None:
+                yield info
+            elif made:
+                self.report_job_success(info)
+            else:
+                await asyncio.to_thread(self._report_failed, info, job_id)
+        if not quiet:
             self._quiet_since = time.monotonic()
         # Of a wait, a tenth at most is idle.
         quiet_s = (time.monotonic() - self._quiet_since) / 10
@@ -227,10 +348,19 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if not active_jobs:
             return {}
         try:
-            return self.hooks.ended([int(info.external_jobid or 0) for info in active_jobs])
+            return self.hooks.ended(sorted({int(info.external_jobid or 0) for info in active_jobs}))
         except Exception as error:  # of a full disk, say: the jobs are looked at again
             self.logger.error(f"Slurm jobs: {error}")
             return {}
+
+    def _left(self, info: SubmittedJobInfo, job_id: int) -> bool | None:
+        """What a job of Snakemake has left that shares one of Slurm's."""
+        assert self.hooks is not None
+        try:
+            return self.hooks.left(info.job.wildcards_dict, job_id)
+        except OSError as error:  # of a full disk, say: looked at again
+            self.logger.error(f"Slurm job {job_id}: {error}")
+            return None
 
     def _report_failed(self, info: SubmittedJobInfo, job_id: int, lost: bool = False) -> None:
         """Decide on another try, then tell the scheduler."""
@@ -241,6 +371,14 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             verdict = self.hooks.failed(*words)
         except Exception as error:
             verdict = Failed(False, f"Slurm job {job_id}: no retry: {error}")
+        if verdict.unbegun and verdict.again:
+            self.logger.info(verdict.line)
+            self._job_submission_executor.submit(self.run_job, job)
+            return
+        if verdict.forgiven:
+            self.logger.error(verdict.line)
+            self.report_job_success(info)
+            return
         if verdict.again:
             self._worth_another.add(job)
         self.report_job_error(info, msg=verdict.line)
@@ -272,11 +410,12 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         """Cancel what is in the queue, unless it is left to the next Snakemake."""
-        live = self._live if self.hooks is not None else {}
+        # One of each: those that share a job of Slurm's are cancelled with it.
+        live = [infos[0] for infos in self._live.values()] if self.hooks is not None else []
         if self.hooks is not None:
             self.hooks.called_off()
         if not self.leaving.is_set():
-            super().cancel_jobs(list(live.values()) or active_jobs)
+            super().cancel_jobs(live or active_jobs)
         elif live:
             self.logger.info(
                 f"{len(live)} job(s) stay in Slurm's queue; the next `snakemake --profile slurm` "

@@ -73,3 +73,42 @@ def between(groups: Sequence[Sequence[float]]) -> Spread | None:
     if not chance <= ALPHA:
         return None
     return Spread(known[low][0], known[high][0], more, chance)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How much faster machines were on one of two sides: a share with its 95 % interval.
+
+    ``clear``: beyond chance (``ALPHA``) and notable.
+    """
+
+    change: float
+    low: float
+    high: float
+    clear: bool
+
+
+def apart(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]]) -> Apart | None:
+    """The change of a rate from base to new, of points (groups) that both sides have.
+
+    The mean of the points' differences of mean logarithms; the variance within the points of a side
+    is taken as one, with Student's t. None where fewer than ``LEAST_RUNS`` - 1 degrees of freedom
+    are left to know it.
+    """
+    sides = [[np.log(group) for group in side] for side in (base, new)]
+    logs = [group for side in sides for group in side]
+    degrees = sum(len(group) - 1 for group in logs)
+    if not logs or degrees < LEAST_RUNS - 1 or any(len(group) == 0 for group in logs):
+        return None
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in logs) / degrees
+    means = [np.array([group.mean() for group in side]) for side in sides]
+    change = float((means[1] - means[0]).mean())
+    error = math.sqrt(within * sum(1 / len(group) for group in logs)) / len(base)
+    half = float(scipy_stats.t.ppf(0.975, degrees)) * error
+    if error > 0:
+        chance = float(2 * scipy_stats.t.sf(abs(change) / error, degrees))
+    else:
+        chance = 0.0 if change else 1.0
+    clear = chance <= ALPHA and abs(math.expm1(change)) >= LEAST_CHANGE
+    middle, low, high = (math.expm1(value) for value in (change, change - half, change + half))
+    return Apart(middle, low, high, clear)

@@ -7,7 +7,8 @@ with steps and spikes taken out. All of it is on natural logarithms.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,25 @@ class Series:
         ends = (*self.starts[1:], len(self.centres))
         return [(a, b, self.mean(range(a, b))) for a, b in zip(self.starts, ends, strict=True)]
 
+    def merged(self, bound: float) -> "Series":
+        """The same with the levels before the newest one made one where neighbours differ by less
+        than ``bound``: what they differ counts as noise among sessions then."""
+        starts = list(self.starts)
+        while len(starts) > 2:
+            means = [self.mean(range(a, b)) for a, b in pairwise(starts)]
+            steps = [abs(b - a) for a, b in pairwise(means)]
+            least = min(range(len(steps)), key=steps.__getitem__)
+            if steps[least] >= bound:
+                break
+            del starts[least + 1]
+        if len(starts) == len(self.starts):
+            return self
+        between, degrees, rho = _scatter(self.centres, np.flatnonzero(~self.spikes), starts)
+        within = 0.0 if math.isnan(self.within) else self.within
+        floor = within / math.sqrt(float(np.median(self.repeats)))
+        between = max(between, floor)
+        return replace(self, starts=tuple(starts), between=between, degrees=degrees, rho=rho)
+
     def mean(self, sessions: Sequence[int]) -> float:
         """Mean of some sessions, without those that are spikes unless all are."""
         chosen = np.array(self.steady(sessions) or sessions)
@@ -84,6 +104,15 @@ def read_series(groups: Sequence[Floats]) -> Series:
     kept = np.flatnonzero(~spikes)
     starts = tuple(int(kept[start]) for start in segments(centres[kept], rough))
     starts = (0, *starts[1:])
+    between, degrees, rho = _scatter(centres, kept, starts)
+    return Series(centres, repeats, starts, spikes, within, max(between, floor), degrees, rho)
+
+
+def _scatter(
+    centres: Floats, kept: NDArray[np.int64], starts: Sequence[int]
+) -> tuple[float, int, float]:
+    """Standard deviation of the ``kept`` sessions about their levels, its degrees of freedom, and
+    how much a session passes on to the next."""
     left = centres[kept].copy()
     for a, b in zip(starts, (*starts[1:], centres.size), strict=True):
         of_level = (kept >= a) & (kept < b)
@@ -93,7 +122,7 @@ def read_series(groups: Sequence[Floats]) -> Series:
     rho = 0.0
     if kept.size >= _RHO_FROM and between > 0:
         rho = min(max(float(left[1:] @ left[:-1] / (left @ left)), 0.0), _MOST_RHO)
-    return Series(centres, repeats, starts, spikes, within, max(between, floor), degrees, rho)
+    return between, degrees, rho
 
 
 def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:

@@ -40,9 +40,11 @@ TERMS = {
     "barrier": "Barrier",
     "unattributed": "Unattributed",
 }
-STEPS, EPOCHS, PROFILE = "steps", "epochs", "profile"
+STEPS, EPOCHS, PROFILE, NOEXCHANGE = "steps", "epochs", "profile", "noexchange"
 # What a step is called in each form.
-STEP_WORDS = {STEPS: "step", EPOCHS: "epoch", PROFILE: "run"}
+STEP_WORDS = {STEPS: "step", EPOCHS: "epoch", PROFILE: "run", NOEXCHANGE: "step"}
+# The finer account first, where repeats have several.
+FINEST = (STEPS, NOEXCHANGE, PROFILE, EPOCHS)
 # How serialisation and transfer are defined: here, every step ends in a collective.
 COLLECTIVE = "collective"
 _SPANS = ("span_input", "span_compute", "span_communication")
@@ -54,7 +56,8 @@ class StepAccount:
 
     ``form``: STEPS; EPOCHS where the run kept its epochs only: a step is then an epoch, input
     and computation are one term, and an imbalance that alternates within an epoch goes unseen;
-    PROFILE where another tool measured a whole run (``profile_account``), which is then the step.
+    PROFILE where another tool measured a whole run (``profile_account``), which is then the step;
+    NOEXCHANGE where a run without exchange says what a step computes (``companion_account``).
     ``per_epoch`` is the number of steps that the samples of an epoch are shared among.
     ``variant`` is how ``factors`` define serialisation and transfer, empty where they have neither.
     ``slowest`` is the rank with the largest C, ``slowest_input`` its part of the persistent
@@ -82,6 +85,7 @@ class StepAccount:
     variant: str = COLLECTIVE
     serialisation: float | None = None  # as a replay gave them
     transfer_factor: float | None = None
+    clock_mhz: float | None = None  # of the busy cores, mean over the ranks
 
     @property
     def unattributed(self) -> float:
@@ -92,11 +96,11 @@ class StepAccount:
     def factors(self) -> dict[str, float]:
         """The efficiency factors of the run, each multiplicative; their product is the last.
 
-        Of a profile communication efficiency takes the place of serialisation and transfer, which
-        follow it where they are known.
+        Of a profile, and against a run without exchange, communication efficiency takes the place
+        of serialisation and transfer, which follow it where they are known.
         """
         found = {"load_balance": self.mean_busy / self.max_busy}
-        if self.form == PROFILE:
+        if self.form in (PROFILE, NOEXCHANGE):
             found["communication"] = self.max_busy / self.elapsed
             if self.serialisation is not None and self.transfer_factor is not None:
                 found |= {"serialisation": self.serialisation, "transfer": self.transfer_factor}
@@ -119,7 +123,7 @@ class StepAccount:
     @property
     def additive_variant(self) -> str:
         """How ``additive`` defines serialisation and transfer; empty where it has neither."""
-        if self.form != PROFILE:
+        if self.form not in (PROFILE, NOEXCHANGE):
             return COLLECTIVE
         return PYPOP if self.communication is None else ""
 
@@ -142,7 +146,8 @@ def account_of(
     By step from ``step_times`` and the spans ``[step, rank]``; by step too from spans summed over
     the steps of each epoch (``[epoch, rank]``, with ``span_busiest`` and ``span_transfer``
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
-    ``global_times`` alone. The first of several epochs is left out: it warms up.
+    ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
+    training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
     """
     spans = [_matrix(samples, name, ranks) for name in _SPANS]
     steps = _matrix(samples, "step_times", ranks)
@@ -159,14 +164,19 @@ def account_of(
     busiest, transfer = (
         _vector(samples, name, len(local)) for name in ("span_busiest", "span_transfer")
     )
-    per_epoch = _steps_per_epoch(notes)
+    per_epoch = steps_per_epoch(notes)
     if computing is not None:
         if reading is None or busiest is None or transfer is None or not per_epoch:
             return None
         rows = _Epochs(local, total, busiest, transfer, per_epoch).later()
         later = slice(-len(rows.local), None)
         return rows.account(reading[later], computing[later])
-    return _by_epoch(local, total, reading)
+    return None if _method(notes) == "none" else _by_epoch(local, total, reading)
+
+
+def _method(notes: Mapping[str, Any]) -> Any:
+    spans = notes.get("spans")
+    return spans.get("method") if isinstance(spans, Mapping) else None
 
 
 def _matrix(samples: Mapping[str, NDArray[Any]], name: str, ranks: int) -> Floats | None:
@@ -184,13 +194,14 @@ def _vector(samples: Mapping[str, NDArray[Any]], name: str, size: int) -> Floats
     return values if np.isfinite(values).all() and values.min() >= 0 else None
 
 
-def _steps_per_epoch(notes: Mapping[str, Any]) -> int | None:
+def steps_per_epoch(notes: Mapping[str, Any]) -> int | None:
+    """How many steps an epoch has, as the program noted; None where it did not."""
     spans = notes.get("spans")
     count = spans.get("steps_per_epoch") if isinstance(spans, Mapping) else None
     return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else None
 
 
-def _lower_median(values: Floats) -> float:
+def lower_median(values: Floats) -> float:
     """The middle value, of two the lower: one late rank of two is an imbalance, not the rule."""
     return float(np.sort(values)[(values.size - 1) // 2])
 
@@ -205,7 +216,7 @@ def _by_step(
     busy = reading + computing
     return _account(
         steps=count,
-        per_epoch=_steps_per_epoch(notes) or count,
+        per_epoch=steps_per_epoch(notes) or count,
         elapsed=float(steps.sum(axis=0).max()) / count,
         reading=reading.sum(axis=0) / count,
         computing=computing.sum(axis=0) / count,
@@ -261,7 +272,7 @@ def _account(
     """From means over the steps, by rank where they are arrays."""
     busy = reading + computing
     slowest = int(busy.argmax())
-    common_input, common_compute = _lower_median(reading), _lower_median(computing)
+    common_input, common_compute = lower_median(reading), lower_median(computing)
     highest = float(busy[slowest])
     if not 0 < highest <= busiest * (1 + 1e-9) or elapsed <= 0:
         return None
@@ -294,7 +305,7 @@ def _by_epoch(local: Floats, total: Floats, reading: Floats | None) -> StepAccou
     count = len(local)
     own = local.sum(axis=0) / count
     slowest = int(own.argmax())
-    common, highest = _lower_median(own), float(own[slowest])
+    common, highest = lower_median(own), float(own[slowest])
     latest = local.max(axis=1)
     elapsed = float(total.max(axis=1).sum()) / count
     if not highest > 0 or elapsed <= 0:

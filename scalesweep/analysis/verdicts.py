@@ -56,6 +56,8 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     ``better``: higher or lower; ``margin``: relative change that matters (0.03: 3 %); ``base``:
     sessions of the named baseline, None: the last stable level before the newest.
     """
+    # Levels that differ by less than what matters are drift: they widen the interval.
+    series = series.merged(math.log1p(margin))
     n = len(series.centres)
     newest = range(series.starts[-1], n)
     stepped = len(series.starts) > 1
@@ -67,16 +69,16 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
         if not old:
             return Verdict(TOO_EARLY, "no session of the baseline has this point")
         stepped = stepped and newest[0] > after
-    elif stepped:
+    elif stepped and (level := series.steady(_stable(series, newest))):
         new = series.steady(newest)
-        level = series.steady(_stable(series))
         old = level[-WINDOW:]
         # Bonferroni's correction: half of all errors are for a step right before the last two
         # sessions, where one is always looked for, the other half for all other places together.
         others = len(level) + len(new) - 2 * LEAST_LEVEL
         places = 2 if len(new) == LEAST_LEVEL else 2 * max(1, others)
     else:
-        steady = series.steady(range(n))
+        stepped = False
+        steady = series.steady(newest)
         old, new = steady[-LEAST_LEVEL - WINDOW : -LEAST_LEVEL], steady[-LEAST_LEVEL:]
         places = 2
     there = len(series.steady(range(n)))
@@ -92,12 +94,17 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     return _judged(series, better, margin, tuple(old), tuple(new), places, stepped)
 
 
-def _stable(series: Series) -> range:
-    """The last level before the newest that is long enough for one to rely on; the longest where
-    none is."""
+def _stable(series: Series, newest: range) -> range:
+    """The last level before the newest that is long enough for one to rely on.
+
+    Where none is: nothing, if the newest one is long enough to be compared with itself, else the
+    longest.
+    """
     ends = series.starts[1:]
     levels = [range(a, b) for a, b in zip(series.starts, ends, strict=False)]
     long = [level for level in levels if len(level) >= STABLE]
+    if not long and len(newest) >= STABLE + LEAST_LEVEL:
+        return range(0)
     return long[-1] if long else max(reversed(levels), key=len)
 
 

@@ -3,10 +3,11 @@
 import argparse
 import time
 
+from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.run_state import scan
-from scalesweep.planning.submission import Submission
+from scalesweep.planning.submission import NOT_BEGUN, Submission
 from scalesweep.slurm.commands import PATIENCE_S
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
@@ -30,6 +31,8 @@ def run(args: argparse.Namespace) -> None:
         return {r: job.job_id for r, job in queue.live.items() if job.job_id in args.jobs}
 
     waiting = live()
+    with disk_full.may_be():
+        queue.note_live()
     for run_id, job_id in waiting.items():
         job = queue.live[run_id]
         state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
@@ -42,7 +45,10 @@ def run(args: argparse.Namespace) -> None:
         for run_id in sorted(waiting.keys() - here.keys()):
             folder = campaign.runs_folder / run_id
             cause = queue.settle_now(run_id)
-            if not (folder / RECORD).exists():
+            if cause == NOT_BEGUN:
+                failed += 1
+                print(f"{run_id}: job {waiting[run_id]} ended before this run; still to be run")
+            elif not (folder / RECORD).exists():
                 failed += 1
                 detail = (read_failure(folder) or {}).get("detail", "it left no trace")
                 print(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
@@ -51,4 +57,4 @@ def run(args: argparse.Namespace) -> None:
         pause = SHORTEST_S if len(here) < len(waiting) else min(1.5 * pause, LONGEST_S)
         waiting = here
     if failed:
-        raise UserError(f"{failed} of these runs failed")
+        raise UserError(f"{failed} of these runs failed or did not begin")

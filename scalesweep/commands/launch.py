@@ -1,4 +1,4 @@
-"""Launch one attempt of one run."""
+"""Launch one attempt of one run, or of several runs that share a Slurm job."""
 
 import argparse
 import sys
@@ -11,21 +11,49 @@ from scalesweep.core.paths import REPO
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
-    parser.add_argument("--digest", default="", help="of that file, where it may not be seen yet")
-    parser.add_argument("--marker", type=Path, help="file to write once the record is there")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--order", type=Path, help="file that describes the run")
+    what.add_argument("--pack", type=Path, help="file that lists the runs of this Slurm job")
+    parser.add_argument("--digest", default="", help="of the order, where it may not be seen yet")
+    parser.add_argument(
+        "--marker",
+        type=Path,
+        help="file to write once the record is there; with --pack its name in each run's folder",
+    )
+    parser.add_argument(
+        "--forgive", action="store_true", help="write it too if the run has failed, and exit with 0"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read the run's description and launch it; exits with 1 if it failed."""
-    order = await_order(args.order, args.digest) if args.digest else read_order(args.order)
+    """Read the run's description and launch it; exits with 1 if it failed.
+
+    With --pack the exit code says nothing of the runs, which speak for themselves.
+    """
+    if args.pack is None:
+        code = _launch(args.order, args.digest, args.marker)
+        if code and args.forgive and args.marker:
+            args.marker.touch()
+        elif code:
+            sys.exit(code)
+        return
+    from scalesweep.compute.pack import run_pack  # milliseconds, which other jobs are spared
+
+    def one(order: Path, digest: str) -> int:
+        return _launch(order, digest, args.marker and order.with_name(args.marker.name))
+
+    run_pack(args.pack, one)
+
+
+def _launch(path: Path, digest: str, marker: Path | None) -> int:
+    """Launch the run that the order at ``path`` describes; the exit code."""
+    order = await_order(path, digest) if digest else read_order(path)
     try:
         code = launch(order, REPO)
     except OSError as error:
         error.filename = error.filename or order["folder"]  # a full disk names no file
         raise
-    if code:
-        sys.exit(code)
-    if args.marker is not None:
+    if code == 0 and marker is not None:
         # In the folder of the record: a network file system that shows it shows the record too.
-        args.marker.touch()
+        marker.touch()
+    return code

@@ -4,8 +4,9 @@ import argparse
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
+from scalesweep.planning.job_cost import cost_of_jobs
 from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.plan import check_budget, cost_of_jobs
+from scalesweep.planning.plan import check_budget
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_table import JOBS, spent
@@ -31,6 +32,12 @@ def run(args: argparse.Namespace) -> None:
     for point in plan.points:
         if point.look:
             print(point.name, *point.look[1:])
+    for series in plan.series:
+        if series.kept:
+            print(series.name, series.kept.reason or "goes on")
+    if plan.spending is not None:
+        rounds = max((one.round for one in plan.spending.kept.decisions), default=0)
+        print(f"{counted(rounds, 'round')} decided on; {plan.spending.ended or 'goes on'}")
     if args.budget and plan.campaign.budget_node_hours is not None:
         _check(plan.campaign)
     runs = plan.campaign.unique_runs()

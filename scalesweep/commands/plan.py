@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_for(campaign, states, Estimates(campaign, states))
     known = {**kept_profiles(campaign, runs), **states}
     jobs = _jobs(campaign) if shapes is not None else ()
-    plan = build_plan(campaign, known, shapes, jobs, repeats.points)
+    plan = build_plan(campaign, known, shapes, jobs, repeats.points, repeats.spending)
     if args.inventory:
         forget_made(campaign.results)
         stamp_state(campaign, states)
@@ -79,7 +79,8 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
     except UserError as error:
         return f"Slurm: {error}"
     said = "Slurm would accept these jobs (sbatch --test-only)"
-    if live := list(submission.live.values()):
+    # Several runs may share a job.
+    if live := list({job.job_id: job for job in submission.live.values()}.values()):
         said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
     why = why_pending(job.reason for job in live if job.state == "PENDING")
     return f"{said}\n{why}" if why else said

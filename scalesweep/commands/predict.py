@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from scalesweep.compare.inputs import read_now
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
@@ -15,6 +14,8 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.tables.build import series_of
+from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
+from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import prediction_table
 
@@ -34,11 +35,12 @@ def run(args: argparse.Namespace) -> None:
     counts = counts_of(args.ranks)
     campaign = campaign_of(args)
     plan, summary = read_now(campaign)
+    machine = known_machine(summary, plan)
     texts = []
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])
         if wanted and not entry["control"] and entry["scale"] in entry["axes"]:
-            texts.append(text_of(summary, entry, wanted))
+            texts.append(text_of(summary, entry, wanted, machine))
     if not texts:
         raise UserError(
             f"{campaign.file}: nothing to predict: name counts with --config ranks=256,512, or in "
@@ -63,7 +65,12 @@ def counts_of(text: str) -> list[int]:
     return sorted({int(part) for part in parts})
 
 
-def text_of(summary: pd.DataFrame, entry: PlanExperiment, counts: Sequence[int]) -> str:
+def text_of(
+    summary: pd.DataFrame,
+    entry: PlanExperiment,
+    counts: Sequence[int],
+    machine: Machine = UNKNOWN,
+) -> str:
     """The predictions of one experiment as text."""
     head = f"{entry['name']}: {entry['scaling']} scaling"
     if entry["scaling"] == "none":
@@ -71,7 +78,7 @@ def text_of(summary: pd.DataFrame, entry: PlanExperiment, counts: Sequence[int])
     data = ExperimentData(summary, entry)
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
-    frame = prediction_table(data, groups, counts)
+    frame = prediction_table(data, groups, counts, machine)
     if frame is None:
         return f"{head}: nothing to predict: no rate was measured, or all of these counts were"
     study = ExperimentResults(entry, {"prediction": frame})

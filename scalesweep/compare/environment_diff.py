@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scalesweep.compare.inputs import Side
+from scalesweep.compare.machines import MachineRate, machine_rates
 from scalesweep.compare.matching import Pair
 from scalesweep.core.formatting import counted, listed
 from scalesweep.tables.provenance import RunFacts
@@ -41,6 +42,7 @@ class Surroundings:
     alike: int  # facts that are the same
     shared: int  # runs that both sides have, which are one and the same
     sources: dict[str, list[str]]  # base, new -> sources of its compared runs
+    machine: list[MachineRate] = field(default_factory=list)  # by canaries of both sides
 
     def of(self, *kinds: str, known: bool = True) -> list[Difference]:
         """The differences of some kinds."""
@@ -75,7 +77,8 @@ def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
     sources = {
         role: sorted({side.runs[row].source for row in rows[role]}) for role, side in sides.items()
     }
-    return Surroundings(differences, alike, _shared(sides, rows), sources)
+    machine = machine_rates(joined, base, new)
+    return Surroundings(differences, alike, _shared(sides, rows), sources, machine)
 
 
 def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Values:

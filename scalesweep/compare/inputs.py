@@ -5,7 +5,6 @@ it is changed, and no path that its files name is followed: it may have been mov
 """
 
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,15 +21,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
 from scalesweep.core.profilers import NONE, split_name
-from scalesweep.core.record import RECORD
-from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import DONE, scan
-from scalesweep.planning.stock import take_stock
-from scalesweep.planning.untrusted_runs import newer, untrusted, unusable
+from scalesweep.tables.now import plan_now, read_now, summary_of
 from scalesweep.tables.provenance import FACTS, RunFacts, read_facts
-from scalesweep.tables.summary import build_summary
-
-_log = logging.getLogger(__name__)
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
 _NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
@@ -190,13 +182,13 @@ class _Place:
             there = ", ".join(sites) or "none"
             raise UserError(f"{self._option}: {runs} has no runs of {site!r}; allowed: {there}")
         if self._own:
-            plan: Plan | None = _plan_now(self._campaign)
+            plan: Plan | None = plan_now(self._campaign)
         else:
             file = self._folder / "plan.json"
             plan = read_plan(file) if file.is_file() else None
         names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
         measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
-        return self._side(site, plan, _summary(runs / site, measured, None))
+        return self._side(site, plan, summary_of(runs / site, measured, None))
 
     def _side(self, site: str, plan: Plan | None, summary: pd.DataFrame) -> Side:
         return Side(self._role, self.name, site, plan, summary)
@@ -210,29 +202,3 @@ def _split(text: str) -> tuple[Path | None, str | None]:
         return Path(text), None
     folder, _, site = text.rpartition("@")
     return (Path(folder) if folder else None), site
-
-
-def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
-    """Plan and summary of the campaign as it is, whatever is pending."""
-    plan = _plan_now(campaign)
-    runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
-    done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == DONE)
-    kept = campaign.results / ".summary.parquet.previous"
-    return plan, _summary(campaign.runs_folder, done, kept)
-
-
-def _plan_now(campaign: Campaign) -> Plan:
-    runs = campaign.unique_runs()
-    return build_plan(campaign, take_stock(campaign, runs, remember=False))
-
-
-def _summary(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.DataFrame:
-    """Summary of the finished ones of these runs; others are left out with a warning."""
-    # Not remembered: the folder is left as it is.
-    states = scan(folder, run_ids, remember=False)
-    records = [folder / run_id / RECORD for run_id, state in states.items() if state.status == DONE]
-    broken = {**untrusted(states), **newer(states), **unusable(states)}
-    frame = build_summary(records, kept, broken, unusable=broken)
-    for run_id, why in broken.items():
-        _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
-    return frame

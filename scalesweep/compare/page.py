@@ -15,6 +15,7 @@ from scalesweep.compare.environment_diff import (
 )
 from scalesweep.compare.forest_plot import forest
 from scalesweep.compare.inputs import Side
+from scalesweep.compare.machines import MachineRate
 from scalesweep.compare.matching import Joined, by_experiment
 from scalesweep.compare.page_tables import (
     MAX_ROWS,
@@ -31,6 +32,7 @@ from scalesweep.core.formatting import (
     counted,
     listed,
     number,
+    percent,
     with_interval,
 )
 from scalesweep.core.limited_map import Failed, limited_map
@@ -94,7 +96,12 @@ def render_comparison(
         "files": files,
         "assets": assets(SCRIPTS, charts=False),
     }
-    filters = {"when": lambda text: str(text or "–").replace("T", " ")[:16]}
+    filters = {
+        "when": lambda text: str(text or "–").replace("T", " ")[:16],
+        "change": lambda change: (
+            f"{100 * change.change:+.1f} % [{100 * change.low:.1f}, {100 * change.high:.1f}]"
+        ),
+    }
     return render(TEMPLATE, context, filters)
 
 
@@ -111,6 +118,7 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
             f"{counted(around.shared, 'run')} of both sides {'is' if around.shared == 1 else 'are'}"
             " the same run (same id and start): they cannot show a change."
         )
+    told += [_machine_words(one) for one in around.machine if one.apart.clear]
     for kind, words in _KIND_WORDS.items():
         if known := around.of(kind):
             named = [
@@ -126,6 +134,18 @@ def _warnings(around: Surroundings, base: Side, new: Side) -> list[str]:
     if not around.alike and not around.differences:
         told.append("Neither side recorded its hosts, hardware and software.")
     return told
+
+
+def _machine_words(one: MachineRate) -> str:
+    """That the machine itself was slower or faster on the new side."""
+    change = one.apart
+    low, high = sorted((abs(change.low), abs(change.high)))
+    way = "slower" if change.change < 0 else "faster"
+    return (
+        f"The machine itself was {way} on the side of new: {one.words} by "
+        f"{percent(abs(change.change), low, high)}, before and after {one.base_runs} and "
+        f"{counted(one.new_runs, 'run')}. Part of what changed may be the machine's."
+    )
 
 
 def _steady(one: Count, summary: Iterable[Count]) -> str:

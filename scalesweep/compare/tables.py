@@ -1,6 +1,7 @@
 """The tables of a comparison: every number of the page and those it has no room for."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from scalesweep.compare.matching import Joined, Pair, SidePoint
 from scalesweep.compare.significance import IMPROVED, VERDICTS, WORSE, Cell, Change, Count
 from scalesweep.core.files import canonical_json, write_atomic
 
-TABLES = ("points", "counts", "unmatched", "versions", "environment")
+TABLES = ("points", "counts", "unmatched", "versions", "environment", "canary")
 _SIDES: tuple[tuple[str, Callable[[Pair], SidePoint | None]], ...] = (
     ("base", lambda pair: pair.base),
     ("new", lambda pair: pair.new),
@@ -22,6 +23,7 @@ _WHO = (
     *("experiment", "benchmark", "version"),
     *(f"{role}_{name}" for role, _ in _SIDES for name in ("source", "experiments", "assumed")),
 )
+_CANARY = ("kind", "base_runs", "new_runs", "change", "low", "high", "clear")
 _ENVIRONMENT = ("kind", "fact", "base", "new", "recorded")
 
 Row = dict[str, Any]
@@ -49,6 +51,14 @@ def make_tables(
                 for d in around.differences
             ],
             _ENVIRONMENT,
+        ),
+        "canary": _frame(
+            [
+                {"kind": one.kind, "base_runs": one.base_runs, "new_runs": one.new_runs}
+                | asdict(one.apart)
+                for one in around.machine
+            ],
+            _CANARY,
         ),
     }
     return {name: frames[name] for name in TABLES}

@@ -1,24 +1,26 @@
 """The canary: what the machine of a run does just before and just after it.
 
 A small program (``workflow/canary/canary.py``), started as that of the run is, computes and copies
-for a second on every core of a run. A canary that fails is no failure of the run. Standard library
-only.
+for a second on every core of a run, reads a file on each host, and sums up an array over all ranks.
+A canary that fails is no failure of the run. Standard library only.
 """
 
 import json
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import CanaryOrder, Order
 from scalesweep.compute.program import run_apart
 from scalesweep.core.record_content import MAX_NUMBER
 
 # What a canary may take before it is given up; it takes seconds where nothing is wrong.
 LIMIT_S = 60.0
-KINDS = ("compute", "memory")
+SUMMED = ("compute", "memory")
+READ, ALLREDUCE = "read", "allreduce"
+KINDS = (*SUMMED, ALLREDUCE, READ)
+MAX_WHY = 300  # characters
 
 
 class Canary:
@@ -37,32 +39,58 @@ class Canary:
             return
         folder = self._work / f"canary-{when}"
         argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]
+        failed = self._found.get("before", {}).get("left_out", {}).get(ALLREDUCE)
+        if failed is not None:  # what did not start, or hung, does not cost its time again
+            argv = [word for word in argv if word != "--allreduce"]
         began = time.monotonic()
         why = run_apart(self._spec, argv, self._work, f"canary-{when}.log", LIMIT_S)
-        seconds = time.monotonic() - began
-        self._found[when] = {"seconds": seconds, **_read(folder, order["results"], why)}
+        found = {"seconds": time.monotonic() - began, **_read(folder, order, why)}
+        if failed is not None and "left_out" in found:
+            found["left_out"][ALLREDUCE] = failed
+        self._found[when] = found
 
     def result(self) -> dict[str, Any]:
         """What the record says of it: ``{"canary": ...}``, nothing where there was none."""
         return {"canary": self._found} if self._found else {}
 
 
-def _read(folder: Path, results: int, why: str) -> dict[str, Any]:
-    """Rates of each host, summed over its processes; or why there are none."""
-    hosts: dict[str, dict[str, float]] = {}
+def _read(folder: Path, order: CanaryOrder, why: str) -> dict[str, Any]:
+    """Rates of each host, or why there are none.
+
+    Those of its processes are summed up (``SUMMED``); an allreduce has that of its slowest rank. A
+    kind that not all hosts or ranks have is left out, with the reason; ``why`` the program failed,
+    empty if it did not, counts where its first part is not whole.
+    """
+    hosts: dict[str, dict[str, list[float]]] = {}
+    whys: dict[str, str] = {}
     found = 0
     for path in sorted(folder.glob("*.json")):
         try:
             one = json.loads(path.read_bytes())
-            host, rates = str(one["host"]), {kind: float(one[kind]) for kind in KINDS}
-        except (OSError, ValueError, KeyError, TypeError):
+            rates = hosts.setdefault(str(one.pop("host")), {})
+            for kind, told in one.pop("left_out", {}).items():
+                whys.setdefault(str(kind), str(told)[:MAX_WHY])
+            known = {kind: float(one[kind]) for kind in KINDS if kind in one}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-        if all(0 < rate < MAX_NUMBER for rate in rates.values()):
-            sums: Mapping[str, float] = hosts.get(host, {})
-            hosts[host] = {kind: sums.get(kind, 0.0) + rate for kind, rate in rates.items()}
-            found += 1
+        if all(0 < rate < MAX_NUMBER for rate in known.values()):
+            found += known.keys() >= set(SUMMED)
+            for kind, rate in known.items():
+                rates.setdefault(kind, []).append(rate)
     shutil.rmtree(folder, ignore_errors=True)
-    if why or found != results:
-        return {"missing": why or f"{found} of {results} processes left a result"}
+    if found != order["results"]:
+        return {"missing": why or f"{found} of {order['results']} processes left a result"}
     names = sorted(hosts)
-    return {"hosts": names, **{kind: [hosts[name][kind] for name in names] for kind in KINDS}}
+    result: dict[str, Any] = {"hosts": names}
+    asked = {READ: order.get("read", False), ALLREDUCE: order.get("ranks", 0) > 0}
+    for kind in KINDS:
+        every = [hosts[name].get(kind, []) for name in names]
+        if kind in SUMMED:
+            result[kind] = [sum(rates) for rates in every]
+        elif asked[kind]:
+            whole = sum(map(len, every)) == order["ranks"] if kind == ALLREDUCE else all(every)
+            if whole and all(every):
+                result[kind] = [min(rates) for rates in every]
+            else:
+                result.setdefault("left_out", {})[kind] = whys.get(kind, why or "not all have one")
+    return result

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
 from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_metrics
 from scalesweep.compute.native_format import NativeParts
@@ -59,12 +60,14 @@ def keep_attempt(
             "node": host_facts(),
         },
     }
-    kept = {
+    kept: dict[str, Any] = {
         "schema": ATTEMPT_SCHEMA,
         "exit_code": exit_code,
         "srun_labels": extract["srun_labels"],
         "record": record,
     }
+    if horovod := visible_settings(spec["argv"], environment, spec["prologue"]):
+        kept["horovod"] = horovod
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
@@ -121,6 +124,8 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
+    if isinstance(kept.get("horovod"), dict):
+        notes["horovod"] = kept["horovod"]
     parts: NativeParts = {
         "phases": record["phases"],
         "work": record["work"],

@@ -43,7 +43,9 @@ class CanaryOrder(TypedDict):
     """What is run before and after the program, to see what the machine does."""
 
     argv: list[str]  # with {out}, a folder that only the launcher knows
-    results: int  # files that its processes leave
+    results: int  # files that its processes leave of products and copies
+    read: NotRequired[bool]  # whether each host reads a file
+    ranks: NotRequired[int]  # of an allreduce; absent: there is none
 
 
 class Patterns(TypedDict):

@@ -32,7 +32,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
-from scalesweep.core.profilers import NONE, left_files
+from scalesweep.core.profilers import NONE, lacks, left_files
 from scalesweep.core.program_files import described_program
 from scalesweep.core.record import (
     EXTRACTED,
@@ -177,8 +177,10 @@ def _publish_record(spec: Order, attempt: _Attempt, measured: _Measured, verdict
     folder, work, base = attempt.folder, attempt.work, measured.base
     done = verdict.cause is None
     native = _read(spec, work) if done else unsupported(verdict.detail)
-    if done and "profile" in base and not base["profile"]["files"]:
-        raise Refused(f"profile {spec['profile']}: the run wrote no profile")
+    if done and "profile" in base:
+        lacking = lacks(spec["profile"], base["profile"]["files"], native["notes"])
+        if lacking:
+            raise Refused(f"profile {spec['profile']}: {lacking}")
     if attempt.job is not None:
         native["resources"]["slurm"] = {"job_id": attempt.job, **(spec["asked"] or {})}
     energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}

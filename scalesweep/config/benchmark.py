@@ -71,6 +71,7 @@ class Benchmark:
     ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s),
     ``memory``, ``network`` or ``files`` (bytes/s); None for all other benchmarks.
     ``parts``: regular expressions that group the functions of a profile; empty: those by default.
+    ``noexchange``: the program can train without the exchange of gradients.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Benchmark:
     extract: Extract | None
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    noexchange: bool = False
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -309,6 +311,7 @@ def load_benchmark(
         extract=extract,
         parts=_parts(content.get("parts", {}), path),
         defaults={key: parameter.default for key, parameter in parameters.items()},
+        noexchange=content.get("noexchange", False),
     )
 
 

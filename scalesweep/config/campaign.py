@@ -1,6 +1,7 @@
 """Campaigns: from a YAML grid to points and runs."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,18 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
-from scalesweep.config.history_settings import HistorySettings, read_history
+from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
+from scalesweep.config.profiled_runs import ASKED, check_any, profiled_runs
 from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
+from scalesweep.config.spend import Spend, read_spend
+from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
-from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NONE, folder_name
+from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 CONTROL = "control"  # name of the experiment that the control point is
 CONTROL_EVERY = 10
@@ -52,6 +56,8 @@ class Experiment:
     ``predict``: counts of what it scales over whose results are to be predicted.
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
     needed in any case, until ``planning.repeats`` has looked at what they have measured.
+    With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
+    out: ``left_out`` are the ids of the runs that it has.
     """
 
     name: str
@@ -72,6 +78,16 @@ class Experiment:
     until_precise: UntilPrecise | None = None
     control: bool = False
     predict: tuple[int, ...] = ()
+    stop: StopRule | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def stages(self) -> dict[str, int]:
+        """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
+        if self.stop is None:
+            return {}
+        counts = {run.run_id: self.benchmark.scale_of(run.point) for run in self.runs}
+        places = {count: place for place, count in enumerate(sorted(set(counts.values())))}
+        return {run_id: places[count] for run_id, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -83,8 +99,8 @@ class Campaign:
     ``stop_after`` identical failures in a row no more runs are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
-    points are kept as a session; None: nowhere. ``control``: what the file says of the control
-    point.
+    points are kept as a session; None: nowhere. ``track``: the repository that is measured.
+    ``control``: what the file says of the control point.
     """
 
     name: str
@@ -103,6 +119,16 @@ class Campaign:
     canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     history: HistorySettings | None = None
+    track: Track = field(default_factory=Track)
+    # A budget that is spent in rounds; the time limits in seconds of the runs that it pays for,
+    # where these are shorter than their experiment's; the campaign with all runs of its file.
+    spend: Spend | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    whole: "Campaign | None" = None
+
+    def limit_s(self, experiment: Experiment, run_id: str) -> float:
+        """The time limit of a run's program in seconds."""
+        return min(experiment.time_limit_minutes * 60, self.limits.get(run_id, math.inf))
 
     @property
     def runs_folder(self) -> Path:
@@ -123,18 +149,33 @@ class Campaign:
                 found.setdefault(run.run_id, (experiment, run))
         return found
 
+    def _stages(self) -> dict[str, int]:
+        """Runs that wait for others, by how many counts come before; none without ``stop``."""
+        found: dict[str, int] = {}
+        for experiment in self.experiments:
+            for run_id, stage in experiment.stages().items():
+                found[run_id] = min(stage, found.get(run_id, stage))
+        if found:
+            for experiment in self.experiments:
+                for run in () if experiment.stop else experiment.runs:
+                    found.pop(run.run_id, None)
+        return found
+
     def positions(self) -> dict[str, int]:
-        """Position of each run in the order of start, from 1."""
+        """Position of each run in the order of start, from 1.
+
+        Runs without exchange are compared with the measured ones, so they are in the same blocks.
+        """
         control = [run.run_id for e in self.experiments if e.control for run in e.runs]
         apart = set(control)
         repeats: dict[str, int] = {}
         profiled: list[str] = []
         for run_id, (_, run) in self.unique_runs().items():
-            if run.profile != NONE:
+            if run.profile not in (NONE, NOEXCHANGE):
                 profiled.append(run_id)
             elif run_id not in apart:
                 repeats[run_id] = run.repeat
-        order = arranged(repeats, self.seed, control, profiled)
+        order = arranged(repeats, self.seed, control, profiled, self._stages())
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
@@ -164,7 +205,7 @@ def load_campaign(
     experiments = tuple(
         _experiment(
             name,
-            spec if profile is None else {**spec, "profile": profile},
+            spec if profile is None else {**spec, "profile": profile, ASKED: True},
             machine,
             variables[spec["benchmark"]],
             f"{path}: experiments.{name}",
@@ -173,6 +214,7 @@ def load_campaign(
         for name, spec in content["experiments"].items()
     )
     _check_collisions(experiments, path)
+    check_any(profile, [experiment.profiles for experiment in experiments])
     if "control" in content:
         control = _control(experiments, content["control"], f"{path}: control")
         experiments = (*experiments, control)
@@ -190,7 +232,9 @@ def load_campaign(
         experiments=experiments,
         digest=digest,
         programs=programs,
-        budget_node_hours=content.get("budget_node_hours"),
+        budget_node_hours=_least(
+            content.get("budget_node_hours"), content.get("spend", {}).get("budget_node_hours")
+        ),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
@@ -198,6 +242,8 @@ def load_campaign(
         accept_stale=frozenset(content.get("accept_stale", [])),
         imported=content.get("imported", {}),
         history=read_history(content, history, baseline),
+        spend=read_spend(content, f"{path}: spend"),
+        track=read_track(content),
     )
 
 
@@ -289,6 +335,7 @@ def _experiment(
     varying = varying_parameters(benchmark, points)
     check_varying(varying, where)
     check_scaling(benchmark, scaling, varying, points, where)
+    runs = planned_runs(benchmark, by_identity, spec, linked, where)
     return Experiment(
         name=name,
         benchmark=benchmark,
@@ -297,8 +344,8 @@ def _experiment(
         axes=varying,
         linked=tuple(linked[0]) if linked else (),
         points=points,
-        runs=planned_runs(benchmark, by_identity, spec, linked, where),
-        profiles=_profiles(benchmark, spec.get("profile", NONE), points, where),
+        runs=runs,
+        profiles=profiled_runs(benchmark, spec, points, runs, where),
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
@@ -307,7 +354,13 @@ def _experiment(
         main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
         predict=check_predicted(spec, f"{where}.predict"),
+        stop=stop_rule(benchmark, spec, f"{where}.stop"),
     )
+
+
+def _least(*given: float | None) -> float | None:
+    """The least of the numbers that are given; None without any."""
+    return min((number for number in given if number is not None), default=None)
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:
@@ -330,8 +383,11 @@ def _control(
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.get("point", {}), f"{where}.point")
-    others, shared = set(), 0
+    others: set[str] = set()
+    shared = 0
     for experiment in experiments:
+        # The control's runs do not become fewer while they are measured.
+        others |= experiment.left_out
         for run in experiment.runs:
             if experiment.benchmark.name == benchmark.name and run.point == point:
                 shared = max(shared, run.repeat + 1)
@@ -354,6 +410,8 @@ def _control(
         until_precise=None,
         control=True,
         predict=(),
+        stop=None,
+        left_out=frozenset(),
     )
 
 
@@ -378,18 +436,3 @@ def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> M
             f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
         )
     return points[0]
-
-
-def _profiles(
-    benchmark: Benchmark, kind: str, points: Iterable[Mapping[str, Any]], where: str
-) -> tuple[Run, ...]:
-    """One run of every point under a profiler, or none."""
-    if kind == NONE:
-        return ()
-    allowed = FOREIGN_KINDS if benchmark.extract else KINDS
-    if kind not in allowed:
-        what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
-        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
-    return tuple(
-        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
-    )

@@ -9,6 +9,15 @@ MARGIN = 0.03
 
 
 @dataclass(frozen=True)
+class Track:
+    """What is measured: its ``repository`` (None: as the records say), and the lines of shell that
+    ``build`` a checkout of it, empty where nothing is built."""
+
+    repository: Path | None = None
+    build: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class HistorySettings:
     """Where a campaign's finished points are kept, and how later ones are judged against them.
 
@@ -39,12 +48,20 @@ def read_history(
     spec = {"folder": spec} if isinstance(spec, str) else dict(spec or {})
     if folder is None and "folder" not in spec:
         return None
-    repository = content.get("track", {}).get("repository")
     settings = HistorySettings(
         Path(folder or spec["folder"]).expanduser(),
         float(spec.get("margin", MARGIN)),
         spec.get("margins", {}),
         spec.get("baseline", ""),
-        Path(repository).expanduser() if repository else None,
+        read_track(content).repository,
     )
     return settings if baseline is None else replace(settings, baseline=baseline)
+
+
+def read_track(content: Mapping[str, Any]) -> Track:
+    """The key ``track`` in the content of a campaign file."""
+    spec = content.get("track", {})
+    repository = spec.get("repository")
+    return Track(
+        Path(repository).expanduser() if repository else None, tuple(spec.get("build", ()))
+    )

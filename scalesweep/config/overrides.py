@@ -20,14 +20,24 @@ OVERRIDES = {
     "table (import_table), a profile or a folder (import_profiles)",
     "benchmark": "whose runs were profiled, and whose parts group functions (import_profiles)",
     "map": "what the columns of a table mean (import_table)",
-    "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
-    "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign)",
+    "base": "compare: the side to compare with: FOLDER, FOLDER@SITE or @SITE (else this campaign); "
+    "settle: the commit to compare with",
+    "new": "compare: the side to compare: FOLDER, FOLDER@SITE or @SITE (else this campaign); "
+    "settle: the commit to compare",
+    "good": "first_bad: a commit that was as fast as wanted",
+    "bad": "first_bad: a later commit that is slower",
+    "points": "settle, first_bad: an experiment, or an expression over parameters as in `exclude`, "
+    "such as points='ranks == 2' (else all points)",
+    "metric": "settle, first_bad: a metric other than the main one",
+    "repeats": "settle, first_bad: runs of each commit at each point (else those of the campaign)",
     "history": "keep the finished points in this folder too, as a session (history: the folder)",
     "baseline": "history: the commit or tag that counts as 1.0, instead of the last stable level",
     "fail": "regression: end `snakemake history` with a line for each regression, exit code 1",
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
     "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs); the rank "
     "counts to predict, such as 256,512 (predict)",
+    "budget_node_hours": "advise: the node-hours that may be spent, instead of the campaign's",
+    "target": "advise: what is asked, such as 'EXPERIMENT ranks=1024' (else everything)",
 }
 _ALLOWED = {
     "check": ("full",),

@@ -14,6 +14,7 @@ is done already; which of two runs comes first (control runs apart) stays when o
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 # Fractional part of the golden ratio: of its multiples (modulo 1) any first few lie evenly spread.
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -24,17 +25,22 @@ def arranged(
     seed: int | None,
     control: Sequence[str] = (),
     profiled: Sequence[str] = (),
+    stages: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
     """Run ids in the order in which they are to be started.
 
     ``runs``: run id -> repeat, in the order of the campaign file, which is kept if ``seed`` is
     None; ``control``: runs of the control point by repeat, which ``runs`` does not hold;
-    ``profiled`` come last.
+    ``profiled`` come last. ``stages``: runs that wait until those of smaller numbers are over (0
+    for all others): each stage has blocks of its own.
     """
     ids = list(runs)
     if seed is not None:
         ids.sort(key=lambda run_id: (runs[run_id], _drawn(seed, run_id)))
         profiled = sorted(profiled, key=lambda run_id: _drawn(seed, run_id))
+    if stages:
+        # A sort keeps the order of what is equal.
+        ids.sort(key=lambda run_id: stages.get(run_id, 0))
     return [*_with_control(ids, control), *profiled]
 
 

@@ -36,6 +36,8 @@ class SlurmSite:
     max_minutes: float
     staging_minutes: float
     staging_memory_gb: float
+    # Minutes of an allocation that short runs share at most; None: each run has a job of its own.
+    pack_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +229,5 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
         max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
         staging_minutes=float(staging.get("minutes", 60)),
         staging_memory_gb=float(staging.get("memory_gb", 4)),
+        pack_minutes=section.get("pack", {}).get("minutes"),
     )

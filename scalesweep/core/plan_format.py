@@ -95,6 +95,36 @@ class PlanRepeats(TypedDict):
     points: list[PlanRepeated]
 
 
+class PlanRound(TypedDict):
+    """Runs of a point that were decided on in a round of a budget.
+
+    ``now``, ``expected``: natural logarithms of the upper over the lower bound of what is asked;
+    ``node_hours``: of the runs, at most; ``took``: of those that have finished.
+    """
+
+    round: int
+    point: PointValues
+    runs: int
+    done: int
+    question: str
+    now: float
+    expected: float
+    node_hours: float
+    took: float
+
+
+class PlanSpend(TypedDict):
+    """A budget that is spent in rounds (node-hours), and what was decided of an experiment."""
+
+    budget: float
+    spent: float
+    reserved: float  # of planned runs, at most
+    until: float | None  # half width of an interval over its value
+    target: str
+    ended: str  # why nothing more is decided; empty while it goes on
+    rounds: list[PlanRound]
+
+
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -121,10 +151,13 @@ class PlanExperiment(TypedDict):
     points: int
     estimate: PlanEstimate
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
+    stop: NotRequired[str]  # when larger counts of a series are left out
     ceiling: NotRequired[str]  # compute, memory, network or files: its main metric is their most
+    noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
     # Runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     repeats: NotRequired[PlanRepeats]  # where their number is not fixed
+    spend: NotRequired[PlanSpend]  # where its points are chosen in rounds
 
 
 class RefusedRuns(TypedDict):
@@ -157,6 +190,19 @@ class JobShapeEntry(TypedDict):
     basis: str
     node_hours_expected: float | None
     node_hours_limit: float
+    # Where runs share allocations: how many runs each of the jobs has.
+    runs_each: NotRequired[list[int]]
+
+
+class PlanUnpacked(TypedDict):
+    """What the jobs of pending runs would cost if each had one to itself, and how many runs share
+    none because the time limit of one of them is too long."""
+
+    jobs: int
+    node_hours_expected: float | None
+    node_hours_limit: float
+    minutes: int  # of an allocation, at most
+    too_long: int
 
 
 class PlanJobs(TypedDict):
@@ -169,6 +215,7 @@ class PlanJobs(TypedDict):
     budget_node_hours: float | None
     overhead_s: float | None
     overhead_jobs: int
+    unpacked: NotRequired[PlanUnpacked]  # where runs share allocations
 
 
 class PlanOrder(TypedDict):
@@ -182,7 +229,8 @@ class PlanCanary(TypedDict):
     """What looking at the machine before and after each pending run costs."""
 
     runs: int
-    seconds: float  # of one run
+    seconds: float  # of one run, at most
+    total_s: NotRequired[float]  # of all; not in plans of earlier versions
 
 
 class Plan(TypedDict):

@@ -3,18 +3,24 @@
 A profiled run is one more run of a point. It costs time of its own, so it is never one of the
 measured ones: its folder is ``<run_id>.<kind>``, and no table of times has it.
 
+The kind ``noexchange`` is no profiler: the program trains as always, but each device by itself,
+without the exchange of gradients. What a step takes less then is the exchange.
+
 Standard library only, for the launcher.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 NONE = "none"
 CPROFILE, TENSORFLOW, HOROVOD_TIMELINE = "cprofile", "tensorflow", "horovod_timeline"
-KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE)
+NOEXCHANGE = "noexchange"
+KINDS = (CPROFILE, TENSORFLOW, HOROVOD_TIMELINE, NOEXCHANGE)
 # What works with any program; the others are the business of our own ones' harness.
 FOREIGN_KINDS = (HOROVOD_TIMELINE,)
 
+LEFT_OUT = "left out"  # what such a program notes of the exchange (spans.exchange)
 FOLDER = "profile"  # in the attempt's folder
 TIMELINE = "horovod_timeline.json"
 
@@ -34,11 +40,26 @@ def environment(kind: str, work: Path) -> dict[str, str]:
     """Variables that make a program leave its profile in the attempt's folder ``work``."""
     if kind == NONE:
         return {}
+    if kind == NOEXCHANGE:
+        return {"SCALESWEEP_PROFILE": kind}
     folder = work.resolve() / FOLDER
     folder.mkdir()
     if kind == HOROVOD_TIMELINE:
         return {"HOROVOD_TIMELINE": str(folder / TIMELINE)}
     return {"SCALESWEEP_PROFILE": kind, "SCALESWEEP_PROFILE_FOLDER": str(folder)}
+
+
+def lacks(kind: str, files: Sequence[str], notes: Any) -> str:
+    """What a run of this kind should have left and has not; empty if it is whole.
+
+    ``files`` of the profile, ``notes`` of the program (native.json).
+    """
+    if kind != NOEXCHANGE:
+        return "" if files else "the run wrote no profile"
+    spans = notes.get("spans") if isinstance(notes, dict) else None
+    if isinstance(spans, dict) and spans.get("exchange") == LEFT_OUT:
+        return ""
+    return "the program does not say that it left out the exchange"
 
 
 def left_files(kind: str, work: Path) -> dict[str, Any]:

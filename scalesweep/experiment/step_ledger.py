@@ -7,18 +7,20 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.efficiency import (
     AT_REFERENCE,
+    CLOCK,
     ELAPSED,
     IDEAL,
     LEDGER,
     LOCAL_BATCH,
+    OUTSIDE,
     SLOWER,
     efficiency_column,
 )
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "persistent", "alternating",
-    "transfer", "communication", "barrier", "unattributed",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "persistent",
+    "alternating", "transfer", "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from scalesweep.figures.parts import part_figures
 from scalesweep.figures.phases import phase_energy_figures, phase_figures
 from scalesweep.figures.power import power_figures
 from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.reading import reading_figures
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
@@ -127,6 +128,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         sweep_figures,
         network_figures,
         link_figures,
+        reading_figures,
         ledger_figures,
         waterfall_figures,
         roofline_figures,

@@ -22,6 +22,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "busy": ("#0072B2", ""),
     "at_reference": ("#0072B2", ""),
     "local_batch": ("#56B4E9", "////"),
+    "clock": ("#56B4E9", "...."),
     "slower": ("#56B4E9", ""),
     "input": ("#009E73", ""),
     "persistent": ("#D55E00", ""),
@@ -29,6 +30,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "transfer": ("#CC79A7", ""),
     "communication": ("#CC79A7", "////"),
     "barrier": ("#F0E442", ""),
+    "outside": ("#9aa1ab", "////"),
     "unattributed": ("#9aa1ab", ""),
 }
 

@@ -14,7 +14,7 @@ from scalesweep.findings.accuracy import (
     target_time,
 )
 from scalesweep.findings.base import Finding
-from scalesweep.findings.canary import canary
+from scalesweep.findings.canary import at_equal_machines, canary
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
 from scalesweep.findings.compare import best_value, site_ratio, value_ratio
 from scalesweep.findings.drift import drift
@@ -34,10 +34,13 @@ from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.reading_ceiling import against_reads
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.scaling import efficiency_at_largest, efficiency_threshold
 from scalesweep.findings.score import score
+from scalesweep.findings.spend import spent
+from scalesweep.findings.target_times import predicted_target_times
 from scalesweep.findings.threads import best_threads
 from scalesweep.findings.timeline import timeline_signs
 
@@ -60,11 +63,13 @@ def find(study: ExperimentResults) -> list[Finding]:
         prediction,
         best_for_a_node_hour,
         cache_effect,
+        against_reads,
         largest_loss,
         against_machine,
         step_against_roof,
         score,
         target_time,
+        predicted_target_times,
         accuracy_over_scale,
         energy_against_time,
         input_share,
@@ -75,8 +80,10 @@ def find(study: ExperimentResults) -> list[Finding]:
         timeline_signs,
         drift,
         canary,
+        at_equal_machines,
         oversubscribed,
         until_precise,
+        spent,
         outlier_runs,
         warnings,
         coverage,

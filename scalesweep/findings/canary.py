@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 
 from scalesweep.analysis.canary import LEAST_RUNS, between, during
-from scalesweep.core.formatting import counted, finite, percent
+from scalesweep.core.formatting import counted, finite, listed, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import NOTE, WARNING, Finding
-from scalesweep.tables.canary import COMPUTE, MEMORY
+from scalesweep.findings.base import NOTE, WARNING, Finding, evidence_of
+from scalesweep.tables.canary import COLUMNS
+from scalesweep.tables.canary_rates import WORDS
 
 RULE = "canary"
-_WORDS = {COMPUTE: "matrix products", MEMORY: "copies"}
+MOST_RATIOS = 6
+# What depends on how many ranks and nodes take part: compared only among as many.
+_SHARED = ("allreduce", "read")
+_SIZES = ("ranks", "ranks_per_node")
 
 
 def canary(study: ExperimentResults) -> list[Finding]:
@@ -24,9 +28,10 @@ def canary(study: ExperimentResults) -> list[Finding]:
     if not runs:
         return []
     found = []
-    for column, words in _WORDS.items():
-        found += _between(study, list(runs.values()), column, words)
-        found += _during(study, list(runs.values()), column, words)
+    for kind, words in WORDS.items():
+        for some in _comparable(study, list(runs.values()), kind):
+            found += _between(study, some, COLUMNS[kind], words)
+        found += _during(study, list(runs.values()), COLUMNS[kind], words)
     if found:
         return found
     if len(runs) < LEAST_RUNS:
@@ -37,6 +42,47 @@ def canary(study: ExperimentResults) -> list[Finding]:
             f"of {counted(len(runs), 'run')}."
         )
     return [_finding(study, NOTE, text, {"runs": len(runs)})]
+
+
+def at_equal_machines(study: ExperimentResults) -> list[Finding]:
+    """Ratios with the canary as covariate next to those without; nothing where none is used."""
+    main = study.main
+    if main is None:
+        return []
+    rows = [
+        row
+        for row in study.rows("comparisons")
+        if finite(row.get("canary_low"), row.get("low")) and row["source"] == "measured"
+        and (row["metric"], row["phase"]) == (main.metric, main.steady_phase)
+    ]  # fmt: skip
+    if not rows:
+        return []
+    told = [
+        f"{row['value']} over {row['reference']} "
+        f"{with_interval(row['canary_ratio'], row['canary_low'], row['canary_high'])} "
+        f"instead of {with_interval(row['ratio'], row['low'], row['high'])}"
+        for row in rows
+    ]
+    kinds = listed([WORDS[kind] for kind in dict.fromkeys(str(row["canary"]) for row in rows)])
+    text = (
+        f"What the machine did before the runs ({kinds}) explains part of what their repeats "
+        f"differ by. Ratios of the {main.label.lower()} at equal machines: "
+        f"{listed(told, MOST_RATIOS)}. All other sentences, figures and intervals are without."
+    )
+    names = ("ratio", "low", "high", "canary_ratio", "canary_low", "canary_high")
+    evidence = evidence_of(study, "comparisons", rows[0], names)
+    return [Finding(study.name, RULE, NOTE, text, evidence)]
+
+
+def _comparable(
+    study: ExperimentResults, runs: Sequence[dict[str, Row]], kind: str
+) -> list[list[dict[str, Row]]]:
+    """The runs whose rates of a kind differ only if the machine does, group by group."""
+    names = [name for name in _SIZES if name in study.axes] if kind in _SHARED else []
+    groups: dict[Key, list[dict[str, Row]]] = {}
+    for looks in runs:
+        groups.setdefault(study.key(next(iter(looks.values())), names), []).append(looks)
+    return list(groups.values())
 
 
 def _between(

@@ -24,6 +24,8 @@ _DO: Mapping[str, str] = {
     "local_batch": "give each rank a larger batch: it is the small one that computes slowly",
     "slower": "compare fewer threads per rank, and look at whether ranks share cores, memory or "
     "disks: each works more slowly than alone",
+    "clock": "look at limits of power and heat, and at the frequency governor: cores have a lower "
+    "clock than at the reference",
     "input": "compare more parallel reads, more prefetching or a cache; a run with `input: dummy` "
     "shows what input costs in all",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",
@@ -31,9 +33,10 @@ _DO: Mapping[str, str] = {
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
     "negotiation, queue, copies and reduction",
-    "communication": "split it: spans of each step, or a replay, separate waiting for the slowest "
-    "rank from transfer",
+    "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
+    "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
+    "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
 
 
@@ -68,6 +71,8 @@ def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     room = MOST - len(attention) - (then is not None)
     said: list[Finding] = []
     ahead = [one for one in found if one.rule == PREDICTION]
+    # What is refused comes behind what is known.
+    ahead.sort(key=lambda one: not finite(one.evidence["numbers"].get("value")))
     if every:
         said = verdict_findings(study, every, room - (loss is not None) - bool(ahead))
         said += [loss] if loss else []
@@ -117,11 +122,16 @@ def _next(
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
-    return _after_loss(study, loss, found) if loss else _intervals(study, every)
+    return _after_loss(study, loss, found) if loss else _otherwise(study, every)
 
 
-def _intervals(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
-    """More repeats where every point has only one."""
+def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | None:
+    """What tells losses where nothing does; more repeats where every point has only one."""
+    if every and study.entry.get("noexchange") and not study.rows("efficiency"):
+        return Next(
+            "run with `--config profile=noexchange`: steps on GPUs have no time stamps, and runs "
+            "without exchange separate computation from communication."
+        )
     if not every and study.points and all(row.get("repeats") == 1 for row in study.points):
         return _repeat(study, FEWEST - 1, "give every point an interval")
     return None

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_account import EPOCHS, STEP_WORDS
-from scalesweep.core.formatting import number, percent, with_interval
+from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, STEP_WORDS
+from scalesweep.core.formatting import number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
@@ -12,6 +12,7 @@ RULE = "largest loss"
 # What a term is when it is a loss.
 WORDS = {
     "local_batch": "computation that is slower by its smaller local batch",
+    "clock": "computation that is slower by a lower clock of the cores (the most that it explains)",
     "slower": "computation that is slower on each rank than at the reference",
     "input": "waiting for input",
     "persistent": "waiting for the rank that is always the slowest (persistent imbalance)",
@@ -19,6 +20,8 @@ WORDS = {
     "transfer": "transfer, the exchange of gradients itself",
     "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
+    "outside": "what is outside of the accounted steps: the warm-up of a first epoch, and the ends "
+    "of the timed part",
 }
 # The same where a record does not split input from computation.
 WHOLE = "input and computation, which take longer on each rank than at the reference"
@@ -73,7 +76,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         return [_made(study, one, NOTE, f"{text}.", largest, REST)]
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
     interval = with_interval(largest.loss * factor, low, high, unit)
-    named = WHOLE if (one.form, ranked[0]) == (EPOCHS, "slower") else WORDS[ranked[0]]
+    joint = one.form in (EPOCHS, NOEXCHANGE) and "input" not in one.parts
+    named = WHOLE if joint and ranked[0] == "slower" else WORDS[ranked[0]]
     others = [losses[name] for name in ranked[1:]]
     if _wide(largest):
         text = (
@@ -81,11 +85,10 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
             f"{named}, is wider than it: {interval}"
         )
         return [_made(study, one, OPEN, f"{text}.", largest, ranked[0], others)]
-    reached = ideal / (whole.value - largest.loss)
+    reached, now = ideal / (whole.value - largest.loss), ideal / whole.value
     text = (
         f"{head}; the largest part is {named}, {interval}{_machine(largest)}: without it the "
-        f"{step} would reach {percent(reached)} of the ideal instead of "
-        f"{percent(ideal / whole.value)}"
+        f"{step} would reach {_whole(reached)} of the ideal instead of {_whole(now)}"
     )
     sure = _sure(largest, others)
     text += "" if sure else "; not confirmed as the largest by its interval"
@@ -98,7 +101,12 @@ def _machine(largest: Term) -> str:
     if largest.machine_loss is None or not largest.loss or largest.loss <= 0:
         return ""
     share = min(max(largest.machine_loss, 0.0), largest.loss) / largest.loss
-    return f", of which the machine explains {percent(share)}"
+    return f", of which the machine explains {_whole(share)}"
+
+
+def _whole(share: float) -> str:
+    """A share in whole percent, as verdicts write it with an interval."""
+    return f"{100 * share:.0f} %"
 
 
 def _wide(largest: Term) -> bool:

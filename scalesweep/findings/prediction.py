@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from scalesweep.analysis.prediction.forecast import words_of
+from scalesweep.analysis.prediction.models import words_of
 from scalesweep.core.formatting import PHASES, counted, number, percent, with_interval
 from scalesweep.experiment.predictions import Predicted, known, of_series
 from scalesweep.experiment.results import ExperimentResults, Series
@@ -12,6 +12,8 @@ from scalesweep.tables.prediction import prediction_column
 RULE = "prediction"
 # A growing term with a smaller share of the cost dominates nothing.
 NOTABLE = 0.05
+# A part that is nearly the whole step says nothing of what grows.
+ALL_BUT = 0.95
 MAX_SERIES = 4
 
 
@@ -45,13 +47,19 @@ def prediction(study: ExperimentResults) -> list[Finding]:
 def _finding(
     study: ExperimentResults, series: Series, one: Predicted, phase: str, text: str
 ) -> Finding:
-    label = f"{series.label}: " if series.label else ""
-    epochs = f"{PHASES[phase]}: " if phase != "run" else ""
-    source = f", from {one.get('based_on')} points" if one.get("based_on") != "measured" else ""
+    epochs = PHASES[phase] if phase != "run" else ""
     names = ("value", "low", "high", "efficiency", "below_80", "trusted_to", "largest")
     columns = [prediction_column(name, study.axes) for name in names]
     evidence = evidence_of(study, "prediction", one.row, columns)
-    return Finding(study.name, RULE, NOTE, f"Predicted{source}: {label}{epochs}{text}.", evidence)
+    head = predicted_head(str(one.get("based_on")), series.label, epochs)
+    return Finding(study.name, RULE, NOTE, f"{head}: {text}.", evidence)
+
+
+def predicted_head(based_on: str, *what: str) -> str:
+    """``Predicted from simulated points for batch_size 4, later epochs``: how sentences begin."""
+    source = "" if based_on == "measured" else f" from {based_on} points"
+    about = ", ".join(one for one in what if one)
+    return f"Predicted{source}{f' for {about}' if about else ''}"
 
 
 def _value(study: ExperimentResults, one: Predicted) -> str:
@@ -72,14 +80,17 @@ def _value(study: ExperimentResults, one: Predicted) -> str:
     share = one.number("term_share") or 0.0
     if share >= NOTABLE:
         what = words_of(str(one.get("term")))
-        parts.append(f"what grows there most: {what}, {100 * share:.0f} % of the cost")
+        parts.append(f"most of what grows there: {what}, {100 * share:.0f} % of the cost")
     else:
         parts.append(f"no term that grows makes {100 * NOTABLE:.0f} % of the cost there")
-    if one.get("forecasts"):
+    of_part = one.number("part_share")
+    if of_part is not None and of_part < ALL_BUT:
         parts.append(
-            f"of {one.get('forecasts')} rolling forecasts among the measured counts "
-            f"{one.get('forecasts_within')} were within their 95 % interval"
+            f"of the parts of a step {one.get('part')} grows most, to {100 * of_part:.0f} % of it"
         )
+    if one.get("forecasts"):
+        held = f"{one.get('forecasts_within')} of {one.get('forecasts')}"
+        parts.append(f"{held} rolling forecasts of measured counts held")
     return "; ".join(parts)
 
 

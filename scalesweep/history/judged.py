@@ -27,6 +27,7 @@ from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, along
 from scalesweep.history.machine import Rates, machine_moved
+from scalesweep.history.settled import Evidence, Settled, evidence_for, load_settled, with_evidence
 from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
 # What a series is of; the rest of its columns is as its newest session has it.
@@ -35,7 +36,7 @@ _POINT = _KEY[:-2]
 _NEWEST = ["scaling", "scale", "workers", "label", "experiment", "unit", "better"]
 _SESSION = ["commit", "dirty", "commit_time", "subject", "tags", "repository", "results"]
 _SESSION += ["hosts", "launcher", "program", "facts"]
-_ROW = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value"]
+_ROW = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value", "run_id"]
 _SHORT = 10  # digits of a commit
 
 
@@ -69,8 +70,9 @@ class SessionFacts:
 class Judged:
     """A point and metric over its sessions, oldest first.
 
-    ``values[session]`` are the repeats' means; ``shown``: levels, spikes and noise, None where a
-    value is not positive. ``ledger``: term -> ms per step in base and new sessions.
+    ``values[session]`` are the repeats' means, ``runs[session]`` their ids; ``shown``: levels,
+    spikes and noise, None where a value is not positive. ``ledger``: term -> ms per step in base
+    and new sessions. ``evidence``: what their commits have shown, measured alternately.
     """
 
     site: str
@@ -92,10 +94,12 @@ class Judged:
     margin: float
     sessions: Sequence[SessionFacts]
     values: Sequence[Floats]
+    runs: Sequence[Sequence[str]]
     shown: Series | None
     verdict: Verdict
     along: Along
     ledger: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
     @property
     def point(self) -> str:
@@ -105,12 +109,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class History:
-    """All that a page of the history shows; ``broken``: damaged files and why."""
+    """All that a page of the history shows; ``broken``: damaged files and why; ``settled``: commits
+    that were measured alternately, the newest first."""
 
     series: Sequence[Judged]
     sessions: int
     broken: Mapping[str, str]
     baseline: str
+    settled: Sequence[Settled] = ()
 
 
 def read_history(folder: Path, settings: HistorySettings | None = None) -> History:
@@ -137,13 +143,17 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     verdicts = corrected(one.verdict for one in found)
     changed = any(verdict.kind in (REGRESSION, IMPROVEMENT) for verdict in verdicts)
     canaries, ledgers = (_by_point(rows, kind) if changed else {} for kind in (CANARY, LEDGER))
+    settled, damaged = load_settled(folder)
     judged = [
         _with_ledger(
-            _settled(one, verdict, canaries.get(_point(one), {})), ledgers.get(_point(one), {})
+            _with_evidence(_attributed(one, verdict, canaries.get(_point(one), {})), settled),
+            ledgers.get(_point(one), {}),
         )
         for one, verdict in zip(found, verdicts, strict=True)
     ]
-    return History(judged, len(pc.unique(rows["session"])), loaded.broken, settings.baseline)
+    sessions = len(pc.unique(rows["session"]))
+    broken = {**loaded.broken, **damaged}
+    return History(judged, sessions, broken, settings.baseline, settled)
 
 
 def _frame(rows: pa.Table) -> tuple[pd.DataFrame, list[SessionFacts]]:
@@ -186,6 +196,8 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
     infos = [infos[place] for place in turn]
     numbers = part["value"].to_numpy(np.float64)
     values = [numbers[places[place]] for place in turn]
+    ids = part["run_id"].to_numpy()
+    runs = [ids[places[place]].tolist() for place in turn]
     last = part.iloc[int(places[turn[-1]][0])]
     metric = str(last["metric"])
     margin = settings.margin_of(metric)
@@ -201,8 +213,8 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
     own |= {name: int(own[name]) for name in ("version", "workers")}
     changed = along(infos, verdict)
     return Judged(
-        **own, main=bool(last["main"]), margin=margin, sessions=infos, values=values, shown=shown,
-        verdict=verdict, along=changed,
+        **own, main=bool(last["main"]), margin=margin, sessions=infos, values=values, runs=runs,
+        shown=shown, verdict=verdict, along=changed,
     )  # fmt: skip
 
 
@@ -224,7 +236,7 @@ def _is_baseline(session: SessionFacts, baseline: str) -> bool:
     return commit or baseline in session.tags.split()
 
 
-def _settled(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
+def _attributed(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
     """With the corrected verdict; confounded where something else than the commit changed too."""
     if verdict.kind not in (REGRESSION, IMPROVEMENT):
         return replace(one, verdict=verdict)
@@ -235,6 +247,18 @@ def _settled(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
     if changed.confounds:
         verdict = replace(verdict, kind=CONFOUNDED, reason=changed.reason)
     return replace(one, verdict=verdict, along=changed)
+
+
+def _with_evidence(one: Judged, settled: Sequence[Settled]) -> Judged:
+    """With what the commits of both sides have shown, measured alternately, if they were."""
+    if not settled or not one.verdict.base or not one.verdict.new:
+        return one
+    base, new = (
+        [one.sessions[n].commit for n in side if not one.sessions[n].dirty]
+        for side in (one.verdict.base, one.verdict.new)
+    )
+    found = evidence_for({name: getattr(one, name) for name in _KEY}, base, new, settled)
+    return replace(one, evidence=found, verdict=with_evidence(one.verdict, found))
 
 
 def _sides(one: Judged) -> tuple[list[str], list[str]]:

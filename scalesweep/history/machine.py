@@ -9,7 +9,10 @@ from scalesweep.analysis.stats import t_quantile
 from scalesweep.core.formatting import number
 
 SHARE = 0.5  # of the step: less of it leaves the rest to the program
-_PREFIXES = {"compute": (1e9, "GFLOP/s"), "memory": (1e9, "GB/s")}
+_PREFIXES = {
+    "compute": (1e9, "GFLOP/s"),
+    **dict.fromkeys(("memory", "allreduce", "read"), (1e9, "GB/s")),
+}
 
 # Kind of canary -> session -> rate.
 Rates = Mapping[str, Mapping[str, float]]

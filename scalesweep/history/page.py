@@ -22,23 +22,27 @@ from scalesweep.analysis.verdicts import (
 from scalesweep.core.formatting import finite, number, percent
 from scalesweep.core.limited_map import Failed, limited_map
 from scalesweep.figures.missing import LIMITS
+from scalesweep.history.chart_data import chart_data
 from scalesweep.history.figure import draw_series
 from scalesweep.history.judged import History, Judged, SessionFacts
+from scalesweep.history.settled import Settled
 from scalesweep.history.words import (
     change_of,
     ledger_words,
     place_of,
     range_of,
     sentence_of,
+    settled_change,
     title_of,
 )
 from scalesweep.report.cells import Text, headings, number_cell, table
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
 
-TEMPLATE, SCRIPTS = "history.html.j2", ("tables.js", "compare.js")
+TEMPLATE = "history.html.j2"
+SCRIPTS = ("tables.js", "compare.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
-MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS = 60, 2000, 24, 1000
+MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS, MAX_SETTLED = 60, 2000, 24, 1000, 500
 CHANGES = (REGRESSION, CONFOUNDED, IMPROVEMENT)
 _LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
@@ -70,6 +74,8 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
     share = max(30, MAX_ROWS // max(len(groups), 1))
     sessions = _sessions(history.series)
     links = Links(out)
+    charts = {f"g{place}": group for place, group in enumerate(groups.values(), 1)}
+    data = chart_data(charts, links)
     context = {
         "folder": str(folder),
         "history": history,
@@ -85,12 +91,15 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
             {
                 "name": name,
                 "table": _series_table(name, group, share),
+                "chart": chart if data["groups"][chart] else "",
                 "figures": [figures[id(one)] for one in group if id(one) in figures],
                 "left_out": sum(one.shown is not None for one in group)
-                - sum(id(one) in figures for one in group),
+                - len(data["groups"][chart]),
             }
-            for name, group in groups.items()
+            for (name, group), chart in zip(groups.items(), charts, strict=True)
         ],
+        "data": data,
+        "settled": _settled_table(history.settled),
         "sessions": _session_table(sessions, links),
         "judged": sum(finite(one.verdict.p) for one in order),
         "rules": {
@@ -98,7 +107,7 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
             "level": LEAST_LEVEL,
         },
         "files": files,
-        "assets": assets(SCRIPTS, charts=False),
+        "assets": assets(SCRIPTS),
     }  # fmt: skip
     return render(TEMPLATE, context, {"day": lambda moment: f"{moment:%Y-%m-%d %H:%M}"})
 
@@ -156,6 +165,40 @@ def _series_table(name: str, group: Sequence[Judged], limit: int) -> dict[str, A
             ]
         )
     return table(f"Points of {name}", head, rows, len(group), ("row", "tables/verdicts.csv"))
+
+
+def _settled_table(settled: Sequence[Settled]) -> dict[str, Any]:
+    """Commits that were measured alternately, a row for each point, the newest first."""
+    numbers = ("Change", "Pairs")
+    head = headings(
+        "Measured, UTC", "Base", "New", "Point", "Metric", "Verdict", "Change", "Pairs", "Search",
+        numbers=numbers,
+    )  # fmt: skip
+    rows = []
+    for one in settled:
+        search = ""
+        if one.first_bad:
+            few = f"one of {one.between + 1} commits after base"
+            search = few if one.between else "new is the first bad commit"
+        for point in one.points:
+            label = f"{point.benchmark}, {point.label or 'the only point'}"
+            order = str(VERDICTS.index(point.kind)) if point.kind in VERDICTS else ""
+            change = number_cell(point.ratio or math.nan, settled_change(point))
+            rows.append(
+                [
+                    Text(f"{one.started[:16].replace('T', ' ')}", one.started),
+                    Text(one.base.commit[:10]),
+                    Text(f"{one.new.commit[:10]} {one.new.subject}"),
+                    Text(label),
+                    Text(point.metric),
+                    Text(point.kind, order, _KINDS.get(point.kind, "")),
+                    change,
+                    number_cell(point.pairs, str(point.pairs)),
+                    Text(search or "–"),
+                ]
+            )
+    more = ("row", "settled/")
+    return table("Commits measured alternately", head, rows[:MAX_SETTLED], len(rows), more)
 
 
 def _p(value: float) -> str:

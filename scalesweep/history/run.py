@@ -59,6 +59,8 @@ def _row(one: Judged) -> Mapping[str, object]:
         "new": _names(one, verdict.new),
         "first": one.along.first,
         "last": one.along.last,
+        "settled": one.evidence.point.kind if one.evidence else None,
+        "settled_ratio": one.evidence.point.ratio if one.evidence else None,
     }
 
 

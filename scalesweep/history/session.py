@@ -35,7 +35,9 @@ from scalesweep.tables.provenance import run_facts
 _COMMIT = "git commit"  # has columns of its own
 _MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
-_CANARY_UNITS = {"compute": "FLOP/s", "memory": "bytes/s"}
+_CANARY_UNITS = {
+    "compute": "FLOP/s", "memory": "bytes/s", "allreduce": "bytes/s", "read": "bytes/s",
+}  # fmt: skip
 
 
 def sessions_of(campaign: Campaign) -> list[Session]:
@@ -54,25 +56,23 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     for entry in plan["experiments"]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
-        numbers = _Numbers(summary, entry)
+        numbers = Numbers(summary, entry)
         for run in entry["runs"]:
             run_id = run["run_id"]
             if run_id in taken or run_id not in places:
                 continue
-            record = _record(campaign.runs_folder / run_id)
+            record = usable_record(campaign.runs_folder / run_id)
             if record is None:
                 continue
             taken.add(run_id)
             commit = tracker.of(record, by_name[entry["name"]].benchmark)
             head = {
-                "campaign": campaign.name,
                 "results": str(campaign.results.resolve()),
-                **_identity(record, entry, run["point"]),
+                **head_of(campaign, entry, record, run["point"]),
                 "commit": commit.commit or None,
                 "dirty": commit.dirty,
                 "commit_time": _time(commit.time),
                 **{name: getattr(commit, name) for name in ("subject", "tags", "repository")},
-                **_surroundings(record, campaign),
             }
             group = [campaign.site.name, campaign.name, head["results"]]
             group += [commit.commit, commit.dirty]
@@ -85,7 +85,8 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     ]
 
 
-def _record(folder: Path) -> dict[str, Any] | None:
+def usable_record(folder: Path) -> dict[str, Any] | None:
+    """The record of a run, or None without one that can be read and says when it began."""
     try:
         record = parse_record(record_bytes(folder / RECORD), folder.name)
     except (OSError, BadRecord):
@@ -111,6 +112,20 @@ def _start_text(record: Mapping[str, Any]) -> str:
 
 def _compact(moment: str) -> str:
     return f"{datetime.fromisoformat(moment):%Y%m%dT%H%M%SZ}"
+
+
+def head_of(
+    campaign: Campaign, entry: PlanExperiment, record: Mapping[str, Any], planned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a run was of, where and with what: the columns that all of its rows share.
+
+    ``entry``: of its experiment in the plan; ``planned``: the point as the plan has it.
+    """
+    return {
+        "campaign": campaign.name,
+        **_identity(record, entry, planned),
+        **_surroundings(record, campaign),
+    }
 
 
 def _identity(
@@ -172,10 +187,11 @@ def _surroundings(record: Mapping[str, Any], campaign: Campaign) -> dict[str, An
     }
 
 
-class _Numbers:
+class Numbers:
     """What the runs of an experiment have measured."""
 
     def __init__(self, summary: pd.DataFrame, entry: PlanExperiment) -> None:
+        """``summary``: of runs, a row each; ``entry``: of their experiment in the plan."""
         quantities = quantities_of(summary, entry["benchmark"])
         main = entry["main_metric"] or _MAIN
         declared = entry.get("compare", {})

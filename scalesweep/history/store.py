@@ -48,7 +48,7 @@ SCHEMA = pa.schema(
 )
 _FEW = [
     name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True)
-    if kind == _TEXT and name != "run_id"
+    if kind == _TEXT
 ]  # fmt: skip
 _META = b"scalesweep_history"
 # A run by site, id and start: measured again, it is another one.

@@ -13,6 +13,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.core.formatting import PHASES, counted, number, percent
 from scalesweep.history.judged import Judged
+from scalesweep.history.settled import Evidence, SettledPoint
 
 
 def title_of(one: Judged) -> str:
@@ -64,9 +65,31 @@ def sentence_of(one: Judged) -> str:
         told += f" The interval lies within {percent(one.margin)}."
     if verdict.kind in (REGRESSION, IMPROVEMENT) and not verdict.stepped:
         told += " The last two sessions; not yet a level of its own."
+    if one.evidence:
+        told += f" {_alternately(one.evidence)}"
     if one.shown is not None and one.shown.spikes[-1]:
         told += " The newest session is an outlier until a second one confirms it."
     return told
+
+
+def _alternately(found: Evidence) -> str:
+    """What the commits have shown, measured alternately."""
+    base, new = (side.commit[:10] for side in (found.of.base, found.of.new))
+    text = f"{base} and {new} measured alternately on {found.of.started[:10]}: "
+    text += f"{settled_change(found.point)} in {counted(found.point.pairs, 'pair')}, "
+    text += f"{found.point.kind}."
+    if found.of.first_bad and not found.of.between:
+        text += f" The first bad commit is {new} ({found.of.new.subject})."
+    return text
+
+
+def settled_change(point: SettledPoint) -> str:
+    """How much the new commit differs from the base: ``+49.8 [48.9, 50.7] %``."""
+    if point.ratio is None:
+        return "–"
+    ends = [None if end is None else end - 1 for end in (point.low, point.high)]
+    text = percent(point.ratio - 1, *ends)
+    return text if text.startswith("-") else f"+{text}"
 
 
 def _base(one: Judged) -> str:

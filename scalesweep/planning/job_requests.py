@@ -15,9 +15,10 @@ from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
-# What a canary takes before and after a run together: 2 s each on two cores, and the start of many
-# ranks.
+# What a canary takes before and after a run together: 3 s each on two cores, and the start of many
+# ranks; several ranks start TensorFlow and Horovod for an allreduce, up to 13 s each on busy cores.
 CANARY_S = 10.0
+CANARY_OF_RANKS_S = 30.0
 # Causes for which another attempt may succeed, with or without larger limits.
 ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", LAUNCH_FAILED})
 
@@ -39,6 +40,13 @@ class Request:
         }
 
 
+def canary_s(campaign: Campaign, point: Mapping[str, Any]) -> float:
+    """Seconds that the canaries of a run take beyond it; 0 where the campaign has none."""
+    if not campaign.canary:
+        return 0.0
+    return CANARY_OF_RANKS_S if int(point["ranks"]) > 1 else CANARY_S
+
+
 def request_for(
     campaign: Campaign,
     experiment: Experiment,
@@ -56,7 +64,7 @@ def request_for(
     Raises UserError where the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
-    limit_s = experiment.time_limit_minutes * 60
+    limit_s = campaign.limit_s(experiment, run.run_id)
     expected_s = estimates.seconds(experiment, run)
     basis = estimates.basis(experiment, run)
     if basis == PREDICTED and (ahead := estimates.predicted(experiment, run)):
@@ -70,7 +78,7 @@ def request_for(
         if failure["cause"] == "TIMEOUT":
             # Slurm counts in minutes: what was given may be more than the program's limit.
             given_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
-            given_s -= CANARY_S * campaign.canary
+            given_s -= canary_s(campaign, run.point)
             longer_s = 2 * max(asked["limit_s"], given_s)
             limit_s = min(longer_s, _longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
@@ -80,7 +88,7 @@ def request_for(
         if failure["cause"] in ELSEWHERE and 2 * site.nodes_for(run.point) <= site.nodes:
             exclude = str(failure.get("nodes") or "")
     shape = run_shape(
-        site, run.point, limit_s + CANARY_S * campaign.canary, experiment.memory_gb_per_rank,
+        site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gb_per_rank,
         mem_mb, experiment.constraint, exclude,
     )  # fmt: skip
     return Request(shape, limit_s)

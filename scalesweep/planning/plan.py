@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from scalesweep.config.benchmark import Benchmark
@@ -17,7 +16,6 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, write_atomic
 from scalesweep.core.plan_format import (
     PLAN,
-    JobShapeEntry,
     ParameterInfo,
     Plan,
     PlanEstimate,
@@ -29,12 +27,14 @@ from scalesweep.core.plan_format import (
     read_plan,
     write_plan_file,
 )
-from scalesweep.core.profilers import KINDS, folder_name, split_name
-from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
+from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
 from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
-from scalesweep.planning.runtime_estimates import BASES, Estimates
+from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.spend_text import spend_entry
+from scalesweep.planning.spending import Spending
 from scalesweep.planning.stock import take_stock
 
 if TYPE_CHECKING:
@@ -75,13 +75,19 @@ def build_plan(
     shapes: Mapping[str, "Shape"] | None = None,
     jobs: Sequence[dict[str, Any]] | None = None,
     repeated: Sequence[RepeatedPoint] = (),
+    spending: Spending | None = None,
 ) -> Plan:
     """The plan (docs/formats.md, plan.json).
 
     ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;
-    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats.
+    ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats;
+    ``spending``: a budget that is spent in rounds.
     """
+    from scalesweep.planning.job_cost import (
+        cost_of_jobs,
+    )  # the Snakefile is parsed with this module
+
     estimates = Estimates(campaign, states)
     positions = campaign.positions()
     seen: set[str] = set()
@@ -102,9 +108,16 @@ def build_plan(
     for entry in plan["experiments"]:
         if repeats := repeats_entry(p for p in repeated if p.experiment.name == entry["name"]):
             entry["repeats"] = repeats
+        if spending and entry["name"] in spending.governed:
+            entry["spend"] = spend_entry(spending, entry["name"])
     if campaign.canary:
-        pending = sum(not states[run_id].settled for run_id in campaign.unique_runs())
-        plan["canary"] = {"runs": pending, "seconds": CANARY_S}
+        each = [
+            canary_s(campaign, run.point)
+            for run_id, (_, run) in campaign.unique_runs().items()
+            if not states[run_id].settled
+        ]
+        most = max(each, default=0.0)
+        plan["canary"] = {"runs": len(each), "seconds": most, "total_s": sum(each)}
     if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
         plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
@@ -187,8 +200,12 @@ def _experiment_entry(
     }
     if experiment.predict:
         entry["predict"] = list(experiment.predict)
+    if experiment.stop:
+        entry["stop"] = experiment.stop.text
     if benchmark.ceiling is not None:
         entry["ceiling"] = benchmark.ceiling
+    if benchmark.noexchange:
+        entry["noexchange"] = True
     refused = campaign.imported.get("refused", ())
     if count := sum(one["count"] for one in refused if one["benchmark"] == benchmark.name):
         entry["refused"] = count
@@ -221,7 +238,7 @@ def _profiles(experiment: Experiment, states: Mapping[str, RunState]) -> list[Pl
         run.run_id: (run.profile, run) for run in experiment.profiles
     }
     for run in experiment.runs:
-        for kind in KINDS if run.repeat == 0 else ():
+        for kind in KINDS if run.repeat == 0 else (NOEXCHANGE,):
             if (name := folder_name(run.run_id, kind)) in states:
                 found.setdefault(name, (kind, run))
     return [
@@ -264,60 +281,6 @@ def _estimate(campaign: Campaign, pending: Sequence[tuple[int, float | None]]) -
     else:
         wall = sum(seconds for _, seconds in known) / site.concurrent_runs
     return {"wall_s": wall, "core_hours": node_seconds * site.cores_per_node / 3600}
-
-
-def cost_of_jobs(
-    campaign: Campaign,
-    shapes: Mapping[str, "Shape"],
-    jobs: Sequence[dict[str, Any]],
-    estimates: Estimates,
-) -> PlanJobs:
-    """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
-
-    Node-hours: ``expected`` is of the estimates and of what jobs have held their nodes for beyond
-    the program so far, null where an estimate is missing; ``limit`` is what the jobs can cost at
-    most; ``spent`` is what all ``jobs`` (rows of jobs.csv) have cost.
-    """
-    from scalesweep.slurm.job_table import overhead_s
-
-    overhead = overhead_s(jobs)
-    runs = campaign.unique_runs()
-    groups: dict[Shape, list[str]] = {}
-    for run_id, shape in shapes.items():
-        groups.setdefault(shape, []).append(run_id)
-    lines: list[JobShapeEntry] = []
-    for shape, run_ids in groups.items():
-        seconds = [estimates.seconds(*runs[run_id]) for run_id in run_ids]
-        known = [s for s in seconds if s is not None]
-        bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
-        total_s = sum(known) + len(known) * (overhead or 0)
-        lines.append(
-            {
-                "sbatch": " ".join(shape.sbatch_words()),
-                "nodes": shape.nodes,
-                "tasks": shape.tasks,
-                "minutes": shape.minutes,
-                "jobs": len(run_ids),
-                "runs": run_ids,
-                "expected_s": median(known) if known else None,
-                "basis": ", ".join(basis for basis in BASES if basis in bases and basis),
-                "node_hours_expected": (
-                    shape.nodes * total_s / 3600 if len(known) == len(run_ids) else None
-                ),
-                "node_hours_limit": len(run_ids) * shape.node_hours,
-            }
-        )
-    lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
-    expected = [share for line in lines if (share := line["node_hours_expected"]) is not None]
-    return {
-        "shapes": lines,
-        "node_hours_expected": sum(expected) if len(expected) == len(lines) else None,
-        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
-        "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
-        "budget_node_hours": campaign.budget_node_hours,
-        "overhead_s": overhead,
-        "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
-    }
 
 
 def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:

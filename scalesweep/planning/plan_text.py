@@ -7,11 +7,20 @@ from tabulate import tabulate
 
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, duration, listed
-from scalesweep.core.plan_format import Plan, PlanExperiment, PlanJobs, PlanProfile, PlanRun
+from scalesweep.core.plan_format import (
+    JobShapeEntry,
+    Plan,
+    PlanExperiment,
+    PlanJobs,
+    PlanProfile,
+    PlanRun,
+)
+from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.repeats_text import repeats_line
 from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
+from scalesweep.planning.spend_text import spend_lines
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
@@ -53,6 +62,8 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *aligned(rows, left={0, 1, 2}),
         *filter(None, map(_oversubscribed, plan["experiments"])),
         *filter(None, map(repeats_line, plan["experiments"])),
+        *filter(None, map(_stop_line, plan["experiments"])),
+        *(line for experiment in plan["experiments"] for line in spend_lines(experiment)),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),
@@ -77,6 +88,18 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     return str(text).splitlines()
 
 
+def _stop_line(experiment: PlanExperiment) -> str:
+    """When larger counts of an experiment are left out, while some are still to be measured."""
+    counts = {run["point"][experiment["scale"]] for run in experiment["runs"] if _to_run(run)}
+    if "stop" not in experiment or not counts:
+        return ""
+    return (
+        f"counts of {experiment['name']} are measured from the smallest, and larger ones of a "
+        f"series left out once {experiment['stop']}: up to {experiment['scale']} {max(counts):,} "
+        "so far"
+    )
+
+
 def _profiled(plan: Plan) -> list[str]:
     """The profiled runs, which are apart from the measured ones, a line per kind."""
     states: dict[str, dict[str, str]] = {}
@@ -84,10 +107,14 @@ def _profiled(plan: Plan) -> list[str]:
         for run in experiment["profiles"]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
-        f"profiled with {kind}: {counted(len(runs), 'run')} more, "
+        f"{_companions(kind)}: {counted(len(runs), 'run')} more, "
         + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
         for kind, runs in states.items()
     ]
+
+
+def _companions(kind: str) -> str:
+    return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
 
 
 def _total(plan: Plan) -> list[str]:
@@ -120,7 +147,7 @@ def _canary(plan: Plan) -> list[str]:
     canary = plan.get("canary")
     if canary is None or not canary["runs"]:
         return []
-    total = duration(canary["runs"] * canary["seconds"])
+    total = duration(canary["total_s"])
     runs = counted(canary["runs"], "run")
     return [f"canary: up to {canary['seconds']:g} s more for each of {runs}, {total} in all"]
 
@@ -132,23 +159,26 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
     lines: list[str] = []
     shapes = jobs["shapes"]
     if shapes:
+        shared = "unpacked" in jobs
         head = "jobs,expected each,known from,limit each,node-h,at most,request"
-        rows = [head.split(",")]
+        rows = [[*["runs"] * shared, *head.split(",")]]
         rows += [
             [
-                str(shape["jobs"]), duration(shape["expected_s"], missing="unknown"),
+                *[f"{len(shape['runs']):,}"] * shared,
+                _jobs_of(shape), duration(shape["expected_s"], missing="unknown"),
                 shape["basis"] or "-", duration(shape["minutes"] * 60),
                 hours(shape["node_hours_expected"]), hours(shape["node_hours_limit"]),
                 f"sbatch {shape['sbatch']}",
             ]
             for shape in shapes
         ]  # fmt: skip
-        lines += ["", *aligned(rows, left={2, 6}), ""]
+        lines += ["", *aligned(rows, left={2 + shared, 6 + shared}), ""]
         lines.append(
             f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
             f"{hours(jobs['node_hours_limit'])} at most"
         )
+        lines += _unpacked(jobs)
     if jobs["overhead_s"] is not None:
         lines.append(
             f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
@@ -156,6 +186,31 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         )
     spent = f"{hours(jobs['spent_node_hours'])} node-hours spent{_budget(jobs)}"
     return [*lines, spent] if shapes else ["", *lines, spent]
+
+
+def _jobs_of(shape: JobShapeEntry) -> str:
+    """How many jobs ask for the same, and how many runs share each."""
+    each = sorted(set(shape.get("runs_each", [1])))
+    runs = "" if each == [1] else f" of {each[0]}" + (f"-{each[-1]}" if each[1:] else "") + " runs"
+    return f"{shape['jobs']}{runs}"
+
+
+def _unpacked(jobs: PlanJobs) -> list[str]:
+    """What the runs would cost without shared allocations, and which share none."""
+    if (alone := jobs.get("unpacked")) is None:
+        return []
+    lines = [
+        f"without shared allocations {counted(alone['jobs'], 'job')}: "
+        f"{hours(alone['node_hours_expected'])} node-hours expected, "
+        f"{hours(alone['node_hours_limit'])} at most"
+    ]
+    if count := alone["too_long"]:
+        limit = f"the limit of {'each' if count > 1 else 'it'}"
+        lines.append(
+            f"{counted(count, 'run')} cannot share an allocation of {alone['minutes']} min: "
+            f"{limit} leaves no room in it (time_limit_minutes)"
+        )
+    return lines
 
 
 def _budget(jobs: PlanJobs) -> str:

@@ -8,8 +8,9 @@ from what is on disk. Repeats that have been started are always planned, however
 The Snakefile is parsed with this, so it imports nothing heavy.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,9 @@ from scalesweep.config.campaign import Campaign, Experiment, with_repeats
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
 from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.spending import Spending, plan_spending
 from scalesweep.planning.stock import take_stock
+from scalesweep.planning.stops import StopSeries, plan_stops
 
 LOOKS = ".repeats.json"  # in the folder of a site's runs
 _FORMAT = 1
@@ -66,26 +69,60 @@ class RepeatedPoint:
 
 @dataclass(frozen=True)
 class RepeatPlan:
-    """A campaign with the repeats that are planned so far, and the points that have no fixed
-    number of them."""
+    """A campaign with the runs that are planned so far: the points that have no fixed number of
+    repeats, the series that may be stopped, and the runs that wait until smaller counts of theirs
+    have been measured."""
 
     campaign: Campaign
     points: tuple[RepeatedPoint, ...] = ()
+    series: tuple[StopSeries, ...] = ()
+    held: frozenset[str] = frozenset()
+    spending: Spending | None = None  # a budget that is spent in rounds
 
     @property
     def due(self) -> bool:
-        """Whether a point is to be looked at, and so may get further repeats."""
-        return any(point.due for point in self.points)
+        """Whether a point or a series is to be looked at, and so may get more runs, or fewer; or
+        the next round of a budget is to be decided on."""
+        rounds = self.spending is not None and self.spending.due
+        return rounds or any(p.due for p in self.points) or any(one.due for one in self.series)
+
+    @property
+    def has_looks(self) -> bool:
+        """Whether there is anything to look at, ever."""
+        return bool(self.points or self.series) or self.spending is not None
+
+    @cached_property
+    def looked_at(self) -> set[str]:
+        """Ids of all runs that looks may be about."""
+        runs = [run for point in self.points for run in point.runs]
+        runs += [run for one in self.series for scale in one.scales for run in scale.runs]
+        return {run.run_id for run in runs} | (self.spending.run_ids if self.spending else set())
 
 
-def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
-    """The campaign with the repeats that its points have by what is on disk now.
+def plan_repeats(
+    campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()
+) -> RepeatPlan:
+    """The campaign with the runs that its points have by what is on disk now.
 
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
+    ``begun``: runs that this call has started, which are over.
     """
+    spending = plan_spending(campaign, remember)
+    if spending is not None:
+        campaign = spending.campaign
+    campaign, points = _plan_points(campaign, remember)
+    stopped = plan_stops(campaign, remember, begun)
+    if stopped.series:
+        there = {id(run.point) for one in stopped.campaign.experiments for run in one.runs}
+        points = tuple(one for one in points if id(one.runs[0].point) in there)
+    return RepeatPlan(stopped.campaign, points, stopped.series, stopped.held, spending)
+
+
+def _plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:
+    """The campaign with the repeats of points that have no fixed number of them, and these."""
     open_ones = [one for one in campaign.experiments if one.until_precise]
     if not open_ones:
-        return RepeatPlan(campaign)
+        return campaign, ()
     there = _names(campaign.runs_folder)
     most = {one.name: _most(one, there) for one in open_ones}
     widest = with_repeats(campaign, most)
@@ -101,7 +138,7 @@ def plan_repeats(campaign: Campaign, remember: bool = True) -> RepeatPlan:
     counts: dict[str, list[int]] = {}
     for point in points:
         counts.setdefault(point.experiment.name, []).append(point.asked)
-    return RepeatPlan(with_repeats(campaign, counts), tuple(points))
+    return with_repeats(campaign, counts), tuple(points)
 
 
 def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:

@@ -52,16 +52,22 @@ def power_order(site: Site, nodes: int) -> PowerOrder | None:
 
 
 def canary_order(
-    campaign: Campaign, launcher: Sequence[str], point: Mapping[str, Any]
+    campaign: Campaign, launcher: Sequence[str], point: Mapping[str, Any], data: str | None
 ) -> CanaryOrder:
     """The canary of a run, started with the words of its ``launcher``.
 
-    A rank has as many processes as it has cores to itself.
+    A rank has as many processes as it has cores to itself. Where the run has a data set (in the
+    folder ``data``) it reads on that file system, else in the folder of its own results.
     """
-    site = campaign.site
+    site, ranks = campaign.site, int(point["ranks"])
     workers = max(1, site.cores_per_node // site.ranks_on_node(point))
     words = [site.python, str(CANARY), "--out", "{out}", "--workers", str(workers)]
-    return {"argv": [*launcher, *words], "results": int(point["ranks"]) * workers}
+    words += ["--read", data or "{out}"]
+    order: CanaryOrder = {"argv": words, "results": ranks * workers, "read": True}
+    if ranks > 1:
+        words.append("--allreduce")
+        order["ranks"] = ranks
+    return {**order, "argv": [*launcher, *words]}
 
 
 def run_spec(
@@ -91,13 +97,13 @@ def run_spec(
         "argv": [*launcher, *command],
         "env": {**site_environment(site), **benchmark.variables(point)},
         "prologue": list(site.prologue),
-        "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
+        "time_limit_s": request.limit_s if request else campaign.limit_s(experiment, run.run_id),
         "asked": request.asked() if request else None,
         "power": power_order(site, site.nodes_for(point)),
         "program": program_order(campaign, benchmark, point),
     }
     if campaign.canary:
-        order["canary"] = canary_order(campaign, launcher, point)
+        order["canary"] = canary_order(campaign, launcher, point, order["data"])
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
+from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, was_begun
 from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
@@ -20,15 +21,23 @@ from scalesweep.planning.job_requests import (
     request_for,
     tried_again,
 )
+from scalesweep.planning.packing import Allocation, allocations
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
-from scalesweep.slurm.job_file import SubmittedJob, forget_submitted, submitted_jobs
-from scalesweep.slurm.job_identity import job_name, joined, run_of, stages_into
+from scalesweep.slurm.job_file import (
+    SubmittedJob,
+    forget_submitted,
+    note_submitted,
+    submitted_jobs,
+)
+from scalesweep.slurm.job_identity import job_name, joined, pack_of, runs_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_table import job_ids
 
+# What became of a run whose job ended before its turn: it is not a failure of its own.
+NOT_BEGUN = "NOT_BEGUN"
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 
@@ -55,6 +64,7 @@ class Submission:
     # Whether no more runs are to be started (stop_after).
     stopped: bool = False
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
+    _over: set[tuple[str, int]] = field(default_factory=set)
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -78,7 +88,8 @@ class Submission:
         self.campaign, self.states, self.runs = campaign, states, runs
         self.__dict__.pop("estimates", None)
         if self.budget_left is not None:
-            self.budget_left -= sum(self.request(run_id, 1).shape.node_hours for run_id in new)
+            jobs = self.allocations(dict.fromkeys(new, 1))
+            self.budget_left -= sum(job.shape.node_hours for job in jobs)
 
     def find_live(self, patience_s: float = 0.0) -> None:
         """Note which pending runs have a job in the queue, from a Snakemake that is gone.
@@ -88,20 +99,31 @@ class Submission:
         Slurm does not answer, it is asked again for ``patience_s``.
         """
         queue = commands.live_jobs(patience_s)
-        name = job_name(self.campaign.runs_folder)
-        by_id = {job.job_id: (job, run_of(job.comment, self.runs)) for job in queue}
-        by_run = {run_id: job for job, run_id in by_id.values() if job.name == name}
+        runs_folder = self.campaign.runs_folder
+        name = job_name(runs_folder)
+        by_id = {job.job_id: job for job in queue}
+        owners = {job.job_id: runs_of(job.comment, runs_folder, self.runs) for job in queue}
+        by_run = {i: job for job in queue if job.name == name for i in owners[job.job_id]}
         self.live.clear()
         for run_id in self.runs if queue else ():
             if self.states[run_id].settled:
                 continue
-            noted = [by_id[job.job_id] for job in self._noted(run_id) if job.job_id in by_id]
+            noted = [job.job_id for job in self._noted(run_id) if job.job_id in by_id]
             # A slurmctld that has lost its state gives ids again.
-            mine = [job for job, owner in noted if owner in (None, run_id)]
-            if mine or run_id in by_run:
-                self.live[run_id] = mine[-1] if mine else by_run[run_id]
+            mine = [by_id[i] for i in noted if not owners[i] or run_id in owners[i]]
+            job = mine[-1] if mine else by_run.get(run_id)
+            if job is None or (pack_of(job.comment) and self._is_over(run_id, job.job_id)):
+                continue
+            self.live[run_id] = job
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
+
+    def note_live(self) -> None:
+        """Note the live jobs that a Snakemake was killed before it could note. Raises OSError."""
+        for run_id, job in self.live.items():
+            if job.job_id not in {noted.job_id for noted in self._noted(run_id)}:
+                pack = pack_of(job.comment)
+                note_submitted(self._folder(run_id), SubmittedJob(job.job_id, 1, "", pack))
 
     def settle_past(self, run_ids: Iterable[str]) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
@@ -109,11 +131,12 @@ class Submission:
         True if there was any.
         """
         last: dict[str, int] = {}
-        for job_id, run_id in job_ids(self.campaign.runs_folder, run_ids).items():
-            known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
-            if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
-                last[run_id] = job_id
-        jobs = _ended(list(last.values()))
+        for job_id, owners in job_ids(self.campaign.runs_folder, run_ids).items():
+            for run_id in owners:
+                known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
+                if run_id not in self.live and job_id > max(known, last.get(run_id, 0)):
+                    last[run_id] = job_id
+        jobs = _ended(sorted(set(last.values())))
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
             if job_id in jobs and jobs[job_id].state != "COMPLETED":
@@ -131,6 +154,9 @@ class Submission:
         if (self._folder(run_id) / RECORD).exists():
             return None
         jobs = _ended([job_id])
+        if not jobs and self._pack(run_id, job_id) and ended_in(self._folder(run_id), job_id):
+            with contextlib.suppress(UserError):  # the job goes on without this run
+                jobs = sacct.query([job_id])
         return self._settle(run_id, jobs[job_id]) if jobs else self._left(run_id, job_id)
 
     def _left(self, run_id: str, job_id: int) -> str | None:
@@ -139,11 +165,36 @@ class Submission:
         return str(failure["cause"]) if failure.get("job_id") == job_id else None
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
+        folder, pack = self._folder(run_id), self._pack(run_id, job.job_id)
+        if pack and not self._was_begun(run_id, job.job_id, pack):
+            with disk_full.may_be():
+                forget_submitted(folder, job.job_id)
+            return NOT_BEGUN
         noted = {one.job_id: one.log for one in self._noted(run_id)}
         # Where a disk was too full to note it.
         name = joined(str(self.campaign.runs_folder), run_id)
         log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
-        return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
+        log = folder / LAUNCHER_LOG if pack else log
+        return settle(folder, run_id, job, self._asked(run_id), log, packed=bool(pack))
+
+    def _pack(self, run_id: str, job_id: int) -> str:
+        """Name of the pack that a job of a run is of; empty if it has no other run."""
+        return next((job.pack for job in self._noted(run_id) if job.job_id == job_id), "")
+
+    def _was_begun(self, run_id: str, job_id: int, pack: str) -> bool:
+        begun = was_begun(self.campaign.runs_folder, pack, run_id)
+        return begun or ended_in(self._folder(run_id), job_id)
+
+    def _is_over(self, run_id: str, job_id: int) -> bool:
+        """Whether a run has ended in a job that goes on with others."""
+        if (run_id, job_id) not in self._over and is_over(self._folder(run_id), job_id):
+            self._over.add((run_id, job_id))  # no record is read twice
+        return (run_id, job_id) in self._over
+
+    def allocations(self, attempts: Mapping[str, int]) -> list[Allocation]:
+        """The jobs of these runs, each at this attempt: several in one where the site says so."""
+        shapes = {run_id: self.request(run_id, n).shape for run_id, n in attempts.items()}
+        return allocations(self.campaign, shapes, self.estimates)
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...)."""
@@ -166,7 +217,8 @@ class Submission:
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)
-        shapes = {self.request(run_id, 1).shape: run_id for run_id in sorted(run_ids)}
+        jobs = self.allocations(dict.fromkeys(sorted(run_ids), 1))
+        shapes = {job.shape: job.run_ids[0] for job in jobs}
         if not shapes:
             return
         longest = max(shape.minutes for shape in shapes)
@@ -184,6 +236,31 @@ class Submission:
                     f"{where}: Slurm refuses sbatch {' '.join(words)}: {why} "
                     f"(for {shapes.get(shape, 'staging')})"
                 )
+
+    def unbegun(self, run_id: str, job_id: int, job: sacct.Job | None) -> tuple[bool, str] | None:
+        """Whether a run that its job, which has ended, did not come to is submitted again, and a
+        line on it; None if the job has begun it.
+
+        The job that takes its place is taken off the budget.
+        """
+        pack = self._pack(run_id, job_id)
+        if not pack or self._was_begun(run_id, job_id, pack):
+            return None
+        with disk_full.may_be():
+            forget_submitted(self._folder(run_id), job_id)
+        state = sacct.GONE if job is None else job.state
+        if self.stopped:
+            self.in_hand.discard(run_id)  # it stays as it was
+            return False, f"{run_id}: not begun in job {job_id} (stop_after)"
+        cost = self.request(run_id, 1).shape.node_hours
+        why = f"job {job_id} ended before this run began ({state})"
+        if state not in ("CANCELLED", "DEADLINE"):
+            if self.budget_left is None or cost <= self.budget_left:
+                self.budget_left = None if self.budget_left is None else self.budget_left - cost
+                return True, f"{run_id}: {why}, submitting it again"
+            why += "; budget_node_hours allows no other"
+        self.give_up(run_id, NOT_BEGUN, why)
+        return False, f"{run_id}: {NOT_BEGUN}: {why}"
 
     def judge(
         self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None

@@ -1,5 +1,6 @@
 """Tables of a page: their cells, with what each is sorted by (``cells.html.j2`` writes them)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,11 @@ class Text:
 def number_cell(value: float, text: str, kind: str = "num") -> Text:
     """A number with all its digits to sort by, and a missing one with none."""
     return Text(text, repr(float(value)) if finite(value) else "", kind)
+
+
+def unbroken(text: str) -> str:
+    """Text of a cell that may break before an interval only, as in ``tables.js``."""
+    return re.sub(r" (?!\[)", "\N{NO-BREAK SPACE}", text)
 
 
 def headings(*words: str, numbers: Sequence[str] = ()) -> list[Text]:

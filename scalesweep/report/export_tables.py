@@ -36,10 +36,12 @@ from scalesweep.tables.forecasts import (
     scored,
 )
 from scalesweep.tables.layers import LAYERS
-from scalesweep.tables.machine import Machine, known_machine
+from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.other_sites import summaries_elsewhere
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.reading import reads_files
 from scalesweep.tables.timeline import timeline_table
+from scalesweep.tables.trace import trace_table
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -154,13 +156,15 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
-            machine if _held_against(here) else Machine(),
+            machine if _held_against(entry, here) else UNKNOWN,
         )
     return found
 
 
-def _held_against(rows: pd.DataFrame) -> bool:
-    """Whether tables of these runs hold them against the machine."""
+def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
+    """Whether tables of an experiment hold its runs against the machine."""
+    if entry.get("predict") or reads_files(entry):
+        return True
     return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT))
 
 
@@ -197,6 +201,9 @@ class _Work:
         timelines = timeline_table(part.entry, part.runs, unread)
         if timelines is not None:
             tables[name]["timeline"] = timelines
+        traces = trace_table(part.entry, part.runs, unread)
+        if traces is not None:
+            tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
         study = ExperimentResults(part.entry, tables[name])
         return files + write_latex(study, part.plan["campaign"], self.out), not unread

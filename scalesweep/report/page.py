@@ -1,7 +1,6 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section
+from scalesweep.report.cells import unbroken
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
@@ -37,6 +37,7 @@ from scalesweep.report.page_data import (
 )
 from scalesweep.report.parameters import fixed_parameters
 from scalesweep.report.points_table import Table, point_table
+from scalesweep.report.prediction_section import prediction_section
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.report.training_sections import DEFINITIONS, Section, section_of, training_sections
 from scalesweep.report.without_result import (
@@ -122,6 +123,7 @@ def render_report(
                 "stale": points_without_result(study, "stale"),
                 "accepted": accepted_points(study),
                 "unfinished": points_without_result(study, "unfinished"),
+                "prediction": prediction_section(study, share),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
             }
@@ -169,7 +171,7 @@ def render_report(
             "described": _described,
             "run_files": run_files,
             "packed": packed,
-            "unbroken": _unbroken,
+            "unbroken": unbroken,
             **FILTERS,
         },
     )
@@ -263,11 +265,6 @@ def _machine(environments: Sequence[Any]) -> str | None:
 
 def _day(text: str) -> str:
     return text[:10]
-
-
-def _unbroken(text: str) -> str:
-    """Text of a cell that may break before an interval only, as in ``tables.js``."""
-    return re.sub(r" (?!\[)", "\N{NO-BREAK SPACE}", text)
 
 
 def _minute(text: Any) -> str:

@@ -1,15 +1,18 @@
-"""The report's section on profiled runs: files, functions that took longest, Horovod's phases."""
+"""The report's section on runs next to the measured ones: profiles, and without exchange."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.timeline_account import PHASES
+from scalesweep.analysis.trace_account import PARTS
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import finite, number, percent
-from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, TENSORFLOW
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.core.formatting import finite, number, percent, with_interval
+from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.tables.companions import noexchange_column
 from scalesweep.tables.cprofile import profile_files
+from scalesweep.tables.trace import trace_column
 
 MAX_RUNS = 24
 MAX_TABLES = 4
@@ -22,13 +25,16 @@ OPENED_WITH = {
     "docs/profiles.md says with Perfetto",
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
+MAX_POINTS = 50
 
 
 def profiles_section(
     study: ExperimentResults, runs: Path, link: Callable[[Path], str]
 ) -> dict[str, Any]:
-    """Profiled runs with links to their files, and the top functions of the first few points."""
-    entries = study.entry["profiles"]
+    """Profiled runs with links to their files, the top functions of the first few points, and what
+    runs without exchange say; of these only what is missing is listed."""
+    every = study.entry["profiles"]
+    entries = [run for run in every if run["kind"] != NOEXCHANGE or run["status"] != "done"]
     rows = []
     for run in entries[:MAX_RUNS]:
         files: list[Path] = []
@@ -50,10 +56,40 @@ def profiles_section(
     return {
         "rows": rows,
         "left_out": len(entries) - len(rows),
-        "kinds": {kind: OPENED_WITH[kind] for kind in dict.fromkeys(r["kind"] for r in entries)},
+        "kinds": {
+            kind: OPENED_WITH[kind]
+            for kind in dict.fromkeys(run["kind"] for run in entries)
+            if kind in OPENED_WITH
+        },
         "functions": _functions(study),
         "timelines": _timelines(study),
+        "exchange": _exchange(study),
+        "traces": _traces(study),
     }
+
+
+def _exchange(study: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each point with runs without exchange: its step, the step without, and the difference."""
+
+    def cell(row: Row, name: str) -> Any:
+        return row[noexchange_column(name, study.axes)]
+
+    def words(row: Row, name: str, share: bool = False) -> str:
+        value, low, high = (cell(row, f"{name}{end}") for end in ("", "_low", "_high"))
+        return percent(value, low, high) if share else with_interval(value, low, high)
+
+    return [
+        {
+            "where": study.describe(row),
+            "pairs": cell(row, "pairs"),
+            "step": words(row, "step_ms"),
+            "without": words(row, "without_ms"),
+            "communication": words(row, "communication_ms"),
+            "share": words(row, "communication_share", share=True),
+            "stamped": number(cell(row, "stamped_ms")),
+        }
+        for row in study.rows("noexchange")[:MAX_POINTS]
+    ]
 
 
 def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
@@ -74,6 +110,33 @@ def _timelines(study: ExperimentResults) -> list[dict[str, Any]]:
                 "phase": PHASES.get(str(row["phase"]), row["phase"]),
                 "share": percent(row["share"]) if known else "not in this timeline",
                 "ms": number(row["ms"]),
+            }
+        )
+    return list(found.values())[:MAX_TABLES]
+
+
+def _traces(study: ExperimentResults) -> list[dict[str, Any]]:
+    """Of each traced run: the parts of its step with their shares over the ranks."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in study.rows("trace"):
+
+        def cell(name: str, row: Row = row) -> Any:
+            return row[trace_column(name, study.axes)]
+
+        run = found.setdefault(
+            str(row["run_id"]),
+            {"where": study.describe(row), "steps": cell("steps"), "ranks": cell("traced_ranks"),
+             "rows": []},
+        )  # fmt: skip
+        known = finite(cell("share"))
+        run["rows"].append(
+            {
+                "part": PARTS.get(str(cell("part")), cell("part")),
+                "share": percent(cell("share")) if known else "not in this trace",
+                "of_ranks": f"{percent(cell('least'))} to {percent(cell('most'))}"
+                if known
+                else "–",
+                "ms": number(cell("ms")),
             }
         )
     return list(found.values())[:MAX_TABLES]

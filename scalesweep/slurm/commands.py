@@ -2,6 +2,7 @@
 
 import getpass
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -64,6 +65,14 @@ def check_commands() -> None:
                 f"{command} not found on this machine: run snakemake where Slurm's commands are "
                 "(a login node), or leave out --profile slurm to run here"
             )
+
+
+def leave_job() -> None:
+    """Forget the Slurm job that this process is in: what its variables say of nodes, tasks and
+    memory would be taken for what is asked of the next one. Which cluster it is stays known."""
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        if name != "SLURM_CONF":
+            del os.environ[name]
 
 
 def is_away(said: object) -> bool:

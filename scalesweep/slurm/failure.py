@@ -1,7 +1,7 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ def settle(
     job: Job,
     asked: Asked,
     job_log: Path | None = None,
+    packed: bool = False,
 ) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.
 
@@ -34,7 +35,9 @@ def settle(
     wrote in this job keeps all but cause and detail, and these too unless Slurm knows better
     (``cause_of``). Without one, the launcher was itself killed: the failure is written here.
     ``asked`` is what the job asked for (minutes, mem_mb, nodes), ``job_log`` the log that Slurm
-    wrote of it. Doing it again changes nothing. Raises OSError where it cannot write.
+    wrote of it. ``packed``: the job is of other runs too, and may go on; what ended it is the cause
+    only of the run that ended with it. Doing it again changes nothing. Raises OSError where it
+    cannot write.
     """
     if (run_folder / RECORD).exists():
         return None
@@ -42,6 +45,8 @@ def settle(
     cause = cause_of(job)
     if written_in(job, old.get("job_id"), old.get("ended")) and BY_SLURM not in old:
         failure = old
+        if packed and not _ended_with(job, old):
+            cause = None
         cause = cause or (str(old.get("cause")), str(old.get("detail")))
     else:
         failure = _failure(run_folder, run_id, job, job_log)
@@ -58,6 +63,14 @@ def settle(
         run_folder.mkdir(parents=True, exist_ok=True)
         write_atomic(run_folder / FAILURE, json.dumps(new, indent=1) + "\n")
     return cause[0]
+
+
+def _ended_with(job: Job, failure: Mapping[str, Any]) -> bool:
+    """Whether a run failed when its job was ended, and not while the job went on."""
+    run, whole = epoch_s(failure.get("ended")), epoch_s(job.ended)
+    ended_jobs = ("COMPLETED", "FAILED", "OUT_OF_MEMORY")  # by themselves, after all of their runs
+    within = run is not None and whole is not None and run >= whole - _CLOCK_S
+    return within and job.state not in ended_jobs
 
 
 def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:

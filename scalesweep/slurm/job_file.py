@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from scalesweep.compute.job_spec import JOB_FILE
 from scalesweep.core.files import read_json, write_atomic
@@ -17,11 +18,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A job of a run: its id, which attempt of one Snakemake it is (from 1), and Slurm's log."""
+    """A job of a run: its id, which attempt of one Snakemake it is (from 1), and Slurm's log.
+
+    ``pack``: name of the pack of runs that the job is of; empty if it has no other run.
+    """
 
     job_id: int
     attempt: int
     log: str
+    pack: str = ""
 
 
 def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
@@ -29,7 +34,9 @@ def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
     content = read_json(run_folder / JOB_FILE) or {}
     try:
         return [
-            SubmittedJob(int(job["job_id"]), int(job["attempt"]), str(job["log"]))
+            SubmittedJob(
+                int(job["job_id"]), int(job["attempt"]), str(job["log"]), str(job.get("pack", ""))
+            )
             for job in content["jobs"]
         ]
     except (KeyError, TypeError, ValueError):
@@ -47,7 +54,11 @@ def forget_submitted(run_folder: Path, job_id: int) -> None:
     _write(run_folder, [job for job in submitted_jobs(run_folder) if job.job_id != job_id])
 
 
+def _entry(job: SubmittedJob) -> dict[str, Any]:
+    return {name: value for name, value in asdict(job).items() if name != "pack" or value}
+
+
 def _write(run_folder: Path, jobs: Sequence[SubmittedJob]) -> None:
-    text = json.dumps({"schema": SCHEMA, "jobs": [asdict(job) for job in jobs]}, indent=1)
+    text = json.dumps({"schema": SCHEMA, "jobs": [_entry(job) for job in jobs]}, indent=1)
     # Not durable: after a power failure the log and the comment of a job still tell.
     write_atomic(run_folder / JOB_FILE, text + "\n", durable=False)

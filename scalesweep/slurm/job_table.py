@@ -20,7 +20,7 @@ from scalesweep.core.formatting import counted, finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
-from scalesweep.slurm.job_identity import first_submission, is_run, job_name, run_of
+from scalesweep.slurm.job_identity import first_submission, is_run, job_name, pack_of, runs_of
 from scalesweep.slurm.sacct import FINAL, Job, cause_of, named, query
 
 JOBS = "jobs.csv"  # in the results folder
@@ -28,7 +28,8 @@ Row = dict[str, Any]
 Kind = Callable[[str], Any]
 
 # Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
-# that stages data has no run_id, nor one of which it is not known whose it was.
+# that stages data has no run_id, nor one of which it is not known whose it was; one of several runs
+# has the ids of all, separated by spaces, and program_s is the sum over them.
 COLUMNS: dict[str, Kind] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
@@ -73,24 +74,31 @@ class Collected:
     notes: list[str] = field(default_factory=list)
 
 
-def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, str]:
-    """Job id -> run id of the jobs that were noted when they were submitted for these runs."""
-    return {job.job_id: run_id for run_id in run_ids for job in submitted_jobs(runs / run_id)}
+def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, list[str]]:
+    """Job id -> run ids of the jobs that were noted when they were submitted for these runs."""
+    found: dict[int, list[str]] = {}
+    for run_id in run_ids:
+        for job in submitted_jobs(runs / run_id):
+            found.setdefault(job.job_id, []).append(run_id)
+    return found
 
 
-def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, str | None]:
+def all_job_ids(runs: Path, run_ids: Collection[str]) -> dict[int, list[str]]:
     """The same, and all that the accounting has under the name of these runs' jobs.
 
-    None stands for a job that stages data, or of which it is not known whose it is. Raises
+    A job that stages data, or of which it is not known whose it is, has no run. Raises
     UserError if the accounting does not answer.
     """
-    found: dict[int, str | None] = dict(job_ids(runs, run_ids))
+    found = job_ids(runs, run_ids)
     since = first_submission(runs)
     for job_id, comment in (named(job_name(runs), since) if since else {}).items():
-        run_id = run_of(comment, run_ids)
+        mine = runs_of(comment, runs, run_ids)
         # A run that is not of this campaign is another one's expense.
-        if run_id is not None or not is_run(comment):
-            found.setdefault(job_id, run_id)
+        if pack_of(comment):
+            if mine:  # of which job.json has not kept those that the job did not come to
+                found[job_id] = mine
+        elif mine or not is_run(comment):
+            found.setdefault(job_id, mine)
     return found
 
 
@@ -142,7 +150,7 @@ def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row],
     for job_id, job in found.items():
         known[job_id] = {**_row(job, planned[job_id], runs), "asked_at": now}
     rows = [known[job_id] for job_id in sorted(known)]
-    mine = [row for row in rows if row["run_id"] is None or row["run_id"] in wanted]
+    mine = [row for row in rows if row["run_id"] is None or not wanted.isdisjoint(_runs(row))]
     return rows, Collected(mine, notes)
 
 
@@ -162,17 +170,25 @@ def _over(row: Row | None) -> bool:
     return asked_at is None or ended is None or asked_at - ended > SETTLED_S
 
 
-def _row(job: Job, run_id: str | None, runs: Path) -> Row:
-    program_s, told = (None, "") if run_id is None else _told(runs / run_id, job)
+def _runs(row: Row) -> list[str]:
+    """The runs of a job."""
+    return (row.get("run_id") or "").split()
+
+
+def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
+    told = [_told(runs / run_id, job) for run_id in run_ids]
+    programs = [seconds for seconds, _ in told if seconds is not None]
+    program_s = round(sum(programs), 3) if programs else None
+    causes = dict.fromkeys(cause for _, cause in told if cause)
     cause = cause_of(job)
     wait_s = _between(job.submitted, job.started)
     # Slurm's times are whole seconds, and the program's time lies within them.
     held_s = None if program_s is None else max(0.0, round(job.elapsed_s - program_s, 3))
     return {
         "job_id": job.job_id,
-        "run_id": run_id,
+        "run_id": " ".join(run_ids) or None,
         "state": job.state,
-        "cause": cause[0] if cause else told,
+        "cause": cause[0] if cause else ", ".join(causes),
         "exit_code": job.exit_code,
         "partition": job.partition,
         "nodes": job.nodes,
@@ -247,6 +263,14 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
 def overhead_s(rows: Iterable[Row]) -> float | None:
     """Median seconds for which completed jobs held their nodes outside the benchmark program."""
     return _median(row["held_s"] for row in rows if row["state"] == "COMPLETED")
+
+
+def overheads_s(rows: Iterable[Row]) -> tuple[float | None, float | None]:
+    """The same of jobs of one run, and what each run of a shared allocation adds (medians)."""
+    over = [row for row in rows if row["state"] == "COMPLETED" and row["held_s"] is not None]
+    one = [row["held_s"] for row in over if len(_runs(row)) <= 1]
+    each = [row["held_s"] / len(_runs(row)) for row in over if len(_runs(row)) > 1]
+    return _median(one), _median(each)
 
 
 def shapes_used(rows: Iterable[Row]) -> list[Usage]:

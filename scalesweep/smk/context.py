@@ -50,7 +50,8 @@ class SnakemakeContext:
     dry: bool = False
     # Whether a run that is done may be measured again (--forcerun).
     forced: bool = False
-    # Points without a fixed number of repeats.
+    # What is planned so far of points without a fixed number of repeats, and of series that may be
+    # stopped.
     repeats: RepeatPlan | None = None
 
     @property
@@ -68,9 +69,11 @@ class SnakemakeContext:
         """Ids of the runs that are not done, in plan order."""
         if self.options.get("pending") == "ignore":
             return ()
+        held = self.repeats.held if self.repeats else frozenset()
         if self.options.get("check") == "full":
-            return tuple(self.runs)
-        return tuple(run_id for run_id in self.runs if not self.states[run_id].settled)
+            return tuple(run_id for run_id in self.runs if run_id not in held)
+        states = self.states
+        return tuple(i for i in self.runs if i not in held and not states[i].settled)
 
     @cached_property
     def rereads(self) -> Mapping[str, Extract]:
@@ -112,9 +115,15 @@ class SnakemakeContext:
     @cached_property
     def looks(self) -> Looks | None:
         """The looks of this call at points that are measured until they are precise."""
-        if not self.repeats or not self.repeats.points or self.options.get("pending") == "ignore":
+        plan = self.repeats
+        if plan is None or not plan.has_looks or self.options.get("pending") == "ignore":
             return None
-        return Looks(self, self.repeats)
+        return Looks(self, plan)
+
+    def forgives(self, run_id: str) -> bool:
+        """Whether a failure of this run is no failure to Snakemake, because others wait for it
+        however it ends; the call ends with an exit code all the same."""
+        return self.looks is not None and self.looks.about(run_id)
 
     def look_output(self) -> str:
         """Path of what a look leaves, with its number as wildcard."""
@@ -128,24 +137,29 @@ class SnakemakeContext:
         adopted = self.adopted() if not pending.issuperset(runs) else []
         return self.markers([run_id for run_id in runs if run_id in pending]) + adopted
 
-    def grow(self, campaign: Campaign) -> list[str]:
-        """Plan the runs of ``campaign`` too, which has all of the present one and more.
+    def grow(self, plan: RepeatPlan) -> list[str]:
+        """Take over a plan, which has all runs that this one has begun, and may have more.
 
-        Returns the ids of those that are to be run.
+        Returns the ids of those that are to be run from now on: that are added, or wait no more.
         """
+        campaign = plan.campaign
         runs = campaign.unique_runs()
+        held = self.repeats.held if self.repeats else frozenset()
         added = {run_id: run for run_id, run in runs.items() if run_id not in self.runs}
         states = take_stock(campaign, added)
-        new = [run_id for run_id in added if not states[run_id].settled]
+        more = [i for i in added if not states[i].settled and i not in plan.held]
+        freed = [i for i in self.runs if i in held and i in runs and i not in plan.held]
+        new = [*more, *(i for i in freed if not self.states[i].settled)]
         awaited, pending = (*self.awaited, *new), (*self.pending, *new)
-        self.campaign, self.runs = campaign, {**self.runs, **added}
+        self.campaign, self.repeats, self.runs = campaign, plan, {**self.runs, **added}
         self.states = {**self.states, **states}
         for name in ("positions", "_state_file"):
             self.__dict__.pop(name, None)
         self.__dict__.update(awaited=awaited, pending=pending)
         self.fit_markers(new)
         if self.submission:
-            self.submission.grow(campaign, self.states, self.runs, new)
+            # What waited is in the budget already.
+            self.submission.grow(campaign, self.states, self.runs, more)
         return new
 
     def pending_markers(self) -> list[str]:

@@ -1,21 +1,24 @@
 """What happens around the Slurm jobs of a campaign (``plugins/``, ``Executor.hooks``)."""
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from scalesweep.compute.pack import call_off, ended_in
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
 from scalesweep.core.record import RECORD
+from scalesweep.planning.packing import pack_minutes
 from scalesweep.planning.submission import LOGS, Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
-from scalesweep.slurm.job_identity import job_comment, job_name, joined
+from scalesweep.slurm.job_identity import PACK, job_comment, job_name, joined
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job
 from scalesweep.smk.context import MARKER
@@ -25,10 +28,24 @@ RUN, STAGE = "run", "stage"
 
 
 class Failed(NamedTuple):
-    """What comes of a job that failed: whether it is tried again, and a line that says so."""
+    """What comes of a job that failed: whether it is tried again, and a line that says so.
+
+    ``unbegun``: a job of several runs did not come to this one, whose attempt is not used up.
+    ``forgiven``: others wait for this run however it ends, and its marker is there.
+    """
 
     again: bool
     line: str
+    unbegun: bool = False
+    forgiven: bool = False
+
+
+class Packed(NamedTuple):
+    """A job of several runs: its rule and wildcards, and its limit in minutes."""
+
+    rule: str
+    wildcards: Mapping[str, str]
+    minutes: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,8 @@ class CampaignHooks:
     # Run or data set of each job of this Snakemake, and how those ended that are over.
     _made: dict[int, Path] = field(default_factory=dict)
     _ends: dict[int, Job] = field(default_factory=dict)
+    # Name of the pack of each job that is of several runs.
+    _packs: dict[int, str] = field(default_factory=dict)
 
     @property
     def job_name(self) -> str:
@@ -55,8 +74,27 @@ class CampaignHooks:
             self.submission.in_hand.add(wildcards["run_id"])
             self.jobs.leave_order(wildcards["run_id"], attempt)
 
+    def packs(self, rule: str) -> bool:
+        """Whether jobs of this rule share allocations."""
+        return rule == RUN and pack_minutes(self.submission.campaign.site) is not None
+
+    def allocations(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> list[list[int]]:
+        """Which of these runs (wildcards and attempt) share a job, by their places."""
+        places = {wildcards["run_id"]: place for place, (wildcards, _) in enumerate(jobs)}
+        attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
+        found = self.submission.allocations(attempts)
+        return [[places[run_id] for run_id in job.run_ids] for job in found]
+
+    def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
+        """Leave what the job of these runs reads. Raises UserError or OSError."""
+        attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
+        name, minutes = self.jobs.leave_pack(attempts)
+        return Packed(PACK, {"runs": jobs[0][0]["runs"], "pack": name}, minutes)
+
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs. What it prints is in Slurm's log and in the rule's."""
+        if rule == PACK:
+            return self.jobs.pack_job(wildcards["runs"], wildcards["pack"])
         if rule == STAGE:
             return self.jobs.staging_job(wildcards["folder"], wildcards["files"])
         return self.jobs.run_job(wildcards["runs"], wildcards["run_id"])
@@ -72,18 +110,29 @@ class CampaignHooks:
         """
         ours = (self.job_name, job_comment(rule, *wildcards.values()))
         for job in commands.live_jobs(commands.PATIENCE_S):
-            if (job.name, job.comment) == ours and job.job_id not in self._made:
+            mine = self._made.keys() | self._packs.keys()
+            if (job.name, job.comment) == ours and job.job_id not in mine:
                 return job.job_id
         return None
 
     def submitted(
-        self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, log: str
+        self,
+        rule: str,
+        wildcards: Mapping[str, str],
+        attempt: int,
+        job_id: int,
+        log: str,
+        pack: str = "",
     ) -> None:
-        """Note the job in its run's folder. Raises OSError."""
+        """Note the job in its run's folder; ``pack``: what it has of other runs too (``Packed``).
+        Raises OSError."""
         if rule == RUN:
             folder = Path(wildcards["runs"], wildcards["run_id"])
-            self._made[job_id] = folder / MARKER
-            note_submitted(folder, SubmittedJob(job_id, attempt, log))
+            if pack:
+                self._packs[job_id] = pack
+            else:
+                self._made[job_id] = folder / MARKER
+            note_submitted(folder, SubmittedJob(job_id, attempt, log, pack))
         elif rule == STAGE:
             self._made[job_id] = Path(wildcards["folder"], f"staged-{wildcards['files']}")
 
@@ -100,14 +149,26 @@ class CampaignHooks:
         self._ends.update(found)
         return {job_id: self._is_made(job) for job_id, job in found.items()}
 
+    def left(self, wildcards: Mapping[str, str], job_id: int) -> bool | None:
+        """What a run has left in a job of several: True a record, False a failure, None nothing."""
+        folder = Path(wildcards["runs"], wildcards["run_id"])
+        if self._is_recorded(folder / MARKER):
+            return True
+        return False if ended_in(folder, job_id) else None
+
+    def _is_recorded(self, marker: Path) -> bool:
+        """Whether a run has a record of today, which its marker then says."""
+        record = stamp_of(str(marker.with_name(RECORD)))
+        if record in (None, self.jobs.replaced.get(marker.parent.name)):
+            return False
+        marker.touch()
+        return True
+
     def _is_made(self, job: Job) -> bool:
         """Whether a job's output is there: also of one that was killed in its last seconds."""
         made = self._made.get(job.job_id)
-        if made is not None and made.name == MARKER:
-            record = stamp_of(str(made.with_name(RECORD)))
-            if record not in (None, self.jobs.replaced.get(made.parent.name)):
-                made.touch()
-                return True
+        if made is not None and made.name == MARKER and self._is_recorded(made):
+            return True
         return job.state == "COMPLETED" or (made is not None and made.exists())
 
     def failed(
@@ -117,16 +178,33 @@ class CampaignHooks:
 
         ``lost``: Slurm has given the id of the job to another one.
         """
-        end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
+        if job_id in self._packs and not lost:
+            end = self._ends.get(job_id)  # each of its runs asks for it
+        else:
+            end = sacct.unaccounted(job_id, sacct.GONE) if lost else self._ends.pop(job_id, None)
         if rule == RUN:
-            return Failed(*self.submission.judge(wildcards["run_id"], attempt, job_id, end))
+            left_out = None
+            if job_id in self._packs:
+                left_out = self.submission.unbegun(wildcards["run_id"], job_id, end)
+            if left_out is not None:
+                return Failed(*left_out, unbegun=True)
+            again, line = self.submission.judge(wildcards["run_id"], attempt, job_id, end)
+            forgiven = not again and self.jobs.context.forgives(wildcards["run_id"])
+            if forgiven and not self.submission.stopped:
+                Path(wildcards["runs"], wildcards["run_id"], MARKER).touch()
+                return Failed(False, line, forgiven=True)
+            return Failed(again, line)
         state = "FAILED" if end is None else end.state
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
 
     def stop(self) -> None:
         """Start no more runs."""
-        self.submission.stop(set(self._made) - set(self._ends))
+        live = (self._made.keys() | self._packs.keys()) - self._ends.keys()
+        for job_id in live & self._packs.keys():
+            with contextlib.suppress(OSError):  # then it goes on
+                call_off(Path(self.jobs.context.runs_folder), self._packs[job_id])
+        self.submission.stop(live)
 
     def called_off(self) -> None:
         """Note that all jobs are cancelled, or left to the next Snakemake."""

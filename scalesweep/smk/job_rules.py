@@ -8,24 +8,25 @@ for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from scalesweep.compute.job_spec import ORDER, RunPlace, write_order
+from scalesweep.compute.pack import LAUNCHER_LOG, Pack, pack_file, write_pack
 from scalesweep.core.files import stamp_of
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
 from scalesweep.planning.dataset_staging import Staging
+from scalesweep.planning.packing import given_s
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.preflight import Preflight
 
 Resource = Callable[..., int | str | None]
-LAUNCHER_LOG = "launcher.log"  # in the run's folder, as in run.smk
 
 
 class Wildcards(Protocol):
@@ -150,6 +151,10 @@ class JobRules:
         seed = self.context.campaign.seed
         return {"seed": seed, "position": positions[run_id], "of": len(positions)}
 
+    def forgives(self, run_id: str) -> str:
+        """The launcher's option for a run that others wait for, however it ends; or nothing."""
+        return "--forgive" if self.context.forgives(run_id) else ""
+
     def staged(self, run_id: str) -> list[str]:
         """Marker of the data set that a run reads, or nothing.
 
@@ -195,6 +200,36 @@ class JobRules:
         words += ["--marker", f"{folder}/{MARKER}"]
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
+
+    def leave_pack(self, attempts: Mapping[str, int]) -> tuple[str, int]:
+        """Leave what the job of several runs reads, each at this attempt, whose orders are there.
+
+        Returns the name of the pack, and the minutes of its job. Raises UserError or OSError.
+        """
+        submission = self.context.submission
+        assert submission is not None
+        (job,) = submission.allocations(attempts)
+        pack: Pack = {
+            "runs": [
+                {
+                    "run_id": run_id,
+                    "order": self._digests[run_id],
+                    "needs_s": given_s(
+                        submission.campaign, submission.request(run_id, attempts[run_id]).shape
+                    ),
+                }
+                for run_id in job.run_ids
+            ],
+            "given_s": 60.0 * job.shape.minutes,
+            "spare_s": 60.0 * of_slurm(submission.campaign.site).startup_minutes,
+        }
+        return write_pack(Path(self.context.runs_folder), pack), job.shape.minutes
+
+    def pack_job(self, runs: str, name: str) -> str:
+        """Shell command of the Slurm job of several runs."""
+        words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
+        words += ["--pack", str(pack_file(Path(runs), name)), "--marker", MARKER]
+        return shlex.join(["exec", *words])
 
     def staging_job(self, folder: str, wanted: str) -> str:
         """Shell command of a staging job, likewise. Raises UserError if no run reads the data."""

@@ -1,14 +1,14 @@
-"""Blocks of repeats within one call of Snakemake: after each, a look says who needs another one.
+"""Blocks of runs within one call of Snakemake: after each, a look says what is still to be run.
 
-Snakemake's DAG grows at a checkpoint, the rule ``look``. Look 0 waits for the runs of points with
-``repeats: {min, max, until}`` that are pending when the call begins, each further one for the block
-that the one before it has asked for, until none asks for more. Runs that failed in an earlier call
-are waited for last: one that fails for ever keeps no other point from its repeats.
+Snakemake's DAG grows at a checkpoint, the rule ``look``. Look 0 waits for the pending runs of
+points with ``repeats: {min, max, until}``, of the smallest counts of experiments with ``stop``, and
+of a budget that is spent in rounds; each further one for the block that the one before it has asked
+for, until none asks for more. A run that fails is no reason to stop looking at the others: it
+counts as over (``Looks.about``), and the call ends with an exit code.
 """
 
 import atexit
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,6 @@ from typing import Protocol
 from scalesweep.config.campaign import Campaign
 from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.repeats import RepeatPlan, plan_repeats
-from scalesweep.planning.run_state import FAILED, RunState
 
 OUTPUT = "look-"  # begins the names of what the looks leave in the folder of states
 
@@ -25,7 +24,6 @@ class Growing(Protocol):
     """What is asked of ``smk.context.SnakemakeContext``."""
 
     campaign: Campaign
-    states: Mapping[str, RunState]
     dry: bool
 
     @property
@@ -38,8 +36,8 @@ class Growing(Protocol):
         """Ids of the runs that are not done."""
         ...
 
-    def grow(self, campaign: Campaign) -> list[str]:
-        """Plan the runs of ``campaign`` too; ids of those that are to be run."""
+    def grow(self, plan: RepeatPlan) -> list[str]:
+        """Take over a plan; ids of the runs that are to be run from now on."""
         ...
 
 
@@ -54,20 +52,12 @@ class Looks:
     # The runs that each look waits for, and how many of the looks have been made.
     _blocks: list[list[str]] = field(default_factory=list)
     _made: int = 0
-    # Runs that have failed in earlier calls.
-    _late: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Sort the awaited runs into those that the first look waits for and the others."""
-        states = self.context.states
-        waiting = [i for i in self.context.awaited if i in self._candidates()]
-        self._late = [i for i in waiting if states[i].status == FAILED]
-        first = [i for i in waiting if states[i].status != FAILED]
+        """Find the runs that the first look waits for."""
+        first = [run_id for run_id in self.context.awaited if self.about(run_id)]
         if first or self.plan.due:
             self._blocks.append(first)
-        elif self._late:
-            self._blocks.append(self._late)
-            self._late = []
         if self._blocks and not self.context.dry:
             atexit.register(self._tidy)
 
@@ -75,6 +65,10 @@ class Looks:
     def awaited(self) -> bool:
         """Whether this call looks at any point."""
         return bool(self._blocks)
+
+    def about(self, run_id: str) -> bool:
+        """Whether a look waits for this run, however it ends."""
+        return run_id in self.plan.looked_at
 
     def pattern(self) -> str:
         """Path of what look ``{number}`` leaves, with this wildcard."""
@@ -93,17 +87,11 @@ class Looks:
         if number < self._made:
             return
         self._made = number + 1
-        self.plan = plan_repeats(self.context.campaign)
-        new = self.context.grow(self.plan.campaign)
-        if block := [run_id for run_id in new if run_id in self._candidates()]:
+        self.plan = plan_repeats(self.context.campaign, begun=set(self.context.awaited))
+        new = self.context.grow(self.plan)
+        if block := [run_id for run_id in new if self.about(run_id)]:
             self._blocks.append(block)
-        elif self._late:
-            self._blocks.append(self._late)
-            self._late = []
 
     def _tidy(self) -> None:
         for number in range(len(self._blocks)):
             Path(self.pattern().format(number=number)).unlink(missing_ok=True)
-
-    def _candidates(self) -> set[str]:
-        return {run.run_id for point in self.plan.points for run in point.runs}

@@ -9,8 +9,9 @@ from functools import cached_property
 
 from scalesweep.config.executables import mistyped, not_here
 from scalesweep.core.errors import UserError
+from scalesweep.planning.job_cost import cost_of_jobs
 from scalesweep.planning.job_requests import shapes_for
-from scalesweep.planning.plan import budget_left, check_budget, cost_of_jobs
+from scalesweep.planning.plan import budget_left, check_budget
 from scalesweep.planning.run_spec import launcher_of, python_of
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from scalesweep.core.files import stamp_of
-from scalesweep.core.formatting import duration
+from scalesweep.core.formatting import counted, duration
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.planning.failure_groups import Failure, failure_lines, kind_of
 from scalesweep.planning.run_state import scan
@@ -155,6 +155,10 @@ class Progress(threading.Thread):
         if self._failed:
             print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
         return True
+
+    def left_failed(self) -> str:
+        """What a call ends with in which all went on although runs failed; empty if none has."""
+        return f"{counted(len(self._failed), 'run')} failed" if self._failed else ""
 
     def _failures(self) -> list[Failure]:
         """The runs that failed, with what varies in their experiment, in the campaign's order."""

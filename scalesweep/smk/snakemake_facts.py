@@ -112,7 +112,7 @@ def only_shows(workflow: Any) -> bool:
 
 # Targets beside the campaign's own results: what is stale there is no failure of theirs.
 ASIDE = (
-    *("plan", "report", "compare", "predict", "history", "doctor"),
+    *("plan", "report", "compare", "predict", "advise", "history", "settle", "first_bad", "doctor"),
     *("import_logs", "import_cosmoflow", "import_table", "import_profiles"),
 )
 

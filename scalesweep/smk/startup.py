@@ -32,6 +32,7 @@ from scalesweep.planning.untrusted_runs import (
     untrusted,
     unusable,
 )
+from scalesweep.slurm.commands import leave_job
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
@@ -60,6 +61,8 @@ def prepare(
     runs would be added to.
     """
     set_up()
+    if cluster:
+        leave_job()  # as Snakemake's Slurm plugin does, which forgets the cluster too
     options = read_options(overrides)
     path = _campaign_file(configfiles, options)
     campaign = load_campaign(

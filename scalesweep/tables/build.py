@@ -32,8 +32,10 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.plan_format import Plan
+from scalesweep.tables.accounts import stated_accounts
 from scalesweep.tables.canary import canary_table
 from scalesweep.tables.ceilings import ceilings_table
+from scalesweep.tables.companions import companion_accounts, finer, noexchange_table
 from scalesweep.tables.efficiency import efficiency_table
 from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_intervals, pooled_words
@@ -46,9 +48,11 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, identity_co
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.provenance import FACTS, read_facts
 from scalesweep.tables.ranks import rank_table
+from scalesweep.tables.reading import reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.sweeps import sweep_tables
+from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
 
 NAMED_HOSTS = 3
@@ -66,17 +70,20 @@ def make_tables(
 
     ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
     folder of the runs, of which some leave power.csv; ``unread`` takes the ids of those whose files
-    cannot be read and that tables are made without; ``machine`` is what is known of the machine, by
-    default what the plan's experiments have measured. ``scaling``, ``threads``, ``comparisons``,
-    ``best`` and ``sites`` are there only for experiments that vary what they show, those of
-    ``training_tables`` only where runs train or energy is known, ``score`` where they have a
-    target, ``ranks`` where there are several, ``efficiency`` where the scale varies and runs tell
-    where the time of their steps went, ``exchange`` where they exchange gradients over a network
-    that a probe has measured, ``parts`` where they were profiled, ``sweep`` and ``network`` of
-    probes, ``links`` where every two ranks have exchanged messages, ``roofline`` and ``ceilings``
-    where they timed layers, ``canary`` where they had one, ``prediction`` where the campaign asks
-    for it, ``runtimes`` where those of runs that are pending can be predicted; the control point
-    has ``runs`` and ``points`` only.
+    cannot be read and that tables are made without; ``machine`` is what is known of the machine,
+    by default what the plan's experiments have measured. ``scaling``, ``threads``,
+    ``comparisons``, ``best`` and ``sites`` are there only for experiments that vary what they
+    show, those of ``training_tables`` only where runs train or energy is known, ``score`` where
+    they have a target, ``ranks`` where there are several, ``efficiency`` where the scale varies
+    and runs tell where the time of their steps went, ``exchange`` where they exchange gradients
+    over a network that a probe has measured, ``noexchange`` where they have runs without it,
+    ``noexchange`` where they have runs without it, ``parts`` where they were profiled, ``sweep``
+    and ``network`` of probes, ``links`` where every two ranks have exchanged messages,
+    ``roofline`` and ``ceilings`` where they timed layers, ``canary`` where they had one,
+    ``reading`` where they read files and a ceiling of that is known, ``prediction`` where the
+    campaign asks for it, ``target_times`` where those runs train to a target, ``runtimes`` where
+    those of runs that are pending can be predicted; the control point has ``runs`` and ``points``
+    only.
     Each frame's ``attrs["units"]`` maps quantity columns to unit, label, better and scope.
     Raises UserError if the plan and the summary do not belong together.
     """
@@ -127,14 +134,20 @@ def make_tables(
             if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
                 tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
-                predicted = prediction_table(data, series, counts)
+                predicted = prediction_table(data, series, counts, machine)
                 tables |= {} if predicted is None else {"prediction": predicted}
-            steps = efficiency_table(data, series, machine)
-            tables |= {} if steps is None else {"efficiency": steps}
-            sent = exchange_table(data, points, machine)
-            tables |= {} if sent is None else {"exchange": sent}
-            if (canary := canary_table(data)) is not None:
-                tables["canary"] = canary
+                targets = target_times_table(data, series, counts)
+                tables |= {} if targets is None else {"target_times": targets}
+            own, against = stated_accounts(data), companion_accounts(data, runs)
+            steps = efficiency_table(data, series, machine, finer(own, against))
+            more = {
+                "efficiency": steps,
+                "exchange": exchange_table(data, points, machine, own),
+                "noexchange": noexchange_table(data, points, against, own),
+                "canary": canary_table(data),
+                "reading": reading_table(data, points, machine.reading),
+            }
+            tables |= {name: frame for name, frame in more.items() if frame is not None}
             if (layers := roofline_table(data, points, machine.ceilings)) is not None:
                 tables |= {"roofline": layers, "ceilings": ceilings_table(machine.ceilings)}
         result[experiment["name"]] = tables

@@ -1,14 +1,22 @@
 """What the machine did before and after each run: the table `canary`, a row per run and look."""
 
 import json
+import math
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.canary_rates import CANARY
 from scalesweep.tables.points import ExperimentData
 
-COMPUTE, MEMORY = "canary_flops", "canary_bytes_per_s"
+# Columns, by kind.
+COLUMNS = {
+    "compute": "canary_flops",
+    "memory": "canary_bytes_per_s",
+    "allreduce": "canary_bus_bandwidth",
+    "read": "canary_read_bandwidth",
+}
 
 
 def canary_table(data: ExperimentData) -> pd.DataFrame | None:
@@ -16,7 +24,8 @@ def canary_table(data: ExperimentData) -> pd.DataFrame | None:
 
     Columns: ``run_id``, ``repeat``, varying parameters, ``source``, ``started``, ``look``
     (``before``, ``after``), and of the slowest host ``canary_flops`` (FLOP/s) and
-    ``canary_bytes_per_s``.
+    ``canary_bytes_per_s``; ``canary_bus_bandwidth`` and ``canary_read_bandwidth`` (bytes/s) where
+    any run has them.
     """
     texts = data.texts(CANARY)
     started, sources = data.summary["started"].tolist(), data.summary["source"].tolist()
@@ -30,10 +39,15 @@ def canary_table(data: ExperimentData) -> pd.DataFrame | None:
         head |= {name: run["point"][name] for name in data.axes}
         head |= {"source": sources[row], "started": started[row]}
         for when, rates in looks.items():
-            values = {COMPUTE: rates["compute"][1], MEMORY: rates["memory"][1]}
+            values = {COLUMNS[kind]: float(rate) for kind, (_, rate) in rates.items()}
             rows.append(head | {"look": when} | values)
     if not rows:
         return None
-    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+    known = {name for row in rows for name in row}
+    names = [name for name in rows[0] if name not in COLUMNS.values()]
+    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in names})
+    for name in COLUMNS.values():
+        if name in known:
+            frame[name] = np.array([row.get(name, math.nan) for row in rows], np.float64)
     frame.attrs["units"] = {}
     return frame

@@ -1,12 +1,13 @@
 """The table `efficiency`: where the time of a step goes at every point, against its reference.
 
 The reference is the smallest finished scale of the point's series. A point's ideal step is that of
-the reference, times its samples per rank and step over the reference's.
+the reference, times its samples per worker (a rank or a device) and step over the reference's. The
+ideal step over the measured one is the efficiency of the table `scaling` (``measured_steps``).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,25 @@ from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.accounts import accounts_of
+from scalesweep.tables.accounts import finest_of, stated_accounts
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.machine_terms import (
     COMPUTE,
     INPUT,
     TRANSFER,
-    Least,
     against,
     least_of,
     loss_columns,
     more_than,
     share_rows,
     value_columns,
+)
+from scalesweep.tables.measured_steps import (
+    MeasuredSteps,
+    by_throughput,
+    has_outside,
+    main_rate,
+    measured_steps,
 )
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.step_blocks import StepBlocks
@@ -45,14 +52,18 @@ LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
 MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
-AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
+AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER = "at_reference", "local_batch", "clock", "slower"
+# Between the accounted steps and the step that the throughput stands for.
+OUTSIDE = "outside"
 LABELS = {
     **TERMS,
     IDEAL: "Ideal step",
     ELAPSED: "Measured step",
     AT_REFERENCE: "Computation as at the reference",
     LOCAL_BATCH: "Slower by the smaller local batch",
+    CLOCK: "Slower by a lower clock (at most)",
     SLOWER: "Slower than at the reference",
+    OUTSIDE: "Outside of the accounted steps",
     "load_balance": "Load balance",
     "serialisation": "Serialisation",
     "communication": TERMS["communication"],
@@ -70,36 +81,15 @@ _NAMES = (
 _TEXTS = ("form", "kind", "variant", "term", "unit", "machine_from")
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A point with the accounts of its repeats, all of one form, and what the machine needs."""
-
-    point: Point
-    accounts: Sequence[StepAccount]
-    steps: StepBlocks
-    least: Mapping[str, Least]
-
-    def values(self, of: Callable[[StepAccount], float | None]) -> Floats | None:
-        """A number of each repeat; None if one has none."""
-        found = [of(account) for account in self.accounts]
-        return None if None in found else np.array(found, np.float64)
-
-    def term(self, name: str) -> Floats | None:
-        """A term of the ledger or a total, in s per step."""
-        return self.values(lambda account: getattr(account, name))
-
-    @property
-    def local_samples(self) -> float | None:
-        """Samples of a rank in a step."""
-        account = self.accounts[0]
-        samples = self.point.samples
-        return None if samples is None else samples / account.per_epoch / account.ranks
-
-
 def efficiency_table(
-    data: ExperimentData, series: Sequence[Sequence[Point]], machine: Machine
+    data: ExperimentData,
+    series: Sequence[Sequence[Point]],
+    machine: Machine,
+    accounts: Mapping[int, StepAccount] | None = None,
 ) -> pd.DataFrame | None:
     """A row per point and term; ``series`` holds the points of each series by scale.
+
+    ``accounts`` by row of the summary: those of the records (``stated_accounts``), if not given.
 
     Columns: varying parameters, ``source``, ``repeats``, ``form`` (of the accounts), ``kind``,
     ``term``, ``value`` with 95 % bounds ``low`` and ``high`` and its ``unit``; of the ledger's
@@ -111,12 +101,23 @@ def efficiency_table(
     needs of its loss; missing where no probe tells. None if no run of the experiment has an
     account, or its scale does not vary and no run is a profile.
     """
-    steps = StepBlocks(data)
-    measured = [[_measured(data, point, steps, machine) for point in points] for points in series]
+    steps, rate = StepBlocks(data), main_rate(data)
+    known_of = stated_accounts(data) if accounts is None else accounts
+
+    def measured_of(point: Point) -> MeasuredSteps | None:
+        """A point with the accounts of its runs, and what the machine needs for their steps."""
+        chosen = finest_of(point, known_of)
+        if not chosen:
+            return None
+        found = measured_steps(data, point, chosen, steps, rate)
+        return replace(found, least=least_of(data, point, found.accounts[0], machine))
+
+    measured = by_throughput([[measured_of(point) for point in points] for points in series])
     found = [one for group in measured for one in group if one]
     profiled = any(one.accounts[0].form == PROFILE for one in found)
     if not found or not (profiled or data.scale in data.axes):
         return None
+    outside = has_outside(found, rate)
     rows: list[dict[str, Any]] = []
     for group in measured:
         known = [one for one in group if one is not None]
@@ -125,7 +126,7 @@ def efficiency_table(
             base = known[0] if known[0].accounts[0].form == one.accounts[0].form else None
             ratio = None if base is None else _ratio(data, one, base)
             batch = _same_batch(data, one, base, found)
-            for row in _rows(one, base, ratio, batch):
+            for row in _rows(one, base, ratio, batch, outside):
                 values = {"form": one.accounts[0].form, "variant": _variant(one, row), **row}
                 rows.append(
                     head | {efficiency_column(name, data.axes): v for name, v in values.items()}
@@ -145,19 +146,7 @@ def efficiency_column(name: str, axes: Sequence[str]) -> str:
     return f"efficiency_{name}" if name in axes else name
 
 
-def _measured(
-    data: ExperimentData, point: Point, steps: StepBlocks, machine: Machine
-) -> _Measured | None:
-    """The accounts of a point's runs; those of the finer form where they differ."""
-    chosen = accounts_of(data, point)
-    if not chosen:
-        return None
-    steps.add(point, chosen)
-    accounts = list(chosen.values())
-    return _Measured(point, accounts, steps, least_of(data, point, accounts[0], machine))
-
-
-def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
+def _variant(one: MeasuredSteps, row: Mapping[str, Any]) -> str | None:
     """How serialisation and transfer of a row of factors are defined; None for any other row."""
     if row["term"] not in ("serialisation", "transfer") or row["kind"] == LEDGER:
         return None
@@ -165,8 +154,8 @@ def _variant(one: _Measured, row: Mapping[str, Any]) -> str | None:
     return account.variant if row["kind"] == MULTIPLICATIVE else account.additive_variant
 
 
-def _ratio(data: ExperimentData, one: _Measured, base: _Measured) -> float | None:
-    """Work of a rank in a step over that at the reference; None where a run does not tell.
+def _ratio(data: ExperimentData, one: MeasuredSteps, base: MeasuredSteps) -> float | None:
+    """Work of a worker in a step over that at the reference; None where a run does not tell.
 
     Of a profile, which counts no samples, as the kind of scaling that its source states has it.
     """
@@ -178,8 +167,11 @@ def _ratio(data: ExperimentData, one: _Measured, base: _Measured) -> float | Non
 
 
 def _same_batch(
-    data: ExperimentData, one: _Measured, base: _Measured | None, every: Sequence[_Measured]
-) -> _Measured | None:
+    data: ExperimentData,
+    one: MeasuredSteps,
+    base: MeasuredSteps | None,
+    every: Sequence[MeasuredSteps],
+) -> MeasuredSteps | None:
     """A point at the reference's scale whose ranks take as many samples in a step as these.
 
     Its other parameters are the same but for those that set the amount of work.
@@ -188,12 +180,12 @@ def _same_batch(
         return None
     free = {data.scale, *data.experiment["scale_parameters"], *data.experiment["work"]}
 
-    def key(measured: _Measured) -> str:
+    def key(measured: MeasuredSteps) -> str:
         values = measured.point.values
         return canonical_json([values[name] for name in data.axes if name not in free])
 
     for other in every:
-        same = other.accounts[0].ranks == base.accounts[0].ranks and key(other) == key(one)
+        same = other.workers == base.workers and key(other) == key(one)
         alike = other.local_samples is not None and math.isclose(
             other.local_samples, one.local_samples
         )
@@ -203,9 +195,13 @@ def _same_batch(
 
 
 def _rows(
-    one: _Measured, base: _Measured | None, ratio: float | None, batch: _Measured | None
+    one: MeasuredSteps,
+    base: MeasuredSteps | None,
+    ratio: float | None,
+    batch: MeasuredSteps | None,
+    outside: bool,
 ) -> list[dict[str, Any]]:
-    rows = _ledger(one, base, ratio, batch)
+    rows = _ledger(one, base, ratio, batch, outside)
     for kind in (MULTIPLICATIVE, ADDITIVE):
         rows += _factors(one, kind)
     terms = {name: one.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
@@ -224,15 +220,19 @@ def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
 
 
 def _ledger(
-    one: _Measured, base: _Measured | None, ratio: float | None, batch: _Measured | None
+    one: MeasuredSteps,
+    base: MeasuredSteps | None,
+    ratio: float | None,
+    batch: MeasuredSteps | None,
+    outside: bool,
 ) -> list[dict[str, Any]]:
     """The ledger's terms in ms per step, what they lose against the ideal, and both steps."""
     rows = []
-    for name in TERMS:
-        values = one.term(name)
+    for name in (*TERMS, *([OUTSIDE] if outside else [])):
+        values = _term(one, name, outside)
         if values is None:
             continue
-        there = None if base is None or one is base else base.term(name)
+        there = None if base is None or one is base else _term(base, name, outside)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
             parts = _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
@@ -247,25 +247,33 @@ def _ledger(
                 against(one.least.get(name), None if ideal is None else ideal.times(ratio))
             )
         rows.append(row)
-    elapsed = one.values(lambda account: account.elapsed)
-    assert elapsed is not None
+    elapsed = one.elapsed
     row = _row(LEDGER, ELAPSED, elapsed * _MS, "ms")
     if base is not None and ratio is not None:
-        whole = base.values(lambda account: account.elapsed)
-        assert whole is not None
-        rows.append(_row(LEDGER, IDEAL, whole * (ratio * _MS), "ms"))
-        paired = _paired(one, base)
-        row |= {} if one is base else _loss(elapsed * _MS, whole * (ratio * _MS), paired)
+        whole = base.elapsed * (ratio * _MS)
+        rows.append(_row(LEDGER, IDEAL, whole, "ms"))
+        row |= {} if one is base else _loss(elapsed * _MS, whole, _paired(one, base))
     return [*rows, row]
+
+
+def _term(one: MeasuredSteps, name: str, outside: bool) -> Floats | None:
+    """A term of a point; what is outside of the accounted steps is unattributed, unless it has a
+    line of its own."""
+    if name == OUTSIDE:
+        return one.outside
+    values = one.term(name)
+    if name == "unattributed" and not outside and values is not None and one.outside is not None:
+        return values + one.outside
+    return values
 
 
 def _computation(
     name: str,
-    one: _Measured,
-    base: _Measured,
+    one: MeasuredSteps,
+    base: MeasuredSteps,
     here: Floats,
     ideal: Floats,
-    batch: _Measured | None,
+    batch: MeasuredSteps | None,
 ) -> list[dict[str, Any]]:
     """Computation as at the reference, and why the rest of it is slower."""
     rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
@@ -274,16 +282,20 @@ def _computation(
     if batch is not None and alone is not None:
         rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
         ideal, against = alone * _MS, batch
+    clock = _by_clock(one, against, here, ideal)
+    if clock is not None:
+        rows.append(clock)
+        here = here - clock["value"]
     return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
 
 
 def _with_machine(
     rows: list[dict[str, Any]],
     name: str,
-    one: _Measured,
-    base: _Measured,
+    one: MeasuredSteps,
+    base: MeasuredSteps,
     ratio: float,
-    batch: _Measured | None,
+    batch: MeasuredSteps | None,
 ) -> list[dict[str, Any]]:
     """The parts of computation with what the machine needs of each: these add up, too."""
     ideal = base.least.get(name)
@@ -293,11 +305,36 @@ def _with_machine(
         if row["term"] == AT_REFERENCE:
             found.append(row | value_columns(needed))
             continue
+        if row["term"] == CLOCK:  # its least time is of no clock in particular
+            found.append(row)
+            continue
         here = (batch if row["term"] == LOCAL_BATCH and batch else one).least.get(name)
         more = more_than(here, needed)
         found.append(row | value_columns(more) | loss_columns(more))
         needed = here
     return found
+
+
+def _by_clock(
+    one: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
+) -> dict[str, Any] | None:
+    """What a lower clock explains of slower computation, at most; None where clocks are unknown.
+
+    Computation that depends on the clock alone takes f_ref / f times as long: what waits for
+    memory less. So the part is between nothing and that, and never more than what there is to
+    explain.
+    """
+    clocks, base = one.clocks, against.clocks
+    if clocks is None or base is None:
+        return None
+    computation = float(there.mean())
+    reference = computation * float(base.mean())
+    row = _slower(CLOCK, reference / clocks, reference / base, _paired(one, against))
+    low, high = sorted((0.0, float(here.mean()) - computation))
+    return {
+        name: min(max(value, low), high) if isinstance(value, float) else value
+        for name, value in row.items()
+    }
 
 
 def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:
@@ -307,7 +344,7 @@ def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, A
     return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
 
 
-def _paired(one: _Measured, other: _Measured | None) -> bool:
+def _paired(one: MeasuredSteps, other: MeasuredSteps | None) -> bool:
     """Whether repeats of two points pair up: they ran in blocks, and the blocks differ."""
     return other is not None and one.steps.drifted(one.point, other.point)
 
@@ -320,7 +357,7 @@ def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
+def _factors(one: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
     """The factors of each repeat, and their mean."""
     of_runs: list[Mapping[str, float]] = [
         account.factors() if kind == MULTIPLICATIVE else account.additive()
@@ -333,7 +370,7 @@ def _factors(one: _Measured, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _scaling(one: _Measured, base: _Measured, ratio: float) -> list[dict[str, Any]]:
+def _scaling(one: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[dict[str, Any]]:
     """Computation scaling and global efficiency, against the reference."""
     busy = base.term("mean_busy")
     rows = []
@@ -341,7 +378,7 @@ def _scaling(one: _Measured, base: _Measured, ratio: float) -> list[dict[str, An
         ("computation_scaling", "mean_busy"),
         ("global_efficiency", "elapsed"),
     ):
-        here = one.term(of)
+        here = one.elapsed if of == "elapsed" else one.term(of)
         assert busy is not None
         assert here is not None
         value = ratio * float(busy.mean() / here.mean())

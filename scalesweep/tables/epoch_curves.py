@@ -12,6 +12,7 @@ after it; ``_exchange``: what its ranks exchange in a step. Missing (None) where
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
-from scalesweep.analysis.step_account import account_of
+from scalesweep.analysis.step_account import STEPS, account_of
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import finite
+from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
@@ -74,7 +77,19 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
     account = account or profile_account(record.get("metrics") or {}, ranks)
+    if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
+        account = replace(account, clock_mhz=_clock(record, ranks))
     return None if account is None else json.dumps(account.to_json())
+
+
+def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
+    """Mean clock of the ranks' busy cores in MHz; None where that of a rank is not known."""
+    environment = record.get("environment")
+    told = environment.get("ranks") if isinstance(environment, dict) else None
+    clocks = by_rank(told.get("clock_mhz"), ranks) if isinstance(told, dict) else None
+    if not clocks or not all(finite(clock) and clock > 0 for clock in clocks):
+        return None
+    return math.fsum(clocks) / len(clocks)
 
 
 def _numbers(values: Any, name: str) -> str | None:

@@ -1,7 +1,7 @@
 """The table `exchange`: what a step exchanges, and what the network would take for it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,12 @@ import pandas as pd
 
 from scalesweep.analysis.roofline import share_interval
 from scalesweep.analysis.stats import linear_interval, mean_interval
-from scalesweep.analysis.step_account import STEPS
+from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.tables.accounts import accounts_of
-from scalesweep.tables.machine import Layout, Machine, whole_point
+from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.sweeps import ALLREDUCE, bus_factor
 
 _MS = 1e3
@@ -32,7 +32,10 @@ def exchange_column(name: str, axes: Sequence[str]) -> str:
 
 
 def exchange_table(
-    data: ExperimentData, points: Sequence[Point], machine: Machine
+    data: ExperimentData,
+    points: Sequence[Point],
+    machine: Machine,
+    accounts: Mapping[int, StepAccount],
 ) -> pd.DataFrame | None:
     """A row per point that exchanges gradients and whose network a probe has measured.
 
@@ -40,9 +43,10 @@ def exchange_table(
     by Horovod's ``fusion_bytes``; ``cycle_ms`` is its cycle. ``transfer_ms`` is the ledger's, with
     bounds, ``rate`` the bus bandwidth that it comes to (bytes/s). The network takes ``fused_ms``
     for these messages and ``one_ms`` for a single one, both with bounds; ``of_network`` is
-    ``one_ms`` over ``transfer_ms``. None without any.
+    ``one_ms`` over ``transfer_ms``. ``accounts`` are those of the records, by row of the summary.
+    None without any.
     """
-    rows = [row for point in points if (row := _row(data, point, machine))]
+    rows = [row for point in points if (row := _row(data, point, machine, accounts))]
     if not rows:
         return None
     columns = {name: typed_values([row[name] for row in rows]) for name in data.axes}
@@ -54,8 +58,11 @@ def exchange_table(
     return frame
 
 
-def _row(data: ExperimentData, point: Point, machine: Machine) -> dict[str, Any] | None:
-    accounts = [one for one in accounts_of(data, point).values() if one.form == STEPS]
+def _row(
+    data: ExperimentData, point: Point, machine: Machine, every: Mapping[int, StepAccount]
+) -> dict[str, Any] | None:
+    known = [every[row] for row in point.rows.tolist() if row in every]
+    accounts = [one for one in known if one.form == STEPS]
     sent = sent_in_a_step(data, point, machine) if accounts else None
     transfers = np.array([one.transfer or 0.0 for one in accounts], np.float64)
     if sent is None or not transfers.min() > 0:

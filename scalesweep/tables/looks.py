@@ -1,6 +1,6 @@
 """Looks at points that are measured until they are precise: who gets another repeat.
 
-No pandas: Snakemake waits for a look after each block of repeats.
+No pandas, unless there is a budget: Snakemake waits for a look after each block of repeats.
 """
 
 import math
@@ -20,20 +20,32 @@ from scalesweep.planning.repeats import (
     plan_repeats,
 )
 from scalesweep.planning.run_state import DONE
+from scalesweep.planning.spending import keep_decisions
+from scalesweep.planning.stops import keep_stops
+from scalesweep.tables.stops import look_at_series
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
 
 
 def look(campaign: Campaign) -> RepeatPlan:
-    """Look at every point whose runs have changed since it was looked at, and plan its repeats.
+    """Look at every point and series whose runs have changed since, decide on the next round of a
+    budget if that is due, and plan what is left to run.
 
     Raises OSError where what was seen cannot be kept.
     """
     plan = plan_repeats(campaign)
-    looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
-    if not looks:
+    if not plan.due:
         return plan
-    keep_looks(campaign, looks)
+    looks = {point.name: _seen(point, campaign.runs_folder) for point in plan.points if point.due}
+    stops = {one.name: look_at_series(one, campaign.runs_folder) for one in plan.series if one.due}
+    if looks:
+        keep_looks(campaign, looks)
+    if stops:
+        keep_stops(campaign, stops)
+    if plan.spending is not None and plan.spending.due:
+        from scalesweep.tables.spend_round import decide  # pandas
+
+        keep_decisions(campaign, decide(plan.spending))
     return plan_repeats(campaign)
 
 

@@ -14,50 +14,22 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit
-from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout, ranks_of
+from scalesweep.tables.reading import ReadCeiling, read_ceilings
 from scalesweep.tables.sweeps import fitted_networks
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 SUMMARY = "summary.parquet"
-NETWORK, FILES = "network", "files"
+NETWORK = "network"
 UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How ranks lie on nodes."""
-
-    ranks: int
-    per_node: int
-
-    @staticmethod
-    def of(point: Mapping[str, Any]) -> "Layout":
-        """That of a point with all its parameters."""
-        return Layout(_ranks(point), int(point.get("ranks_per_node") or 1))
-
-    @property
-    def nodes(self) -> int:
-        """Nodes that the ranks take."""
-        return -(-self.ranks // self.per_node)
-
-    @property
-    def on_node(self) -> int:
-        """Ranks of the fullest node."""
-        return min(self.ranks, self.per_node)
-
-    def like(self, other: "Layout") -> bool:
-        """Whether messages take the same ways: within a node, or between nodes as full."""
-        if self.nodes == 1 or other.nodes == 1:
-            return self.nodes == other.nodes
-        return self.per_node == other.per_node
 
 
 @dataclass(frozen=True)
@@ -67,17 +39,6 @@ class Network:
     layout: Layout
     transport: Mapping[str, Any]  # what decides how messages go, by parameter
     fits: Sequence[RangeFit]
-    where: str
-
-
-@dataclass(frozen=True)
-class Files:
-    """Bytes/s that so many nodes read, with a 95 % interval (NaN without)."""
-
-    nodes: int
-    value: float
-    low: float
-    high: float
     where: str
 
 
@@ -100,7 +61,7 @@ class Machine:
 
     ceilings: Sequence[Ceiling] = ()
     networks: Sequence[Network] = ()
-    files: Sequence[Files] = ()
+    reading: Sequence[ReadCeiling] = ()
     models: Sequence[Model] = ()
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
@@ -117,7 +78,7 @@ class Machine:
         return Machine(
             [*self.ceilings, *named(new)],
             self.networks or named(other.networks),
-            self.files or named(other.files),
+            self.reading or named(other.reading),
             [*self.models, *named(other.models)],
         )
 
@@ -143,22 +104,22 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
     return own.with_more(found, str(folder))
 
 
+UNKNOWN = Machine()
+
+
 def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     """What the finished runs of a campaign say of the machine."""
     networks: list[tuple[bool, Network]] = []
-    files: list[tuple[bool, Files]] = []
     models: list[Model] = []
     layers = LAYERS in summary and bool(summary[LAYERS].notna().any())
     for experiment in plan["experiments"]:
         kind = experiment.get("ceiling")
-        if kind in (NETWORK, FILES):
-            data = ExperimentData(summary, experiment)
-            networks += _networks(data) if kind == NETWORK else []
-            files += _files(data) if kind == FILES else []
+        if kind == NETWORK:
+            networks += _networks(ExperimentData(summary, experiment))
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
     return Machine(
-        machine_ceilings(summary, plan), _best_known(networks), _best_known(files), models
+        machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan), models
     )
 
 
@@ -171,6 +132,21 @@ def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
 def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     """All parameters of a point."""
     return {**data.experiment["fixed"], **point.values}
+
+
+def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
+    """The networks whose messages took the ways of a point's, with all its parameters."""
+    layout, transport = Layout.of(point), transport_of(point)
+    return [
+        network
+        for network in machine.networks
+        if network.layout.like(layout) and agree(network.transport, transport)
+    ]
+
+
+def agree(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether two points agree in what both name."""
+    return all(others[name] == value for name, value in some.items() if name in others)
 
 
 def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,34 +166,13 @@ def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
     """The fits of series whose messages are one tensor: fusing several is not the network's."""
     found = []
     for series in fitted_networks(data, data.points()):
-        largest = max((whole_point(data, point) for point in series.points), key=_ranks)
+        largest = max((whole_point(data, point) for point in series.points), key=ranks_of)
         if series.fits and largest.get("tensors", 1) == 1:
             source = series.points[0].source
             one = Network(
                 Layout.of(largest), transport_of(largest), series.fits, _where(data, source)
             )
             found.append((source == "measured", one))
-    return found
-
-
-def _ranks(point: Mapping[str, Any]) -> int:
-    return int(point.get("ranks") or 1)
-
-
-def _files(data: ExperimentData) -> list[tuple[bool, Files]]:
-    """Sequential reads that no cache answers, by number of nodes the fastest."""
-    found = []
-    for point in data.points():
-        every = whole_point(data, point)
-        values = data.repeats(point, (str(data.experiment["main_metric"]), "run"))
-        if not values.size or every.get("pattern") == "random" or every.get("cache") == "warm":
-            continue
-        bounds = mean_interval(values)
-        one = Files(
-            Layout.of(every).nodes, float(values.mean()), float(bounds.low), float(bounds.high),
-            _where(data, point.source),
-        )  # fmt: skip
-        found.append((point.source == "measured", one))
     return found
 
 

@@ -7,6 +7,7 @@ roofline of the model's layers; input by what the file system gives (docs/effici
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -18,8 +19,17 @@ from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import MEASURED, half_width, numbers_of, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
-from scalesweep.tables.machine import Layout, Machine, Model, Network, transport_of, whole_point
+from scalesweep.tables.machine import (
+    Machine,
+    Model,
+    Network,
+    agree,
+    networks_like,
+    whole_point,
+)
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.reading import WARM
 
 INPUT, COMPUTE, TRANSFER = "input", "compute", "transfer"
 MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables
@@ -93,26 +103,18 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
         return None
     exchange = exchange_of(text)
     every = whole_point(data, point)
-    layout, transport = Layout.of(every), transport_of(every)
     if exchange.fusion_bytes is None:
         return None
     found = []
-    for network in machine.networks:
-        if not network.layout.like(layout) or not _same(network.transport, transport):
-            continue
+    for network in networks_like(machine, every):
         fused, one = (
-            _least(network, exchange_seconds(network.fits, layout.ranks, messages))
+            _least(network, exchange_seconds(network.fits, Layout.of(every).ranks, messages))
             for messages in (exchange.messages, [exchange.total])
         )
         if fused and one:
             found.append(Sent(exchange, fused, one))
     # Of several the fastest: what the network can do.
     return min(found, key=lambda one: one.as_fused.value, default=None)
-
-
-def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether two points agree in what both name."""
-    return all(others[name] == value for name, value in some.items() if name in others)
 
 
 def _least(network: Network, seconds: Estimate | None) -> Least | None:
@@ -151,7 +153,7 @@ def _model_of(
             model.batch == every.get("batch_size")
             and model.numbers == numbers_of(every)
             and model.weights == round(float(weights[0]))
-            and _same(model.named, every)
+            and agree(model.named, every)
         ):
             return model
     return None
@@ -164,12 +166,13 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    found = [one for one in machine.files if one.nodes == nodes]
+    found = [one for one in machine.reading if one.nodes == nodes and one.state != WARM]
     if len(sizes) != 1 or not found:
         return None
-    best = max(found, key=lambda one: one.value)
+    best = max(found, key=attrgetter("mean"))
+    bounds = best.interval
     size = sizes.pop() / account.per_epoch * _MS
-    return Least(size / best.value, size / best.high, size / best.low, best.where)
+    return Least(size / best.mean, size / bounds.high, size / bounds.low, best.where)
 
 
 def share_rows(

@@ -7,19 +7,22 @@ parameters (a variable update with its all-reduce) are compared together, as one
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.blocks import interval_of
+from scalesweep.analysis.covariate import Covariate
 from scalesweep.analysis.factors import fold_axes, planned_points
 from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import number, text_of
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.covariates import covariates
+from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 # Parameters that are compared as one.
 Choice = tuple[str, ...]
@@ -69,24 +72,28 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
     interval (``low``, ``high``) and what this comes from (``interval_from``), or why it has
-    ``no_interval``. ``best``: a row per group of points that differ in one parameter: the best
+    ``no_interval``; where a canary is used as covariate (``analysis.covariate``) also which, and
+    the ratio at equal machines with its interval: ``canary``, ``canary_ratio``, ``canary_low``,
+    ``canary_high``. ``best``: a row per group of points that differ in one parameter: the best
     value and the next, why they have ``no_interval``, and whether the interval of the best is
     ``clear`` of all others'. Both per parameter, source, metric and phase.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
+    known = {measure: covariates(data, measure) for measure in main_measures(data)}
     for names in compared_parameters(data.experiment):
         reference = reference_value(data.experiment, names)
-        for group in _groups(points, leaders, names):
+        for group in choice_groups(points, leaders, names):
             for measure in main_measures(data):
-                ratios += _ratios(data, group, names, reference, measure, leaders)
+                row = (names, reference, measure, leaders)
+                ratios += _ratios(data, group, *row, known[measure])
                 best += _best(data, group, names, measure, leaders)
     tables = {"comparisons": ratios, "best": best}
     return {name: _frame(rows) for name, rows in tables.items() if rows}
 
 
-def _groups(
+def choice_groups(
     points: Sequence[Point], leaders: Sequence[str], names: Choice
 ) -> Iterator[dict[Any, Point]]:
     """Finished points that differ in one choice only, by its value, in plan order."""
@@ -106,6 +113,7 @@ def _ratios(
     reference: str | bool | None,
     measure: Measure,
     leaders: Sequence[str],
+    known: Mapping[Hashable, Covariate],
 ) -> Iterator[dict[str, Any]]:
     base = data.repeats(group[reference], measure) if reference in group else np.empty(0)
     for value, point in group.items():
@@ -126,7 +134,23 @@ def _ratios(
             else without_interval(repeats, base) or None,
             "repeats": repeats.size,
             "reference_repeats": base.size,
+            **_with_canary(known, point, group[reference]),
         }
+
+
+def _with_canary(
+    known: Mapping[Hashable, Covariate], point: Point, base: Point
+) -> dict[str, str | float]:
+    """The ratio at equal machines; empty where no canary is used as covariate."""
+    one = known.get(place_of(point))
+    if one is None or place_of(base) not in one.places:
+        return {}
+    if (found := one.ratio(place_of(point), place_of(base))) is None:
+        return {}
+    value, error = found
+    span = interval_of(math.exp(value), error)
+    names = ("canary", "canary_ratio", "canary_low", "canary_high")
+    return dict(zip(names, (one.kind, math.exp(value), span.low, span.high), strict=True))
 
 
 def _how(interval: Interval) -> str | None:
@@ -191,7 +215,8 @@ def _row(
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pd.DataFrame({name: typed_values([row.get(name) for row in rows]) for name in names})
 
 
 def site_table(

@@ -233,7 +233,7 @@ class ExperimentData:
         return ratio_interval(values, others, level=self.level)
 
     @cached_property
-    def _layouts(self) -> list[Layout]:
+    def layouts(self) -> list[Layout]:
         """Which of the runs form blocks. Imported ones do not: how they were run is not known.
 
         None where repeats were added until points were precise: those that stopped at the same
@@ -261,7 +261,7 @@ class ExperimentData:
     def blocks(self, values: Floats) -> dict[Hashable, Blocks]:
         """By ``place_of`` a point the blocks of a quantity, given for each row of the summary."""
         found: dict[Hashable, Blocks] = {}
-        for layout in self._layouts:
+        for layout in self.layouts:
             if blocks := layout.blocks(values):
                 found.update(dict.fromkeys(blocks.places, blocks))
         return found

@@ -17,13 +17,15 @@ from scalesweep.analysis.prediction.forecast import (
     Prediction,
     knee,
     predict,
-    rolling_coverage,
+    rolling_forecasts,
     trusted_limit,
 )
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.stats import identical
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.tables.cost_parts import parts_of
+from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 PREDICTED = "predicted"
@@ -33,12 +35,14 @@ MODELS_NAMED = 3
 NUMBERS = (
     *("value", "low", "high", "low_50", "high_50"),
     *("efficiency", "efficiency_low", "efficiency_high"),
-    *("term_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
+    *("term_share", "part_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
     *("node_hours", "node_hours_low", "node_hours_high"),
     *("below_80", "below_80_low", "below_80_high"),
 )
 COUNTS = ("points", "smallest", "largest", "trusted_to", "forecasts", "forecasts_within")
-WORDS = ("term", "models", "uninformed", "refused")
+WORDS = ("term", "part", "models", "uninformed", "missed", "refused")
+# Rolling forecasts named that did not hold.
+MISSED_NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +66,14 @@ def prediction_column(name: str, axes: Sequence[str]) -> str:
 
 
 def predictable(
-    data: ExperimentData, groups: Sequence[Sequence[Point]]
+    data: ExperimentData,
+    groups: Sequence[Sequence[Point]],
+    machine: Machine | None = None,
 ) -> Iterator[MeasuredSeries]:
     """Every series of an experiment in every rate that can be predicted.
 
-    ``groups``: the points of each series, by scale.
+    ``groups``: the points of each series, by scale; ``machine``: what its probes say, for the
+    parts of the costs, which are left out where it is None.
     """
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_rate(data, measure)]
@@ -80,8 +87,10 @@ def predictable(
             if len(set(counts)) < len(counts):
                 continue  # two ways to a count (devices of more or fewer ranks)
             rates = [float(values.mean()) for _, values in known]
-            errors = np.array([_error(data, point, measure) for point in points])
-            series = make_series(counts, counts / np.array(rates), scaling, errors)
+            errors = np.array([relative_error(data, point, measure) for point in points])
+            costs = counts / np.array(rates)
+            parts = None if machine is None else parts_of(data, points, costs, measure, machine)
+            series = make_series(counts, costs, scaling, errors, parts)
             yield MeasuredSeries(measure, points, rates, series)
 
 
@@ -94,7 +103,7 @@ def _is_rate(data: ExperimentData, measure: Measure) -> bool:
     return rate and (epochs or plain)
 
 
-def _error(data: ExperimentData, point: Point, measure: Measure) -> float:
+def relative_error(data: ExperimentData, point: Point, measure: Measure) -> float:
     """Relative standard error of a point's mean; NaN where it is not known."""
     if stated := data.stated(point, measure):
         return stated.std / stated.mean / math.sqrt(stated.count)
@@ -105,7 +114,10 @@ def _error(data: ExperimentData, point: Point, measure: Measure) -> float:
 
 
 def prediction_table(
-    data: ExperimentData, groups: Sequence[Sequence[Point]], counts: Sequence[int]
+    data: ExperimentData,
+    groups: Sequence[Sequence[Point]],
+    counts: Sequence[int],
+    machine: Machine = UNKNOWN,
 ) -> pd.DataFrame | None:
     """A row per series, rate and count of ``counts`` that was not measured.
 
@@ -113,12 +125,13 @@ def prediction_table(
     (predicted), ``based_on`` (the source of the points), ``metric``, ``phase``, ``unit`` and those
     named above. ``low`` and ``high`` are bounds of 95 %, ``low_50`` and ``high_50`` of 50 %;
     ``from_*`` are shares of the variance; ``below_80*`` is the count where efficiency falls below
-    80 %, infinite where a bound is beyond ``trusted_to``. A row that is refused says why and has no
-    number. None if there is nothing to predict.
+    80 %, infinite where a bound is beyond ``trusted_to``; ``missed`` names rolling forecasts whose
+    interval did not hold, with their errors (rate measured over predicted, less 1). A row that is
+    refused says why and has no number. None if there is nothing to predict.
     """
     axes = data.axes
     rows: list[dict[str, Any]] = []
-    for one in predictable(data, groups):
+    for one in predictable(data, groups, machine):
         wanted = [count for count in counts if count not in one.counts]
         rows += _rows(data, one, wanted) if wanted else []
     if not rows:
@@ -144,7 +157,7 @@ def _rows(
     """The rows of one series; names that no parameter can have begin with a point."""
     series = one.series
     head: dict[str, Any] = {
-        **_shared(one.points, data),
+        **shared(one.points, data),
         ".source": PREDICTED,
         ".based_on": one.points[0].source,
         ".metric": one.measure[0],
@@ -158,8 +171,7 @@ def _rows(
         yield from ({**head, data.scale: count, ".refused": why} for count in counts)
         return
     limit = trusted_limit(series)
-    within, forecasts = rolling_coverage(series)
-    head |= {".trusted_to": limit, ".forecasts": forecasts, ".forecasts_within": within}
+    head |= {".trusted_to": limit, **_rolled(series)}
     if bend := knee(series, GOOD):
         head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
     there = [count for count in counts if one.counts[-1] < count <= limit]
@@ -170,20 +182,41 @@ def _rows(
         if count in there:
             row |= _numbers(found, there.index(count))
             row |= _cost(data.experiment, one, row, count)
-        elif count < one.counts[-1]:
-            row[".refused"] = (
-                f"{count:,} {data.scale} are fewer than the largest measured count of "
-                f"{one.counts[-1]:,}: intervals hold beyond it only; measure them"
-            )
         else:
-            row[".refused"] = (
-                f"{count:,} {data.scale} are too far from the largest measured count of "
-                f"{one.counts[-1]:,}: not to be trusted beyond {limit:,}; measure in between"
-            )
+            row[".refused"] = out_of_range(count, one.counts[-1], limit, data.scale)
         yield row
 
 
-def _shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
+def out_of_range(count: int, largest: int, limit: int, scale: str) -> str:
+    """Why nothing is predicted at a count of a series whose largest measured one is ``largest``,
+    and which is trusted up to ``limit``; empty where something is."""
+    if count < largest:
+        return (
+            f"{count:,} {scale} are fewer than the largest measured count of {largest:,}: "
+            "intervals hold beyond it only; measure them"
+        )
+    if count > limit:
+        return (
+            f"{count:,} {scale} are too far from the largest measured count of {largest:,}: not to "
+            f"be trusted beyond {limit:,}; measure in between"
+        )
+    return ""
+
+
+def _rolled(series: Series) -> dict[str, Any]:
+    """How the rolling forecasts of a series came out, and those that did not hold."""
+    every = rolling_forecasts(series)
+    missed = [one for one in every if not one.within]
+    words = [f"{o.target:,} from {o.largest:,}: {100 * o.error:+.1f} %" for o in missed]
+    more = [f"{len(words) - MISSED_NAMED} more"] if len(words) > MISSED_NAMED else []
+    return {
+        ".forecasts": len(every),
+        ".forecasts_within": len(every) - len(missed),
+        ".missed": "; ".join([*words[:MISSED_NAMED], *more]) or None,
+    }
+
+
+def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
     """Varying parameters that have one value along a series; the others are None."""
     first = points[0].values
     return {
@@ -201,6 +234,7 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
     parts = found.sources
     variance = float(parts.total[place] ** 2)
     names = ("repeats", "scatter", "models", "regime")
+    part, part_share = found.growing_part(place) or (None, math.nan)
     models = [f"{formula} {weight:.0%}" for formula, weight in found.weighted[:MODELS_NAMED]]
     return {
         ".value": count / float(found.cost[place]),
@@ -213,6 +247,8 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
         ".efficiency_high": float(efficiency[2][place]),
         ".term": term,
         ".term_share": share,
+        ".part": part,
+        ".part_share": part_share,
         ".models": "; ".join(models),
         **{f".from_{n}": float(getattr(parts, n)[place] ** 2) / variance for n in names},
     }

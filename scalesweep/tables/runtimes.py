@@ -3,7 +3,7 @@
 `snakemake plan` and job requests read its CSV (`planning/runtime_estimates.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.prediction.forecast import predict, trusted_limit
-from scalesweep.analysis.prediction.series import make_series, refusal
+from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -30,12 +30,12 @@ def runtime_table(data: ExperimentData, groups: Sequence[Sequence[Point]]) -> pd
     scaling = str(data.experiment["scaling"])
     if scaling == "none":
         return None
-    pending = {_key(data, group[0]): group for group in groups if group and not group[0].rows.size}
+    pending = pending_groups(data, groups)
     rows: list[tuple[str, float, float, float]] = []
-    walls = _wall_times(data) if pending else {}
+    walls = wall_times(data) if pending else {}
     for group in groups:
         there = [point for point in group if point.rows.size]
-        missing = pending.get(_key(data, group[0]), []) if there else []
+        missing = pending.get(series_key(data, group[0]), []) if there else []
         if missing and there[0].source == "measured":
             rows += _rows(data, there, missing, walls, scaling)
     if not rows:
@@ -47,14 +47,21 @@ def runtime_table(data: ExperimentData, groups: Sequence[Sequence[Point]]) -> pd
     return frame
 
 
-def _key(data: ExperimentData, point: Point) -> str:
+def pending_groups(
+    data: ExperimentData, groups: Sequence[Sequence[Point]]
+) -> dict[str, Sequence[Point]]:
+    """The points without a result of each series, by ``series_key``."""
+    return {series_key(data, one[0]): one for one in groups if one and not one[0].rows.size}
+
+
+def series_key(data: ExperimentData, point: Point) -> str:
     """What tells the series of a point from others; not its source."""
     strong = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
     names = series_parameters(data.experiment)
     return canonical_json([[point.values[n] for n in names], point.work if strong else None])
 
 
-def _wall_times(data: ExperimentData) -> dict[int, float]:
+def wall_times(data: ExperimentData) -> dict[int, float]:
     """Wall time by row of the summary, of the runs that recorded it."""
     run_ids = data.summary["run_id"].tolist()
     facts = read_facts(run_ids, data.texts(FACTS))
@@ -65,14 +72,12 @@ def _wall_times(data: ExperimentData) -> dict[int, float]:
     }
 
 
-def _rows(
-    data: ExperimentData,
-    there: Sequence[Point],
-    missing: Sequence[Point],
-    walls: dict[int, float],
-    scaling: str,
-) -> list[tuple[str, float, float, float]]:
-    """Run id, expected seconds and bounds of every run of the missing points."""
+def wall_series(data: ExperimentData, there: Sequence[Point], walls: Mapping[int, float]) -> Series:
+    """Wall times in seconds of the runs of measured points, times the ranks in strong scaling.
+
+    ``walls``: by row of the summary (``wall_times``).
+    """
+    scaling = str(data.experiment["scaling"])
     times = {
         point.values[data.scale]: np.array([walls[row] for row in point.rows if row in walls])
         for point in there
@@ -82,13 +87,24 @@ def _rows(
     share = counts if scaling == "strong" else np.ones(len(counts))
     errors = np.array([_error(values) for values in times.values()])
     means = np.array([values.mean() for values in times.values()])
-    series = make_series(counts, share * means, scaling, errors)
+    return make_series(counts, share * means, scaling, errors)
+
+
+def _rows(
+    data: ExperimentData,
+    there: Sequence[Point],
+    missing: Sequence[Point],
+    walls: Mapping[int, float],
+    scaling: str,
+) -> list[tuple[str, float, float, float]]:
+    """Run id, expected seconds and bounds of every run of the missing points."""
+    series = wall_series(data, there, walls)
     if refusal(series):
         return []
     limit = trusted_limit(series)
     # Between measured counts other estimates do: intervals hold beyond the largest only.
     every = [point.values[data.scale] for point in missing]
-    wanted = [count for count in every if counts.max() < count <= limit]
+    wanted = [count for count in every if series.ranks[-1] < count <= limit]
     found = predict(series, wanted)
     low, high = found.interval()
     numbers: dict[str, tuple[float, ...]] = {}

@@ -2,9 +2,11 @@
 
 ``planted.py FOLDER``, on two ranks. Of each case of `CASES` rank 0 writes ``FOLDER/<case>.npz``:
 the arrays that a training program keeps, and `planted[rank]`, the seconds of a step that each rank
-slept in the planted place, as its own clock saw them.
+slept in the planted place, as its own clock saw them. Of the cases of `ALONE` it writes
+``<case>-alone.npz`` too: the same without the exchange of gradients.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ import tensorflow as tf
 
 from harness import ranks, training
 from harness.phases import Phases
+from scalesweep.core.profilers import NOEXCHANGE, environment
 
 EPOCHS, STEPS, DELAY_S = 2, 10, 0.05
 # Where to sleep, and on which ranks.
@@ -30,6 +33,7 @@ CASES = {
     "network": ("network", (0, 1)),
     "jitter": ("in turn", (0, 1)),
 }
+ALONE = ("none", "straggler", "network")
 
 
 class Fault:
@@ -69,7 +73,7 @@ def batches(fault, count):
         yield x, tf.reduce_sum(x, axis=1, keepdims=True)
 
 
-def run(folder, case):
+def run(folder, case, name):
     fault = Fault(*CASES[case])
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
     optimizer = tf.keras.optimizers.legacy.SGD(0.01)
@@ -99,13 +103,17 @@ def run(folder, case):
     arrays = history.arrays()
     planted = ranks.gather(np.array(fault.slept / EPOCHS / STEPS))
     if ranks.rank() == 0:
-        np.savez(folder / f"{case}.npz", planted=planted, **arrays)
+        np.savez(folder / f"{name}.npz", planted=planted, **arrays)
 
 
 def main():
     ranks.start(2)
+    folder = Path(sys.argv[1])
     for case in CASES:
-        run(Path(sys.argv[1]), case)
+        run(folder, case, case)
+    os.environ.update(environment(NOEXCHANGE, folder))
+    for case in ALONE:
+        run(folder, case, f"{case}-alone")
     ranks.stop()
 
 

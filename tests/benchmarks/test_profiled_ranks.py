@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scalesweep.analysis.horovod_trace import read_trace
 from scalesweep.analysis.timeline_account import IDLE, REDUCTION, timeline_account
-from scalesweep.core.profilers import TIMELINE, environment
-from tests.benchmarks.programs import Program, entry, read, warm
+from scalesweep.analysis.trace_account import COMMUNICATION, COMPUTATION, INPUT, trace_account
+from scalesweep.analysis.xplane import read_xplane
+from scalesweep.core.profilers import TIMELINE, environment, lacks
+from tests.benchmarks.programs import Program, read, warm
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -29,16 +32,16 @@ PROGRAM = Program(
 )
 
 
-def run(folder: Path, kind: str, ranks: int, how=warm) -> Path:
+def run(folder: Path, kind: str, ranks: int) -> Path:
     """Train a small CNN under a profiler; returns the folder of the profile."""
     (folder / "out").mkdir()
     env = environment(kind, folder / "out")
-    read(*PROGRAM.start(folder, env=env, ranks=ranks, how=how))
+    read(*PROGRAM.start(folder, env=env, ranks=ranks, how=warm))
     return folder / "out" / "profile"
 
 
 def test_cprofile_of_two_ranks(tmp_path):
-    folder = run(tmp_path, "cprofile", 2, entry)
+    folder = run(tmp_path, "cprofile", 2)
     assert sorted(path.name for path in folder.iterdir()) == ["rank0.prof", "rank1.prof"]
     for path in folder.iterdir():
         functions = {name for _, _, name in pstats.Stats(str(path)).stats}
@@ -49,12 +52,33 @@ def test_tensorflow_sees_the_operations(tmp_path):
     folder = run(tmp_path, "tensorflow", 1)
     (trace,) = folder.rglob("*.xplane.pb")
     assert b"Conv2D" in trace.read_bytes()
+    account = trace_account(read_xplane(trace.read_bytes()))
+    assert account is not None
+    assert account.steps == 1  # of two: the first one follows on a barrier
+    assert account.shares[COMPUTATION] > 0.3
+    # Its input is synthetic, and one rank exchanges nothing.
+    assert account.shares[INPUT] is account.shares[COMMUNICATION] is None
     # As the documentation says to open it in Perfetto.
     page = (ROOT / "docs" / "profiles.md").read_text()
     (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)
     done = subprocess.run([sys.executable, "-c", code, trace], capture_output=True, check=True)
     events = json.loads(done.stdout)["traceEvents"]
     assert any(event["ph"] == "X" and "Conv2D" in event["name"] for event in events)
+
+
+def test_without_exchange_each_device_trains_by_itself(tmp_path):
+    native, samples = without_exchange(tmp_path, variable_update="collective_all_reduce")
+    assert native["mode"]["communication"] == native["mode"]["strategy"] == "none"
+    assert lacks("noexchange", [], native) == ""
+    assert samples["step_times"].shape == (2, 2)
+    # Ranks that never meet learn on their own.
+    assert np.ptp(samples["loss"], axis=1)[-1] > 0
+
+
+def without_exchange(folder, **params):
+    env = environment("noexchange", folder)
+    native, samples = read(*PROGRAM.start(folder, env=env, ranks=2, how=warm, **params))
+    return native["notes"], samples
 
 
 def test_horovod_timeline_sees_the_reductions(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from harness import spans
+from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.step_account import StepAccount, account_of
 from tests.benchmarks.programs import start_helper
 
@@ -40,13 +41,19 @@ def measure_cases(folder):
         account = account_of(arrays, NOTES, 2)
         assert isinstance(account, StepAccount)
         found[path.stem] = account, arrays
+    for name in [name for name in found if name.endswith("-alone")]:
+        arrays, measured = found[name][1], found[name.removesuffix("-alone")][1]
+        account = companion_account(measured, NOTES, arrays, NOTES, 2)
+        assert isinstance(account, StepAccount)
+        found[name] = account, measured
     return found
 
 
 def extra(cases, case, *terms):
     """What some terms of a case take more than without a fault."""
-    account, plain = cases[case][0], cases["none"][0]
-    return sum(getattr(account, term) - getattr(plain, term) for term in terms)
+    base = "none-alone" if case.endswith("-alone") else "none"
+    pairs = [(getattr(cases[case][0], term), getattr(cases[base][0], term)) for term in terms]
+    return sum(value - plain for value, plain in pairs if None not in (value, plain))
 
 
 @pytest.mark.slow
@@ -58,6 +65,9 @@ def extra(cases, case, *terms):
         ("reader_of_one", "persistent"),
         ("network", "transfer"),
         ("jitter", "alternating"),
+        # Against a run without exchange.
+        ("straggler-alone", "persistent"),
+        ("network-alone", "communication"),
     ],
 )
 def test_planted_faults_are_found_where_they_are(measured, case, term):
@@ -81,9 +91,14 @@ def check_planted(cases, case, term):
         return
     assert planted >= 0.05
     assert extra(cases, case, term) == pytest.approx(planted, rel=0.05)
-    others = {"input", "compute", "persistent", "alternating", "transfer", "barrier"} - {term}
+    others = {"input", "compute", "persistent", "alternating", "transfer", "barrier"}
+    others = (others | {"communication"}) - {term}
     for other in others:
         assert abs(extra(cases, case, other)) < 0.25 * planted, other
+    if case.endswith("-alone"):  # time stamps and the run without exchange say the same
+        stamped, against = cases[case.removesuffix("-alone")][0], cases[case][0]
+        exposed = stamped.transfer + stamped.alternating
+        assert against.communication == pytest.approx(exposed, abs=0.25 * planted)
 
 
 @pytest.mark.slow
@@ -98,7 +113,10 @@ def test_the_slow_rank_is_named_and_why(cases):
 
 @pytest.mark.slow
 def test_terms_add_up_to_the_step(cases):
-    for account, arrays in cases.values():
+    for name, (account, arrays) in cases.items():
+        if name.endswith("-alone"):
+            assert account.busy is None  # these programs know their input
+            continue
         epochs = arrays["global_times"][1:].max(axis=1)
         assert account.elapsed == pytest.approx(epochs.sum() / len(epochs) / STEPS)
         terms = [account.input, account.compute, account.persistent, account.alternating]

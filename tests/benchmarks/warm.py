@@ -39,7 +39,7 @@ def serve(path):
     import tensorflow as tf
 
     find = runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
-    for name in ("cnn_training", "cosmoflow_training", "data_loading", "nt3"):
+    for name in ("cnn_training", "cosmoflow_training", "data_loading", "input_pipeline", "nt3"):
         importlib.import_module(f"{name}.benchmark")
     _ = tf.keras.Model  # loaded when it is first looked at
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

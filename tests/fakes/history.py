@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.verdicts import REGRESSION
+from scalesweep.history.settled import Commit, Settled, SettledPoint
 from scalesweep.history.store import METRIC, Session, append
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
@@ -118,3 +120,23 @@ def make_history(folder: Path, sessions: int = 14) -> None:
         )
     fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
     append(folder, map(make_session, fakes))
+
+
+def settled_of(
+    base: int, new: int, kind: str = REGRESSION, ratio: float = 1.1, label: str = "ranks 2"
+) -> Settled:
+    """The commits of two days measured alternately, at a point of ``make_history``."""
+    point = SettledPoint(
+        site="here", source="measured", benchmark="b", version=1, device="cpu",
+        identity=json.dumps({"p": label}), metric="step_time", phase="run", scaling="weak",
+        label=label, unit="s", better="lower", kind=kind, reason="", pairs=5, ratio=ratio,
+        low=ratio - 0.02, high=ratio + 0.02, p=0.001, needed=None, base=1.0, new=ratio,
+    )  # fmt: skip
+    old, now = (
+        Commit(commit_of(day), (DAY_0 + timedelta(days=day)).isoformat(), f"Change {day}")
+        for day in (base, new)
+    )
+    results = "/scratch/results/settle/x"
+    return Settled(
+        "2026-02-01T00:00:00Z", "nightly", results, "/src/program", old, now, (point,)
+    )  # fmt: skip

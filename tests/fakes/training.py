@@ -62,6 +62,7 @@ class Training:
     changes: Callable[[Point, int], Mapping[str, Any]] = lambda point, repeat: {}  # of the record
     arrays: Callable[[dict[str, Any], Point, int], None] = lambda arrays, point, repeat: None
     energy: Callable[[Point, int], Mapping[str, Any] | None] = lambda point, repeat: None
+    predict: Sequence[int] = ()
 
 
 def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentResults]:
@@ -109,6 +110,7 @@ def _experiment(fake: Training, folder: Path, records: list[Path]) -> dict[str, 
         "linked": [], "fixed": {k: v for k, v in first.items() if k not in axes},
         "parameters": {n: {"unit": None, "doc": "", "default": None} for n in first},
         "runs": runs, "excluded": [], "profiles": [], "points": len(runs) // fake.repeats,
+        **({"predict": list(fake.predict)} if fake.predict else {}),
     }  # fmt: skip
 
 
@@ -184,7 +186,7 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
     epochs = fake.epochs(point)
     total = float(arrays["global_times"].max(1).sum())
     values = {
-        "training_time": total,
+        "training_time": total, "epochs_run": epochs,
         "training_samples_per_second": fake.samples(point) * epochs / total,
         **{f"final_{name}": float(arrays[name][-1].mean())
            for name in arrays if name.removeprefix("validation_") in ("loss", fake.kind)},

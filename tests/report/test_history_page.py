@@ -1,5 +1,6 @@
 """The page of a history in a real browser."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,44 +8,102 @@ import pytest
 
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.history.run import write_history
-from tests.fakes.history import make_history
-from tests.report.visits import CONTRAST, NEEDED, Visit
+from scalesweep.history.settled import keep
+from scalesweep.history.store import append
+from tests.fakes.history import FakeSession, make_history, make_session, settled_of
+from tests.report.visits import NEEDED, Visit, check_phone, check_sound, sorted_by_cells
 
 pytestmark = [pytest.mark.browser, NEEDED]
+
+RUN = "b-r1-000000000000"  # of the session whose results are still there
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("history")
     make_history(folder)
-    write_history(HistorySettings(folder))
+    keep(folder, replace(settled_of(9, 10), first_bad=True))
+    results = folder / "results"
+    (results / "runs" / "there" / RUN).mkdir(parents=True)
+    (results / "runs" / "there" / RUN / "record.json").write_text("{}")
+    (results / "report.html").write_text("<title>the report</title>")
+    session = make_session(FakeSession(0, {"p": [1.0]}, site="there"))
+    for rows in session.rows.values():
+        for row in rows:
+            dict.update(row, results=str(results))  # type: ignore[arg-type]
+    append(folder, [session])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalesweep.history.page.MAX_FIGURES", 1)  # each takes a quarter of a second
+        write_history(HistorySettings(folder))
     return folder / "history.html"
 
 
 def test_it_is_sound_and_asks_for_nothing(browser: Any, page: Path) -> None:
     visit = Visit(browser, page.as_uri())
-    visit.page.evaluate("document.querySelector('table.data').scrollIntoView()")
-    visit.page.wait_for_selector("table.data.dataTable")
-    table = visit.page.locator("table.data").first
-    heading = table.locator("thead th", has_text="Change").first
-    heading.click()
-    visit.page.wait_for_function("e => e.ariaSort === 'ascending'", arg=heading.element_handle())
-    place = heading.evaluate("e => e.cellIndex")
-    cells = table.locator(f"tbody tr > :nth-child({place + 1})").all()
-    values = [float(cell.get_attribute("data-order")) for cell in cells]
-    assert values == sorted(values) and len(values) == 5
-    assert visit.violations() == []
-    assert visit.said == [] and visit.asked == [page.as_uri()]
+    assert len(sorted_by_cells(visit, "Change")) == 5
+    visit.wake()
+    # Weak and strong, CPU and GPU apart.
+    charts = visit.page.locator("[data-chart]").all()
+    assert {chart.get_attribute("aria-label") for chart in charts} == {
+        "Chart of b on here, CPU, weak scaling",
+        "Chart of b on gpus, GPU, strong scaling",
+        "Chart of b on new, CPU, weak scaling",
+        "Chart of b on there, CPU, weak scaling",
+    }
+    check_sound(visit, page.as_uri())
     visit.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(browser: Any, page: Path, scheme: str) -> None:
-    visit = Visit(browser, page.as_uri(), 390, scheme)
-    visit.page.evaluate("document.querySelector('table.data').scrollIntoView()")
-    visit.page.wait_for_selector("table.data.dataTable")
-    visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert size[0] <= size[1]
-    assert visit.page.evaluate(CONTRAST)["bad"] == []
+    check_phone(browser, page.as_uri(), scheme)
+
+
+def test_a_chart_changes_with_its_choices(browser: Any, page: Path) -> None:
+    """The gravest series comes first; what it is over and its unit can be chosen."""
+    visit = Visit(browser, page.as_uri())
+    visit.wake()
+    chart = visit.page.locator("[data-chart]").first
+    said = lambda: str(chart.locator(".plot").get_attribute("aria-label"))  # noqa: E731
+    assert chart.get_attribute("data-drawn") == "14"
+    assert said().startswith("step_time, relative (lower is better) over commits: ranks 2")
+    assert "regression: b on here" in chart.inner_text()
+    which, over, unit = chart.locator(".picks select").all()[:3]
+    for select, choice, wanted in (
+        (over, "dates of the sessions", "over dates: ranks 2"),
+        (unit, "as measured", "step_time [s] over dates"),
+        (which, "ranks 4: step_time (no change)", "over dates: ranks 4"),
+    ):
+        select.select_option(label=choice)
+        visit.page.wait_for_function(
+            "([e, text]) => e.querySelector('.plot').ariaLabel.includes(text)",
+            arg=[chart.element_handle(), wanted],
+        )
+    assert "2 outliers (triangles)" in chart.inner_text()
+    assert "horovod 0.28.1 → 0.28.2" in chart.inner_text()
+    assert visit.said == []
+    visit.context.close()
+
+
+def test_a_session_leads_to_its_report_and_records(browser: Any, page: Path) -> None:
+    visit = Visit(browser, page.as_uri())
+    visit.wake()
+    gone, there = (
+        visit.page.get_by_role("group", name=f"Chart of b on {site},") for site in ("here", "there")
+    )
+    mark = gone.locator(".mark-symbol path").last
+    mark.scroll_into_view_if_needed()
+    mark.click(force=True)
+    assert gone.get_attribute("data-session") == "0013cccccc"
+    assert "/scratch/results/13 (no longer there)" in gone.locator(".session").inner_text()
+    gone.locator(".picks select").last.select_option(index=2)
+    assert gone.get_attribute("data-session") == "0012cccccc"
+    there.locator(".picks select").last.select_option(index=1)
+    links = {one.inner_text(): one.get_attribute("href") for one in there.locator("a").all()}
+    assert links == {
+        "report": "./results/report.html",
+        RUN: f"./results/runs/there/{RUN}/record.json",
+    }
+    there.get_by_role("link", name="report").click()
+    assert visit.page.title() == "the report"
     visit.context.close()

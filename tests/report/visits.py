@@ -310,3 +310,37 @@ def check_chart(chart: Any) -> None:
         mark.hover(force=True)
         chart.page.wait_for_selector("#vg-tooltip-element.visible")
         assert "95 % interval" in chart.page.inner_text("#vg-tooltip-element")
+
+
+def sorted_by_cells(visit: Visit, heading: str) -> list[float]:
+    """The first table of a page, after a click on a heading: the numbers it is sorted by."""
+    visit.page.evaluate("document.querySelector('table.data').scrollIntoView()")
+    visit.page.wait_for_selector("table.data.dataTable")
+    table = visit.page.locator("table.data").first
+    head = table.locator("thead th", has_text=heading).first
+    head.click()
+    visit.page.wait_for_function("e => e.ariaSort === 'ascending'", arg=head.element_handle())
+    cells = table.locator(f"tbody tr > :nth-child({head.evaluate('e => e.cellIndex') + 1})")
+    values = [float(cell.get_attribute("data-order")) for cell in cells.all()]
+    assert values == sorted(values)
+    return values
+
+
+def check_sound(visit: Visit, address: str) -> None:
+    """Whoever reads it, it says nothing on the console and asks for nothing but itself."""
+    assert visit.violations() == []
+    assert visit.said == [] and visit.asked == [address]
+
+
+def check_phone(browser: Any, address: str, scheme: str) -> None:
+    """A page fits a phone, all of it unfolded and awake, in a light or dark ``scheme``."""
+    visit = Visit(browser, address, 390, scheme)
+    visit.wake()
+    visit.page.evaluate("document.querySelector('table.data').scrollIntoView()")
+    visit.page.wait_for_selector("table.data.dataTable")
+    visit.open_all()
+    size = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert size[0] <= size[1]
+    assert visit.page.evaluate(CONTRAST)["bad"] == []
+    assert visit.said == []
+    visit.context.close()

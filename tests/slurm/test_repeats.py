@@ -18,7 +18,7 @@ budget_node_hours: BUDGET
 experiments:
   e:
     benchmark: toy
-    axes: {behaviour: [good, noisy]}
+    axes: {behaviour: [good, noisy, exit3]}
     fixed: {ranks_per_node: 1, ranks: 1}
     repeats: {min: 3, max: 5, until: 5 %}
     memory_gb_per_rank: 0.1
@@ -44,16 +44,18 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
     before = project.records()
     assert len(before) < 8
     code, said = project.slurm("--configfile", "c.yaml")
-    assert code == 0, said
+    # A point that fails keeps no other one from its repeats.
+    assert code == 1 and "error: 3 runs failed" in said, said
     assert done(project) == {"good": 3, "noisy": 5}
     after = project.records()
     assert {run_id: after[run_id] for run_id in before} == before
     # As many jobs as runs: nothing was measured twice.
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
-        assert len([row for row in csv.DictReader(file) if row["run_id"]]) == 8
+        rows = [row for row in csv.DictReader(file) if row["run_id"] in after]
+    assert len(rows) == 8
 
     # A block that might exceed the budget is not submitted.
-    more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6")
+    more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6").replace(", exit3", "")
     project.write("c.yaml", more)
     code, said = project.slurm("--configfile", "c.yaml")
     assert code != 0 and "budget_node_hours: 0.02 node-hours" in said, said

@@ -52,6 +52,9 @@ value = float("nan") if behaviour == "nan" else 1.0 + 0.01 * run["repeat"]
 if behaviour == "noisy":
     value = 1.0 + 0.2 * (-1) ** run["repeat"]
 times = np.full((3, ranks), value)
+alone = os.environ.get("SCALESWEEP_PROFILE") == "noexchange"
+if alone:
+    times *= 0.8
 np.savez(out / "samples.npz", local_times=times, global_times=times * 1.01)
 native = {
     "phases": {"timed": 3.0},
@@ -66,6 +69,10 @@ native = {
         "versions": {"python": sys.version.split()[0]},
         "variables": {k: v for k, v in os.environ.items() if k.startswith(("TOY_", "OMP_"))},
     },
-    "notes": {},
+    "notes": {"spans": {"method": "none", "steps_per_epoch": 10, "exchange": "left out"}}
+    if alone and behaviour != "unprofiled"
+    else {"spans": {"method": "none", "steps_per_epoch": 10}}
+    if behaviour == "trains"
+    else {},
 }
 (out / "native.json").write_text(json.dumps(native))

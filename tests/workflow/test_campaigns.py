@@ -249,6 +249,8 @@ def test_a_mistake_in_the_campaign_is_one_line_and_runs_nothing(project: Project
         "campaigns/thread_pools_small.yaml",
         "campaigns/ceilings.yaml",
         "campaigns/ceilings_small.yaml",
+        "campaigns/input_pipeline.yaml",
+        "campaigns/input_pipeline_small.yaml",
     ],
 )
 def test_every_shipped_campaign_plans(tmp_path: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A program tracked over its commits: one of them makes it slower, and the history finds it.
+"""A program tracked over its commits: one of them makes it slower; history and bisection find it.
 
 Most sessions are measured by the launcher in this process, as Snakemake would start it; the last
 one by Snakemake itself.
@@ -20,6 +20,7 @@ from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.conftest import Project
+from tests.fakes.scripts import run_script
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +89,9 @@ def measure(project: Project, number: int) -> None:
     assert append(campaign.history.folder, sessions_of(campaign)) == []
 
 
-def test_a_planted_slowdown_is_found(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_slowdown_is_found_and_bisected(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(project.path)
     repository = project.path / "program"
     for folder in (repository, project.path / "benchmarks" / "tracked"):
@@ -118,3 +121,36 @@ def test_a_planted_slowdown_is_found(project: Project, monkeypatch: pytest.Monke
     table = pd.read_csv(kept / "tables" / "verdicts.csv")
     assert table["verdict"].tolist() == ["regression"]
     assert table["low"][0] < 1.5 < table["high"][0] * 1.1
+    bisect(project, commits)
+
+
+def bisect(project: Project, commits: list[str]) -> None:
+    """The slowdown's commit by name, without touching the user's checkout; what has been measured
+    of two commits is not measured again, and the history has it as settled."""
+    repository = project.path / "program"
+    (repository / "main.py").write_text("not to be measured")
+    git = ["git", "-C", str(repository)]
+    before = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
+    search = ("--configfile", "c.yaml", "--config", f"good={commits[4]}", f"bad={commits[7][:9]}")
+    done = project.snakemake("first_bad", *search)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout.splitlines()
+    assert f"first bad commit: {commits[BAD]} (Change {BAD})" in said
+    assert any(line.startswith("cost: the step itself, 1 point: 8 runs, about ") for line in said)
+    assert any("1 file with local changes" in line for line in said)
+    assert (repository / "main.py").read_text() == "not to be measured"
+    after = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
+    assert after == before
+    assert len(list((project.path / "kept" / "settled").iterdir())) == 1
+
+    words = ["--campaign", "c.yaml", "--base", commits[BAD - 1], "--new", commits[BAD]]
+    plan = run_script("settle.py", *words, "--show", cwd=project.path)
+    assert "cost: nothing: all of it has been measured" in plan.stdout
+    done = run_script("settle.py", *words, cwd=project.path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("regression: steps: the only point: step_time +")
+    table = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
+    assert table["settled"].tolist() == ["regression"]
+    for base, wrong in (("HEAD~99", "no commit of"), ("", "names no base")):
+        bad = run_script("settle.py", *words[:2], "--base", base, "--new", "v1.0", cwd=project.path)
+        assert bad.returncode == 1 and wrong in bad.stderr and "Traceback" not in bad.stderr

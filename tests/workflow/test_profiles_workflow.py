@@ -16,6 +16,7 @@ experiments:
   e:
     benchmark: toy
     axes: {ranks: [1, 2]}
+    fixed: {behaviour: trains}
     repeats: 2
 """
 
@@ -43,18 +44,29 @@ def test_profiles_are_runs_of_their_own(tmp_path: Path) -> None:
     report = (project.path / "results" / "report.html").read_text()
     assert "rank0.prof" in report and "4 of 4 runs done" in report
 
-    # Nothing is left to do, and the profiles stay in the report of a call that asks for none.
+    # Nothing is left to do, and the profiles stay in the report of a call that does not ask for
+    # them: here for runs without exchange, one of each run.
     again = project.snakemake("--configfile", "c.yaml", "--config", "profile=cprofile")
     assert "Nothing to be done" in again.stdout + again.stderr
-    assert project.snakemake("--configfile", "c.yaml").returncode == 0
-    assert project.records() == after
-    assert "rank0.prof" in (project.path / "results" / "report.html").read_text()
+    done = project.snakemake("--configfile", "c.yaml", "--config", "profile=noexchange")
+    assert done.returncode == 0, done.stderr
+    alone = project.records()
+    added = alone.keys() - after.keys()
+    assert added == {f"{name}.noexchange" for name in measured}
+    assert {name: alone[name] for name in after} == after
+    assert pd.read_parquet(tables / "points.parquet").equals(points)
+    exchange = pd.read_parquet(tables / "noexchange.parquet")
+    assert exchange["pairs"].tolist() == [2, 2]
+    # Ten steps of an epoch, of 1 and 1.01 s; alone they take 80 % of that.
+    assert exchange["communication_ms"].tolist() == pytest.approx([20.1, 20.1])
+    report = (project.path / "results" / "report.html").read_text()
+    assert "rank0.prof" in report and "from runs without exchange" in report
 
 
 def test_a_run_that_leaves_no_profile_has_failed(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
-    behaviour = "    profile: cprofile\n    fixed: {behaviour: unprofiled}\n"
-    project.write("c.yaml", CAMPAIGN.replace("    repeats: 2\n", behaviour))
+    unprofiled = CAMPAIGN.replace("trains", "unprofiled")
+    project.write("c.yaml", unprofiled.replace("repeats: 2", "profile: cprofile"))
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode != 0
     assert "BAD_RESULT: profile cprofile: the run wrote no profile" in done.stderr

@@ -21,6 +21,13 @@ experiments:
     fixed: {size: 3}
     repeats: {min: 3, max: 6, until: 5 %}
   once: {benchmark: toy}
+  # The same work on more ranks takes as long: efficiency 1, 0.5, 0.25 and 0.125.
+  stopped:
+    benchmark: toy
+    scaling: strong
+    linked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}, {ranks: 4, size: 2}, {ranks: 8, size: 1}]
+    repeats: 2
+    stop: {when: efficiency < 0.3}
 """
 BROKEN = CAMPAIGN.replace("[good, noisy]", "[exit3, good, noisy]")
 
@@ -46,16 +53,29 @@ def ids(project: Project, behaviour: str) -> list[str]:
 def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Project) -> None:
     project.write("c.yaml", BROKEN)
     first = project.snakemake("--configfile", "c.yaml")
-    assert first.returncode != 0 and "NON_ZERO_EXIT" in first.stderr
-    # The look waited for the run that failed; the plan that the report rests on has looked.
-    assert repeats(project) == {"good": 3, "noisy": 3}
+    # One call goes all the way, although a point fails.
+    assert first.returncode != 0 and "NON_ZERO_EXIT" in first.stderr, first.stderr
+    assert "error: 3 runs failed" in first.stderr and "Error in rule" not in first.stderr
+    assert repeats(project) == {"good": 3, "noisy": 6}
     assert repeats(project, status="failed") == {"exit3": 3}
-    assert repeats(project, status="new") == {"noisy": 1}
     before = project.records()
 
-    # One call goes all the way for the others, although the same point fails again.
+    # Of the experiment that is stopped counts were measured from the smallest, and none beyond 4.
+    with (project.path / "results" / "plan.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["experiment"] == "stopped"]
+    assert [(row["ranks"], row["status"]) for row in rows] == [
+        *2 * [("1", "done"), ("2", "done"), ("4", "done")], ("8", "excluded")
+    ]  # fmt: skip
+    assert rows[-1]["reason"].startswith("efficiency < 0.3 at ranks 4: efficiency 0.2")
+    runs = project.path / "results" / "runs" / "toy"
+    times = {row["ranks"]: (runs / row["run_id"] / "record.json").stat() for row in rows[:3]}
+    assert times["1"].st_mtime < times["2"].st_mtime < times["4"].st_mtime
+    report = (project.path / "results" / "report.html").read_text()
+    assert "efficiency &lt; 0.3 at ranks 4" in report
+
+    # The next call runs what failed, again in vain, and nothing that was left out.
     second = project.snakemake("--configfile", "c.yaml")
-    assert second.returncode != 0
+    assert second.returncode != 0 and "error: 3 runs failed" in second.stderr
     assert repeats(project) == {"good": 3, "noisy": 6}
     assert len(list(project.path.glob("results/runs/toy/*/attempt-2"))) == 3
     after = project.records()

@@ -1,13 +1,19 @@
-"""What a machine does right now: a second of matrix products and of copies, on every core of a run.
+"""What a machine does right now: some seconds of work on the nodes of a run.
 
-    python canary.py --out FOLDER --workers N
+    python canary.py --out FOLDER --workers N [--read FOLDER] [--allreduce]
 
-Started as the program of a run is, before it and after it, under the site's Python; needs NumPy.
-Each rank has so many processes of one thread each as it has cores: on a node there are then equally
-many whatever its ranks, and runs of different rank counts can be compared. Each process leaves
-``<host>-<process>.json`` in the folder: its host, and its median rates of float32 matrix products
-(FLOP/s, a multiply-add being two) and of copies between arrays that caches do not hold (bytes/s,
-read and written).
+Started as the program of a run is, before it and after it, under the site's Python. In this order:
+
+* matrix products of float32 (FLOP/s, a multiply-add being two) and copies between arrays that
+  caches do not hold (bytes/s, read and written). Each rank has so many processes of one thread each
+  as it has cores: on a node there are then equally many whatever its ranks, and runs of different
+  rank counts can be compared. Needs NumPy.
+* reading a file of its own, which the kernel was asked to forget, on each host (bytes/s), with
+  `--read` in that folder.
+* an allreduce of all ranks, with `--allreduce`, as bus bandwidth (bytes/s). Needs Horovod.
+
+Each process leaves ``<host>-<process>.json`` with its host and its rates, medians over repeats.
+What comes after products and copies leaves files of its own, with the rate or why there is none.
 """
 
 import argparse
@@ -19,41 +25,137 @@ import time
 from pathlib import Path
 
 SECONDS = 0.6  # of each kind
+MOST = 5.0  # seconds: no further repeat, however few there were
 SIZE = 512  # rows of the matrices
 COPIED = 16 << 20  # bytes of each array
+READ, BLOCK = 32 << 20, 1 << 20  # bytes of the file, and of one read
+REDUCED = 16 << 20  # bytes of the allreduce
+# Settings of a point that would make its allreduce another one; those of the transport stay.
+TUNING = ("FUSION", "CYCLE", "CACHE", "HIERARCHICAL", "AUTOTUNE", "TIMELINE", "BATCH", "STALL")
 
 
 def typical(work, seconds: float) -> float:
-    """The median of the seconds of a call of ``work``, called for so long and three times."""
+    """The median of the seconds of a call of ``work``, called for so long and three times.
+
+    ``work`` may return the seconds that count.
+    """
     work()  # pages are touched
-    taken, until = [], time.perf_counter() + seconds
-    while len(taken) < 3 or time.perf_counter() < until:
-        began = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    taken = []
+    while (passed := time.perf_counter() - began) < seconds or (len(taken) < 3 and passed < MOST):
+        before = time.perf_counter()
+        counted = work()
+        taken.append(counted or time.perf_counter() - before)
     return statistics.median(taken)
 
 
-def measure(np, out: Path, seconds: float) -> None:
-    """Measure in this process, and leave what was found by rename."""
-    matrices = [np.full((SIZE, SIZE), 0.5, np.float32) for _ in range(3)]
-    arrays = [np.full(COPIED, 1, np.uint8) for _ in range(2)]  # untouched pages would be one
-    compute = 2 * SIZE**3 / typical(lambda: np.matmul(*matrices[:2], out=matrices[2]), seconds)
-    memory = 2 * COPIED / typical(lambda: np.copyto(*arrays), seconds)
-    path = out / f"{socket.gethostname()}-{os.getpid()}.json"
+def leave(out: Path, name: str, content: dict) -> None:
+    """Leave what was found by rename."""
+    path = out / f"{socket.gethostname()}-{name}.json"
     partial = path.with_suffix(".part")
-    partial.write_text(
-        json.dumps({"host": socket.gethostname(), "compute": compute, "memory": memory})
-    )
+    partial.write_text(json.dumps({"host": socket.gethostname(), **content}))
     partial.rename(path)
 
 
+def measure(np, out: Path, seconds: float) -> None:
+    """Compute and copy in this process."""
+    matrices = [np.full((SIZE, SIZE), 0.5, np.float32) for _ in range(3)]
+    arrays = [np.full(COPIED, 1, np.uint8) for _ in range(2)]  # untouched pages would be one
+
+    def multiply() -> None:
+        np.matmul(*matrices[:2], out=matrices[2])
+
+    compute = 2 * SIZE**3 / typical(multiply, seconds)
+    memory = 2 * COPIED / typical(lambda: np.copyto(*arrays), seconds)
+    leave(out, str(os.getpid()), {"compute": compute, "memory": memory})
+
+
+def measure_reading(out: Path, folder: Path, seconds: float) -> None:
+    """Read a file on this host; other ranks of the host wait until one has done so."""
+    host = socket.gethostname()
+    try:
+        (out / f"{host}.reading").touch(exist_ok=False)
+    except FileExistsError:
+        until = time.monotonic() + 2 * MOST
+        while not (out / f"{host}-read.json").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return
+    try:
+        found = {"read": READ / read_seconds(folder, seconds)}
+    except OSError as error:
+        found = {"left_out": {"read": f"{folder}: {error.strerror}"}}
+    leave(out, "read", found)
+
+
+def read_seconds(folder: Path, seconds: float) -> float:
+    """The median time of reading a file of READ bytes that the kernel was asked to forget."""
+    path = folder / f".canary-{socket.gethostname()}-{os.getpid()}"
+    with path.open("w+b", buffering=0) as file:
+        path.unlink()  # gone with this process, however it ends
+        block = os.urandom(BLOCK)  # what packs files has nothing to pack
+        for _ in range(READ // BLOCK):
+            file.write(block)
+        os.fsync(file)
+        buffer = bytearray(BLOCK)
+
+        def read() -> float:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            before = time.perf_counter()
+            for begin in range(0, READ, BLOCK):
+                os.preadv(file.fileno(), [buffer], begin)
+            return time.perf_counter() - before
+
+        return typical(read, seconds)
+
+
+def measure_allreduce(out: Path, seconds: float) -> None:
+    """Sum up an array over all ranks; the rate as this rank sees it."""
+    for name in list(os.environ):
+        if name.startswith("HOROVOD_") and name.removeprefix("HOROVOD_").startswith(TUNING):
+            del os.environ[name]
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        import horovod.tensorflow as hvd
+        import tensorflow as tf
+    except ImportError as error:
+        leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": str(error)}})
+        return
+    tf.config.set_visible_devices([], "GPU")
+    hvd.init()
+    if hvd.size() == 1:
+        why = "Horovod does not know of other ranks"
+        leave(out, f"{os.getpid()}-allreduce", {"left_out": {"allreduce": why}})
+        return
+    values = tf.ones([REDUCED // 4])
+
+    def reduce() -> None:
+        hvd.allreduce(values, op=hvd.Sum, name="canary")
+
+    reduce()
+    began = time.perf_counter()
+    reduce()
+    # All ranks make as many, as the first one's clock says.
+    often = max(3, min(1000, round(seconds / (time.perf_counter() - began))))
+    often = int(hvd.broadcast(tf.constant(often), 0, name="often").numpy())
+    taken = []
+    for _ in range(often):
+        began = time.perf_counter()
+        reduce()
+        taken.append(time.perf_counter() - began)
+    ranks = hvd.size()
+    rate = 2 * (ranks - 1) / ranks * REDUCED / statistics.median(taken)
+    leave(out, f"{os.getpid()}-allreduce", {"allreduce": rate})
+    hvd.shutdown()
+
+
 def main() -> None:
-    """Measure in so many processes at once."""
+    """Measure: products and copies in so many processes at once, the rest in one."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--read", type=Path)
+    parser.add_argument("--allreduce", action="store_true")
     args = parser.parse_args()
     for library in ("OMP", "OPENBLAS", "MKL"):  # before NumPy reads them
         os.environ[f"{library}_NUM_THREADS"] = "1"
@@ -70,6 +172,10 @@ def main() -> None:
     measure(np, args.out, args.seconds)
     for child in children:
         os.waitpid(child, 0)
+    if args.read is not None:
+        measure_reading(args.out, args.read, args.seconds)
+    if args.allreduce:
+        measure_allreduce(args.out, args.seconds)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ rule tables:
             # Those that people read; the others have a row per run, rank, epoch or sample.
             patterns=[
                 "{experiment,[A-Za-z][A-Za-z0-9_-]*}/"
-                "{table,points|scaling|threads|comparisons|best|sites|accuracy|phases|score|efficiency|timeline|parts|roofline|ceilings|network|canary|prediction|forecasts}"
+                "{table,points|scaling|threads|comparisons|best|sites|accuracy|phases|score|efficiency|timeline|parts|roofline|ceilings|network|canary|reading|prediction|forecasts}"
                 ".{format,csv|tex}"
             ],
             caption="../report/table.rst",

@@ -8,10 +8,10 @@ import numpy as np
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION
 from scalesweep.analysis.prediction.intervals import Sources, bounds, sources
-from scalesweep.analysis.prediction.models import TERMS, design
+from scalesweep.analysis.prediction.models import design
+from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.analysis.prediction.weights import (
-    FIRST_ORIGIN,
     Fits,
     Forecast,
     combine,
@@ -80,6 +80,19 @@ class Prediction:
         name = max(growing, key=lambda one: growing[one])
         return name, growing[name]
 
+    def growing_part(self, place: int) -> tuple[str, float] | None:
+        """The known part of the cost that grows most from the smallest measured count to a target,
+        and its share of the cost there; None where no parts are known, or none grows."""
+        known, each = self.series.parts, self.fits.by_part
+        if known is None or not len(each):
+            return None
+        there = each[:, len(self.series.ranks) + place]
+        growth = there - known.cost[:, 0]
+        most = int(growth.argmax())
+        if growth[most] <= 0:
+            return None
+        return known.names[most], float(there[most] / there.sum())
+
     @cached_property
     def weighted(self) -> list[tuple[str, float]]:
         """Formulas of the models and their weights, the largest first."""
@@ -112,21 +125,41 @@ def trusted_limit(series: Series) -> int:
     return int(series.ranks[-1] * (steps[good].max() if good.any() else 1.0))
 
 
-def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
-    """How many rolling forecasts of a series, made as ``predict`` would, its points were within.
+@dataclass(frozen=True)
+class Rolled:
+    """A forecast of a measured count from the smaller ones: ``largest`` of them, ``target``,
+    ``error`` (rate measured over predicted, less 1), and whether the interval held it."""
 
-    Every origin that would not be refused, every larger measured count: (within, all).
+    largest: int
+    target: int
+    error: float
+    within: bool
+
+
+def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
+    """What ``predict`` would have said of the measured counts of a series from the smaller ones.
+
+    Every origin that would not be refused, every larger measured count.
     """
-    within = total = 0
+    found = []
     for count in range(FIRST_ORIGIN, len(series.ranks)):
         known = series.first(count)
         if refusal(known):
             continue
-        low, high = predict(known, series.ranks[count:]).interval(level)
+        said = predict(known, series.ranks[count:])
+        low, high = said.interval(level)
         later = series.cost[count:]
-        within += int(((low <= later) & (later <= high)).sum())
-        total += len(later)
-    return within, total
+        within = (low <= later) & (later <= high)
+        for i, target in enumerate(series.ranks[count:]):
+            error = float(said.cost[i] / later[i]) - 1
+            found.append(Rolled(int(known.ranks[-1]), int(target), error, bool(within[i])))
+    return found
+
+
+def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
+    """How many rolling forecasts of a series its points were within: (within, all)."""
+    found = rolling_forecasts(series, level)
+    return sum(one.within for one in found), len(found)
 
 
 @dataclass(frozen=True)
@@ -154,8 +187,3 @@ def knee(series: Series, least: float) -> Knee | None:
         for curve in predict(series, counts).efficiency()
     ]
     return None if np.isinf(found[1]) else Knee(*found)
-
-
-def words_of(term: str) -> str:
-    """What a term may come from, with its formula."""
-    return f"{TERMS[term].words} ({TERMS[term].formula})"

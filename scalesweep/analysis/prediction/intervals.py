@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
+from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series
-from scalesweep.analysis.prediction.weights import FIRST_ORIGIN, Fits, Forecast, combine
+from scalesweep.analysis.prediction.weights import Fits, Forecast, combine
 from scalesweep.analysis.types import Floats
 
 # Points that the expected scatter weighs as much as.
@@ -49,12 +50,15 @@ def sources(
     scatter, repeats = _noise(fits, series, final, rule)
     doublings = np.maximum(np.log2(targets / series.ranks[-1]), 0.0)
     expected = final.log_cost[count:] - final.log_cost[count - 1]
+    # What a probe has measured is not continued from the points: its share of the slope is known.
+    probed = [model.exposed is not None for model in fits.models]
+    slope = rule.slope * (1 - float(final.weights[probed].sum()))
     rate = _rate(fits, series, rule)
     return Sources(
         repeats=np.full(len(targets), repeats),
         scatter=np.full(len(targets), scatter),
         models=rule.models * final.spread[count:],
-        regime=np.hypot(rate * doublings**rule.power, rule.slope * expected),
+        regime=np.hypot(rate * doublings**rule.power, slope * expected),
     )
 
 

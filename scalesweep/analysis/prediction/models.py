@@ -53,16 +53,39 @@ TERMS: Mapping[str, Term] = {
 }
 
 
+# The term of a sum by parts that a probe gives: what the exchange costs beyond computation.
+COLLECTIVE = "collective"
+
+
+def formula_of(term: str) -> str:
+    """The formula of a term, or what takes its place."""
+    return "measured exchange" if term == COLLECTIVE else TERMS[term].formula
+
+
+def words_of(term: str) -> str:
+    """What a term may come from, with its formula."""
+    if term == COLLECTIVE:
+        return "the exchange of gradients, as probes measured the network"
+    return f"{TERMS[term].words} ({TERMS[term].formula})"
+
+
 @dataclass(frozen=True)
 class Model:
-    """A sum of terms; ``prior``: its weight before any forecast, larger where it is simpler."""
+    """A sum of terms; ``prior``: its weight before any forecast, larger where it is simpler.
+
+    ``name`` takes the place of the formula; ``exposed`` gives the term ``COLLECTIVE``.
+    """
 
     terms: tuple[str, ...]
     prior: float
+    name: str = ""
+    exposed: Callable[[Floats], Floats] | None = None
 
     @property
     def formula(self) -> str:
         """The model as text, such as ``a + b log2 p``."""
+        if self.name:
+            return self.name
         parts = [
             letter if name == "constant" else f"{letter} {TERMS[name].formula}"
             for letter, name in zip("abc", self.terms, strict=False)
@@ -108,18 +131,25 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
 
 def design(model: Model, ranks: Floats) -> Floats:
     """``[count, term]``: the terms of a model at rank counts."""
-    return np.stack([TERMS[name].value(ranks) for name in model.terms], axis=1)
+
+    def value(name: str) -> Floats:
+        own = model.exposed if name == COLLECTIVE else None
+        return own(ranks) if own else TERMS[name].value(ranks)
+
+    return np.stack([value(name) for name in model.terms], axis=1)
 
 
-def fit(terms: Floats, ranks: Floats, cost: Floats) -> Floats:
-    """Coefficients, 0 or more, of terms ``[point, term]`` for costs ``[point]``.
+def fit(terms: Floats, ranks: Floats, cost: Floats, part: Floats | None = None) -> Floats:
+    """Coefficients, 0 or more, of terms ``[point, term]`` for costs ``[point]``, or for a ``part``
+    of them.
 
-    Least squares of relative deviations, discounted by ``DISCOUNT`` per halving of the ranks.
+    Least squares of deviations over the costs, discounted by ``DISCOUNT`` per halving of the ranks.
     """
     root = np.sqrt(DISCOUNT ** np.log2(ranks[-1] / ranks))
+    wanted = root if part is None else root * part / cost
     scaled = terms * (root / cost)[:, None]
     size = np.sqrt((scaled**2).sum(axis=0))
     size[size == 0] = 1.0
     if terms.shape[1] == 1:
-        return np.array([float(scaled[:, 0] @ root) / float(size[0] ** 2)])
-    return np.asarray(nnls(scaled / size, root)[0] / size, np.float64)
+        return np.array([float(scaled[:, 0] @ wanted) / float(size[0] ** 2)])
+    return np.asarray(nnls(scaled / size, wanted)[0] / size, np.float64)

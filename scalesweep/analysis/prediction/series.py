@@ -1,6 +1,7 @@
 """The measured side of a prediction: costs by rank count, and when they do not suffice."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +12,25 @@ LEAST_COUNTS = 3
 LEAST_RANGE = 4.0
 
 
+Collective = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What the costs of a series add up from, where that is known.
+
+    ``cost[part, point]`` in the unit of the series, of the parts ``names``, computation first.
+    ``exchange`` is the name of the part that the exchange of gradients is; None where it is in the
+    first one, not known apart. ``collective`` gives what the exchange costs at rank counts if
+    nothing hides it, in the same unit, from a probe.
+    """
+
+    names: tuple[str, ...]
+    cost: Floats
+    collective: Collective | None = None
+    exchange: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """Measured points of one scaling series, sorted by rank count.
@@ -18,22 +38,29 @@ class Series:
     ``ranks[point]``; ``cost[point]``: rank-seconds for a unit of work, positive, in any unit (time
     of an epoch in weak scaling, time x ranks in strong scaling, ranks over throughput in both), so
     that perfect scaling is a constant; ``error[point]``: relative standard error of the mean over
-    repeats, NaN where it is not known. ``scaling``: "weak" or "strong".
+    repeats, NaN where it is not known. ``scaling``: "weak" or "strong". ``parts`` of the costs,
+    where they are known.
     """
 
     ranks: Floats
     cost: Floats
     error: Floats
     scaling: str
+    parts: Parts | None = None
 
     def first(self, count: int) -> "Series":
         """Its ``count`` smallest points."""
-        parts = (self.ranks[:count], self.cost[:count], self.error[:count])
-        return Series(*parts, self.scaling)
+        own = self.parts and replace(self.parts, cost=self.parts.cost[:, :count])
+        numbers = (self.ranks[:count], self.cost[:count], self.error[:count])
+        return Series(*numbers, self.scaling, own)
 
 
 def make_series(
-    ranks: Floats, cost: Floats, scaling: str = "weak", error: Floats | None = None
+    ranks: Floats,
+    cost: Floats,
+    scaling: str = "weak",
+    error: Floats | None = None,
+    parts: Parts | None = None,
 ) -> Series:
     """A series of the points whose cost is known, sorted; a count given twice is an error.
 
@@ -46,7 +73,8 @@ def make_series(
     ranks, cost, errors = ranks[order], cost[order], errors[order]
     if len(np.unique(ranks)) < len(ranks) or (ranks < 1).any() or (cost <= 0).any():
         raise ValueError("rank counts must differ and be 1 or more, costs positive")
-    return Series(ranks, cost, errors, scaling)
+    own = parts and replace(parts, cost=parts.cost[:, order])
+    return Series(ranks, cost, errors, scaling, own)
 
 
 def refusal(series: Series) -> str:

@@ -90,6 +90,29 @@ def test_the_first_and_the_last_sessions_have_one_side() -> None:
     assert find_spikes(np.arange(10.0), 0.1).nonzero()[0].tolist() == [0, 9]
 
 
+def test_levels_that_hardly_differ_are_drift() -> None:
+    """Their differences are noise among sessions: the interval is wider, and passes on."""
+    groups = made([1.0] * 10 + [1.02] * 10 + [1.05] * 6)
+    apart = series_of(groups)
+    assert apart.starts == (0, 10, 20)
+    one = apart.merged(math.log1p(0.03))
+    assert one.starts == (0, 20) and one.between > 2 * apart.between and one.rho > apart.rho
+    assert apart.merged(math.log1p(0.01)) is apart
+    found = verdict_of(groups)
+    assert found.base == tuple(range(8, 20)) and found.ratio == pytest.approx(1.033, abs=0.002)
+    assert found.kind == INCONCLUSIVE  # a machine that wandered by 2 % may wander by 3 %
+
+
+def test_a_few_odd_sessions_are_no_baseline() -> None:
+    """Nothing is compared with what was never stable; a level that is long is with itself."""
+    levels = [1.0, 1.3, 1.3] + [1.0] * 20
+    groups = made(levels)
+    found = verdict_of(groups)
+    assert found.kind == NO_CHANGE and found.new == (21, 22) and not found.stepped
+    short = verdict_of(made([1.0] * 3 + [1.1] * 3))
+    assert short.kind == REGRESSION and short.base == (0, 1, 2)
+
+
 def test_levels_are_the_best_fit() -> None:
     rng = np.random.default_rng(1)
     values = np.repeat([0.0, 0.1, 0.05, 0.4], [7, 5, 9, 2]) + rng.normal(0, 0.01, 23)

@@ -1,5 +1,6 @@
 """Two sides joined point by point: what is told improved, worse, unclear or on one side only."""
 
+import json
 import math
 from typing import Any
 
@@ -7,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.canary import apart
 from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.stats import ratio_interval
 from scalesweep.compare.environment_diff import surroundings
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import join
+from scalesweep.compare.page import render_comparison
 from scalesweep.compare.significance import (
     IMPROVED,
     ONLY_BASE,
@@ -24,6 +27,7 @@ from scalesweep.compare.significance import (
     geometric_mean,
 )
 from scalesweep.compare.tables import make_tables
+from scalesweep.tables.canary_rates import CANARY
 from tests.fakes.sides import CPU, RATE, VERSIONS, FakePoint, FakeSide, make_side, rates
 
 BASE = [100.0, 101.0, 99.0]
@@ -377,3 +381,49 @@ def test_a_parameter_named_like_a_column_keeps_its_values() -> None:
     frames = make_tables(found, counts(found), joined, surroundings(joined.both, base, new))
     (row,) = frames["points"].to_dict("records")
     assert (row["parameter_verdict"], row["verdict"]) == ("x", UNCLEAR)
+
+
+def _with_canaries(side: Side, factor: float, seed: int) -> Side:
+    rng = np.random.default_rng(seed)
+    texts = []
+    for row in range(len(side.summary)):
+        size = 1.0 + row // 3  # points are of different sizes
+        looks = {
+            when: {"compute": ["a", 5.0 * np.exp(rng.normal(0, 0.005))],
+                   "memory": ["a", size * factor * np.exp(rng.normal(0, 0.005))]}
+            for when in ("before", "after")
+        }  # fmt: skip
+        texts.append(json.dumps(looks) if row else None)  # one has failed
+    side.summary[CANARY] = texts
+    return side
+
+
+def test_canaries_say_whether_the_machine_was_as_fast() -> None:
+    points = [FakePoint({"ranks": n}, rates(BASE)) for n in (1, 2)]
+    base = _with_canaries(make_side(FakeSide("base", points)), 1.0, 1)
+    new = _with_canaries(make_side(FakeSide("new", points)), 0.9, 2)
+    joined = join(base, new)
+    around = surroundings(joined.both, base, new)
+    compute, memory = around.machine
+    assert (compute.kind, compute.base_runs, compute.new_runs) == ("compute", 5, 5)
+    assert not compute.apart.clear and compute.apart.low < 0 < compute.apart.high
+    assert memory.apart.clear and memory.apart.low < -0.1 < memory.apart.high
+    found, unlike = changes(joined.both, base, new)
+    frame = make_tables(found, counts(found), joined, around)["canary"]
+    assert frame["clear"].tolist() == [False, True]
+    page = render_comparison(base, new, found, counts(found), joined, around, unlike, [])
+    assert page.count("The machine itself was slower on the side of new: copies by ") == 1
+    assert "before and after 5 and 5 runs" in page and "matrix products " in page
+    assert not surroundings(joined.both, base, make_side(FakeSide("new", points))).machine
+
+
+def test_machines_that_are_alike_are_rarely_called_apart() -> None:
+    rng = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(1000):
+        sides = np.exp(rng.normal(0, 0.05, (2, 4, 3)))
+        change = apart(*sides.tolist())
+        assert change is not None
+        wrong += change.clear
+    assert wrong <= 10
+    assert apart([[1.0], [2.0]], [[1.0], [2.0]]) is None

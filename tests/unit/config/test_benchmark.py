@@ -109,6 +109,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("allreduce", 1): "a6cb409c625874c0",
     ("file_read", 1): "2babab5374b16486",
     ("pair_latency", 1): "0be4529f5b1d73e4",
+    ("input_pipeline", 1): "5b83dfbd3bbacd0c",
 }
 
 

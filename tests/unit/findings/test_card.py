@@ -63,7 +63,7 @@ def test_what_scales_is_run_at_the_most_and_measured_further(tmp_path: Path) -> 
 def test_what_was_asked_to_be_predicted_is_on_it(tmp_path: Path) -> None:
     found, _ = card(tmp_path, Fake("e", WEAK, "weak", repeats=5, predict=[8, 16]))
     (ahead,) = [one for one in found.sentences if "at 16 ranks" in one.text]
-    assert ahead.text.startswith("Predicted, from simulated points: ")
+    assert ahead.text.startswith("Predicted from simulated points for later epochs: ")
     assert "do not trust beyond" in ahead.text
     assert len(found.sentences) < MOST
 

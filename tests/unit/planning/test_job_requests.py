@@ -12,6 +12,7 @@ from scalesweep.config.site import load_site
 from scalesweep.planning.job_requests import Request, may_mend, request_for
 from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.spending import held_hours, limit_of
 from tests.conftest import make_project
 
 SITE = """\
@@ -67,6 +68,19 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     # Not below a minute, never above the experiment's own limit.
     assert request(campaign, wall_s=2).limit_s == 60
     assert request(campaign, wall_s=500).limit_s == 600
+
+
+def test_runs_of_a_budget_have_limits_of_their_own(campaign: Campaign) -> None:
+    (experiment,) = campaign.experiments
+    run = next(r for r in experiment.runs if r.point["ranks"] == 2 and r.repeat)
+    limited = replace(campaign, limits={run.run_id: 90.0})
+    found = request(limited)
+    assert (found.limit_s, found.shape.minutes) == (90, 3)
+    # What is charged for it before it has run is what its job can cost at most.
+    assert held_hours(limited, run.point, 90) == pytest.approx(found.shape.node_hours)
+    assert request(limited, ranks=4).limit_s == 600
+    # By the upper bound of its time: one and a half of it, within a minute and the user's limit.
+    assert [limit_of(s, experiment) for s in (10, 100, 1000)] == [60, 150, 600]
 
 
 def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:

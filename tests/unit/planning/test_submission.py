@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.compute.pack import pack_file, write_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.submission import Submission
-from scalesweep.slurm import sacct
+from scalesweep.slurm import commands, sacct
+from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted, submitted_jobs
+from scalesweep.slurm.job_identity import PACK, job_comment, job_name
 from scalesweep.slurm.sacct import Job
-from tests.fakes.slurm_jobs import JOB, TIMEOUT
+from tests.fakes.slurm_jobs import JOB, TIMEOUT, by_launcher
 
 ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
 
@@ -141,3 +144,135 @@ def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) 
     assert not submission.given_up and read_failure(folder) is None
     # What runs goes on, and is not tried again.
     assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]
+
+
+@pytest.fixture
+def shared(
+    submission: Submission, campaign_of: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+) -> Submission:
+    """Three runs of one job, which was at work on the second."""
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 3")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+    name = write_pack(
+        campaign.runs_folder,
+        {
+            "runs": [{"run_id": run_id, "order": "", "needs_s": 60.0} for run_id in runs],
+            "given_s": 600.0,
+            "spare_s": 60.0,
+        },
+    )
+    for run_id in runs:
+        folder = campaign.runs_folder / run_id
+        write_order(folder / ORDER, order)
+        note_submitted(folder, SubmittedJob(12, 1, "log", name))
+        found.in_hand.add(run_id)
+    first, second, _ = runs
+    pack_file(campaign.runs_folder, name).with_suffix(".begun").write_text(f"{first}\n{second}\n")
+    comment = job_comment(PACK, str(campaign.runs_folder), name)
+    job = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment)
+    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [job])
+    return found
+
+
+def test_a_run_fails_while_its_job_goes_on(
+    shared: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = shared.runs
+    folder = shared.campaign.runs_folder / first
+    running = replace(JOB, state="RUNNING", ended=None)
+    monkeypatch.setattr(sacct, "query", lambda ids: {12: running})
+    by_launcher(folder, cause="LAUNCH_FAILED", detail="no step")
+    line = f"{first}: LAUNCH_FAILED: no step, trying again without node[1-2] (job 2 of 3)"
+    assert shared.judge(first, 1, 12) == (True, line)
+    by_launcher(shared.campaign.runs_folder / second)
+    assert shared.judge(second, 1, 12) == (False, f"{second}: NON_ZERO_EXIT: exit code 3")
+    # The next call waits for what is to come of the job, and has those run that have failed.
+    shared.find_live()
+    assert list(shared.live) == [third]
+    # Also where it was killed before it could note the job.
+    for run_id in shared.runs:
+        (shared.campaign.runs_folder / run_id / "job.json").unlink()
+    shared.find_live()
+    assert list(shared.live) == [third]
+    shared.note_live()
+    shared.note_live()
+    (noted,) = submitted_jobs(shared.campaign.runs_folder / third)
+    assert noted.job_id == 12 and noted.pack
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "again", "third"),
+    [
+        (
+            "NODE_FAIL",
+            "NODE_FAIL",
+            True,
+            "job 12 ended before this run began (NODE_FAIL), submitting it again",
+        ),
+        (
+            "TIMEOUT",
+            "TIMEOUT",
+            True,
+            "job 12 ended before this run began (TIMEOUT), submitting it again",
+        ),
+        # The launcher of all of them was killed.
+        (
+            "FAILED",
+            "KILLED",
+            True,
+            "job 12 ended before this run began (FAILED), submitting it again",
+        ),
+        (
+            "CANCELLED",
+            "CANCELLED",
+            False,
+            "NOT_BEGUN: job 12 ended before this run began (CANCELLED)",
+        ),
+    ],
+)
+def test_a_job_that_ends_early_costs_the_run_that_was_measured(
+    shared: Submission, state: str, cause: str, again: bool, third: str
+) -> None:
+    first, second, last = shared.runs
+    folder = shared.campaign.runs_folder
+    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
+    job = replace(JOB, state=state, state_detail="by 0")
+    # The first had failed by itself, long before.
+    assert shared.unbegun(first, 12, job) is None
+    assert shared.judge(first, 1, 12, job) == (False, f"{first}: NON_ZERO_EXIT: exit code 3")
+    assert shared.unbegun(second, 12, job) is None
+    assert shared.judge(second, 1, 12, job)[0] is (again and cause != "KILLED")
+    assert (read_failure(folder / second) or {})["cause"] == cause
+    assert shared.unbegun(last, 12, job) == (again, f"{last}: {third}")
+    # That one is as if it had never been submitted.
+    assert submitted_jobs(folder / last) == [] and read_failure(folder / last) is None
+    assert (last in shared.given_up) is not again
+
+
+def test_a_call_that_finds_a_job_ended_settles_the_run_that_was_measured(
+    shared: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, last = shared.runs
+    folder = shared.campaign.runs_folder
+    by_launcher(folder / first, ended="2026-03-01T08:02:00+00:00")
+    monkeypatch.setattr(sacct, "query", lambda ids: {12: replace(JOB, state="NODE_FAIL")})
+    assert shared.settle_past(shared.runs)
+    causes = [(read_failure(folder / run_id) or {}).get("cause") for run_id in shared.runs]
+    assert causes == ["NON_ZERO_EXIT", "NODE_FAIL", None]
+    assert submitted_jobs(folder / last) == [] and len(submitted_jobs(folder / second)) == 1
+
+
+def test_a_budget_that_is_used_up_leaves_runs_that_were_not_begun(shared: Submission) -> None:
+    shared.budget_left = 0.05
+    *_, last = shared.runs
+    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
+    assert again is True and shared.budget_left < 0.05
+    shared.budget_left = 0.0
+    note_submitted(
+        shared.campaign.runs_folder / last,
+        SubmittedJob(12, 1, "log", shared._pack(next(iter(shared.runs)), 12)),
+    )
+    again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
+    assert again is False and line.endswith("(NODE_FAIL); budget_node_hours allows no other")

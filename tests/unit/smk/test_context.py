@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.job_spec import ORDER, read_order
+from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import stamp_of
+from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_state import DONE, NEW, RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.commands import LiveJob
@@ -22,6 +24,7 @@ from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from tests.fakes.slurm_jobs import by_launcher
 
 Load = Callable[..., Campaign]
 BODY = "axes: {ranks: [1, 2]}"
@@ -158,6 +161,95 @@ def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
     assert context.adopted_jobs == [4, 5]
     # Two must not make the same files, whatever results folders they are for.
     assert [job.job_id for job in submission.staging] == [7]
+
+
+def test_larger_counts_begin_after_a_look_at_smaller_ones(
+    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stop = 'scaling: weak\nstop: {when: "efficiency < 0.5"}\nrepeats: 2'
+    plan = plan_repeats(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
+    campaign = plan.campaign
+    runs = campaign.unique_runs()
+    states = dict.fromkeys(runs, RunState(NEW))
+    submission = Submission(campaign, states, runs, budget_left=100.0)
+    context = SnakemakeContext(campaign, states, {}, runs, submission=submission, repeats=plan)
+    looks = context.looks
+    assert looks is not None and looks.needs(0) and not looks.needs(1)
+
+    def counts(run_ids: Sequence[str]) -> list[int]:
+        return sorted(runs[run_id][1].point["ranks"] for run_id in run_ids)
+
+    assert counts(context.awaited) == counts(looks.runs_before(0)) == [1, 1]
+    assert all(map(context.forgives, runs)) and len(context.pending_markers()) == 2
+    # However those ended, the next count follows; what waited was in the budget from the start.
+    looks.after(0)
+    assert counts(context.awaited) == [1, 1, 2, 2] and counts(looks.runs_before(1)) == [2, 2]
+    assert submission.budget_left == 100.0
+    # What is left out is not run, and no look waits for it.
+    left_out = replace(plan, campaign=with_fewer(campaign), series=(), held=frozenset())
+    monkeypatch.setattr("scalesweep.smk.looks.plan_repeats", lambda *_, **__: left_out)
+    looks.after(1)
+    assert counts(context.awaited) == [1, 1, 2, 2] and not looks.needs(2)
+    assert set(context.positions) >= set(context.awaited)
+
+
+def with_fewer(campaign: Campaign) -> Campaign:
+    """A campaign without the points on four ranks."""
+    (one,) = campaign.experiments
+    runs = tuple(run for run in one.runs if run.point["ranks"] < 4)
+    return replace(campaign, experiments=(replace(one, runs=runs),))
+
+
+def test_runs_that_share_a_job_are_packed_watched_and_judged_alone(
+    campaign: Campaign, campaign_of: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_of("axes: {size: [1, 2]}")  # of one shape
+    site = campaign.site
+    assert site.slurm is not None
+    shared = replace(site, slurm=replace(site.slurm, pack_minutes=240))
+    context = context_of(replace(campaign, site=shared), slurm=True)
+    jobs = rules_of(context)
+    assert context.submission is not None
+    plain = CampaignHooks(jobs, context_of(campaign, slurm=True).submission or context.submission)
+    hooks = CampaignHooks(jobs, context.submission)
+    assert (plain.packs("run"), hooks.packs("run"), hooks.packs("stage")) == (False, True, False)
+    wanted: list[Any] = [
+        ({"runs": context.runs_folder, "run_id": run_id}, 1) for run_id in context.runs
+    ]
+    assert hooks.allocations(wanted) == [[0, 1]] and plain.allocations(wanted) == [[0], [1]]
+    for wildcards, attempt in wanted:
+        hooks.before("run", wildcards, attempt)
+    rule, wildcards, minutes = hooks.pack(wanted)
+    pack = read_pack(campaign.runs_folder, wildcards["pack"])
+    assert pack is not None and pack["given_s"] == 60 * minutes <= 240 * 60
+    assert [run["run_id"] for run in pack["runs"]] == list(context.runs)
+    assert all(run["order"] for run in pack["runs"])
+    command = hooks.command(rule, wildcards)
+    assert command.startswith("exec ") and f"/.packs/{wildcards['pack']}.json --marker" in command
+
+    (one, _), (other, _) = wanted
+    for which in (one, other):
+        hooks.submitted("run", which, 1, 7, "7.log", wildcards["pack"])
+    assert hooks.left(one, 7) is None
+    folder, second = folders(context)
+    (folder / "record.json").touch()
+    assert hooks.left(one, 7) is True and (folder / MARKER).exists()
+    by_launcher(second, job_id=6)
+    assert hooks.left(other, 7) is None
+    by_launcher(second, job_id=7)
+    assert hooks.left(other, 7) is False
+    # Others wait for it, however it ends.
+    monkeypatch.setattr("scalesweep.slurm.sacct.query", lambda ids: {})
+    line = f"{second.name}: NON_ZERO_EXIT: exit code 3"
+    assert hooks.failed("run", other, 1, 7, False) == (False, line, False, False)
+    monkeypatch.setattr(SnakemakeContext, "forgives", lambda self, run_id: True)
+    assert hooks.failed("run", other, 1, 7, False) == (False, line, False, True)
+    assert (second / MARKER).exists()
+    # No further run begins where the call is to end.
+    monkeypatch.setattr("scalesweep.slurm.commands.ask", lambda *words: "")
+    hooks.stop()
+    assert list(campaign.runs_folder.glob(".packs/*.stop"))
 
 
 def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from snakemake_executor_plugin_scalesweep import (
     Failed,
     common_settings,
 )
+from snakemake_executor_plugin_scalesweep.shared_jobs import Limits
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
@@ -31,11 +32,28 @@ class Hooks:
         self.wanted = True
         self.over: dict[int, bool] = {}
         self.in_queue: int | None = None
+        self.shared = False
+        self.made: dict[str, bool] = {}
+        self.unbegun: set[str] = set()
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
         if wildcards["run_id"] == "full":
             raise OSError(28, "no space left", "order.json")
+
+    def packs(self, rule: str) -> bool:
+        return self.shared
+
+    def allocations(self, jobs: list[tuple[dict[str, str], int]]) -> list[list[int]]:
+        return [[place for place in range(len(jobs)) if place // 3 == n] for n in range(2)]
+
+    def pack(self, jobs: list[tuple[dict[str, str], int]]) -> Any:
+        name = "+".join(wildcards["run_id"] for wildcards, _ in jobs)
+        wildcards = {"runs": "r", "pack": name}
+        return SimpleNamespace(rule="pack", wildcards=wildcards, minutes=17)
+
+    def left(self, wildcards: dict[str, str], job_id: int) -> bool | None:
+        return self.made.get(wildcards["run_id"])
 
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
@@ -48,9 +66,9 @@ class Hooks:
         return self.in_queue
 
     def submitted(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str, *pack: str
     ) -> None:
-        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log))
+        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log, *pack))
 
     def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
         self.calls.append(("refused", wildcards["run_id"], why))
@@ -68,7 +86,8 @@ class Hooks:
         self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
     ) -> Failed:
         self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
-        return Failed(self.wanted, "TIMEOUT after 60 s")
+        unbegun = wildcards["run_id"] in self.unbegun
+        return Failed(self.wanted, "TIMEOUT after 60 s", unbegun)
 
 
 class Stub:
@@ -77,6 +96,7 @@ class Stub:
     def __init__(self, run_id: str = "a", restarts: int = 3) -> None:
         self.name, self.wildcards_dict = "run", {"runs": "r", "run_id": run_id}
         self.attempt, self.restart_times = 1, restarts
+        self.resources = {"nodes": 2, "runtime": 4}
 
 
 @pytest.fixture
@@ -109,6 +129,8 @@ def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     executor: Any = object.__new__(Executor)
     executor._worth_another, executor._complaints = set(), {}
     executor._live, executor._lost, executor._ending = {}, [], threading.Event()
+    executor._shared, executor._limits, executor._gathered = set(), None, []
+    executor._gathered_at, executor._gathering = None, threading.Lock()
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
@@ -279,7 +301,7 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 
 
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
-    executor._live = {7: info(Stub())}
+    executor._live = {7: [info(Stub()), info(Stub())]}
     executor.cancel_jobs([])
     assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
     executor._ending.clear()
@@ -290,6 +312,84 @@ def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) ->
     )
     executor.run_job(Stub())  # what waits for its turn is not submitted
     assert "run_job" not in [call[0] for call in hooks.calls]
+
+
+class Pool:
+    """The threads that submit jobs, as a list of what they are to do."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Any] = []
+
+    def submit(self, task: Any, *words: Any) -> None:
+        self.tasks.append((task, words))
+
+    def work(self) -> None:
+        while self.tasks:
+            task, words = self.tasks.pop(0)
+            task(*words)
+
+
+def test_runs_that_share_a_job_are_submitted_together_and_end_alone(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.GATHER_S", 0.0)
+    hooks.shared, executor._job_submission_executor = True, Pool()
+    sent: list[Any] = []
+
+    def run_job(self: Any, job: Any) -> None:
+        sent.append(job)
+        self.report_job_submission(info(job, str(20 + len(sent))))
+
+    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
+    jobs = {name: Stub(name) for name in ("a", "full", "b", "c", "d")}
+    for job in jobs.values():
+        executor.run_job(job)
+    assert not sent and len(executor._job_submission_executor.tasks) == 1
+    executor._job_submission_executor.work()
+    # The hooks said a, full and b together, then c and d; full has no order.
+    assert [(job.name, job.wildcards_dict["pack"]) for job in sent] == [
+        ("pack", "a+b"), ("pack", "c+d"),
+    ]  # fmt: skip
+    assert sent[0].wildcards == ["r", "a+b"] and sent[0].resources.runtime == 17
+    assert sent[0].resources.get("nodes") == 2 and sent[0].restart_times == 3
+    assert ("submitted", "b", 1, 21, "l/7.log", "a+b") in hooks.calls
+    assert ("refused", "full", "no space left: order.json") in hooks.calls
+    assert [len(infos) for infos in executor._live.values()] == [2, 2]
+
+    # One has a record and its job goes on; of another job one has failed, one was not begun.
+    hooks.calls.clear()
+    hooks.over, hooks.made = {22: True}, {"a": True, "c": False}
+    hooks.unbegun = {"d"}
+    both = [one for infos in executor._live.values() for one in infos]
+
+    async def check() -> list[Any]:
+        return [left.job async for left in executor.check_active_jobs(both)]
+
+    assert asyncio.run(check()) == [jobs["b"]]
+    assert hooks.calls == [
+        ("report_job_success", None), ("failed", "c", 1, 22),
+        ("report_job_error", "TIMEOUT after 60 s"), ("failed", "d", 1, 22),
+    ]  # fmt: skip
+    assert list(executor._live) == [21]
+    # It is gathered again, at the same attempt, and is alone this time.
+    executor._job_submission_executor.work()
+    assert sent[2] is jobs["d"] and jobs["d"].attempt == 1
+
+
+def test_limits_count_jobs_of_slurms_where_runs_share_them() -> None:
+    rate = SimpleNamespace(timespan=1, left=2)
+    rate.get_free_jobs = lambda: rate.left
+    rate.register_jobs = lambda count: setattr(rate, "left", rate.left - count)
+    scheduler: Any = SimpleNamespace(
+        _lock=threading.Lock(), job_rate_limiter=rate,
+        global_resources={"_nodes": 3}, resources={"_nodes": 1},
+    )  # fmt: skip
+    limits = Limits.taken_from(scheduler)
+    assert scheduler.job_rate_limiter.get_free_jobs() > 10**9
+    assert scheduler.resources["_nodes"] > 10**9
+    assert [limits.allow(queued) for queued in (3, 2, 0, 0)] == [False, True, True, False]
+    for name in ("_lock", "job_rate_limiter", "global_resources", "resources"):
+        assert name in JobScheduler.__init__.__code__.co_names
 
 
 def test_ids_are_noted_when_slurm_has_the_job(executor: Any, hooks: Hooks) -> None:

@@ -51,23 +51,39 @@ def test_what_is_no_canary_is_refused(bad: dict[str, Any]) -> None:
         canary_text(bad)
 
 
-def study(points: Sequence[Sequence[Sequence[float]]]) -> ExperimentResults:
-    """Points with runs, each [compute before, after]; memory is 10 always."""
+def test_an_allreduce_and_reads_are_kept_where_they_were_looked_at() -> None:
+    both = {**look(("a", 100.0, 9.0), ("b", 90.0, 10.0)), "hosts": ["a", "b"]}
+    both |= {"read": [3.0, 4.0], "allreduce": [7, 6.0]}
+    assert json.loads(canary_text({"canary": {"before": both}}) or "")["before"] == {
+        "compute": ["b", 90.0], "memory": ["a", 9.0], "allreduce": ["b", 6.0], "read": ["a", 3.0],
+    }  # fmt: skip
+    with pytest.raises(UserError, match=r"^canary.before.read"):
+        canary_text({"canary": {"before": {**both, "read": [3.0]}}})
+
+
+def study(
+    points: Sequence[Sequence[Sequence[float]]], kind: str = "compute", ranks: bool = False
+) -> ExperimentResults:
+    """Points with runs, each [rate of the kind before, after]; copies and products are 10 else.
+
+    The points are of one number of ranks, or with ``ranks`` of 1, 2, ...
+    """
     rows, runs = [], []
     for batch, of_point in enumerate(points, 1):
         for repeat, rates in enumerate(of_point):
             run_id = f"r{batch}-{repeat}"
             looks = {
-                when: {"compute": ["a", rate], "memory": ["a", 10.0]}
+                when: {"compute": ["a", 10.0], "memory": ["a", 10.0]} | {kind: ["a", rate]}
                 for when, rate in zip(("before", "after"), rates, strict=False)
             }
             rows.append(
                 {"run_id": run_id, "source": "measured", "samples": pd.NA, "started": None,
                  "warnings": None, CANARY: json.dumps(looks) if rates else None}
             )  # fmt: skip
-            point = {"batch_size": batch, "ranks": 1}
+            point = {"batch_size": batch, "ranks": batch if ranks else 1}
             runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
-    plan = whole_plan({"experiments": [{"axes": ["batch_size"], "runs": runs}]})
+    axes = ["ranks", "batch_size"] if ranks else ["batch_size"]
+    plan = whole_plan({"experiments": [{"axes": axes, "runs": runs}]})
     summary = pd.DataFrame(rows)
     summary.attrs["metrics"] = {}
     return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
@@ -84,6 +100,18 @@ def test_machines_that_differ_between_points() -> None:
         "Machines differed between points: before and after the runs at batch_size 2 matrix "
     )
     assert "% faster than at batch_size" in warning.text
+
+
+def test_what_ranks_share_is_compared_among_as_many_ranks_only() -> None:
+    rng = np.random.default_rng(3)
+    points = [[[r, r] for r in 100 * f * np.exp(rng.normal(0, 0.01, 4))] for f in (1, 1.1, 1)]
+    (warning,) = canary(study(points, "read"))
+    assert warning.level == "warning" and "reads of a file were" in warning.text
+    # Another number of ranks has another bandwidth on the same machine.
+    (note,) = canary(study(points, "allreduce", ranks=True))
+    assert note.level == "note"
+    (warning,) = canary(study(points, ranks=True))
+    assert warning.level == "warning" and "matrix products were" in warning.text
 
 
 def test_machines_that_change_during_runs() -> None:

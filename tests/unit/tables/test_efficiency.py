@@ -147,6 +147,7 @@ def study_of(
     points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]],
     scaling: str = "weak",
     in_blocks: bool = False,
+    scale: str = "ranks",
 ) -> ExperimentResults:
     """An experiment of points, each with the accounts of its runs and its samples in all.
 
@@ -167,7 +168,7 @@ def study_of(
     work = ["batch"] if scaling == "strong" else []
     plan = whole_plan(
         {"experiments": [{"name": "e", "axes": axes, "runs": runs, "scaling": scaling,
-                          "work": work, "fixed": {}}]}
+                          "work": work, "fixed": {}, "scale": scale}]}
     )  # fmt: skip
     tables = make_tables(pd.DataFrame(rows), plan)["e"]
     return ExperimentResults(plan["experiments"][0], tables)

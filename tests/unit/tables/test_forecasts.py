@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from scalesweep.analysis.table_io import read_table
+from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import load_results
+from scalesweep.experiment.results import ExperimentResults, load_results
 from scalesweep.findings.prediction import prediction
 from scalesweep.report.export_tables import write_all
+from scalesweep.report.page import render_report
 from scalesweep.tables.forecasts import KEPT, keep_predictions, read_kept
 from tests.fakes.results import SITE, Fake, make_results
 
@@ -28,6 +30,15 @@ def write(root: Path, fake: Fake) -> Path:
     plan, summary = read_plan(root / "plan.json"), read_table(root / "summary.parquet")
     write_all(summary, plan, root / "runs" / SITE, root / "tables")
     return root / "tables" / "weak"
+
+
+def page_of(root: Path, study: ExperimentResults) -> str:
+    """The report without figures."""
+    (root / "figures").mkdir(exist_ok=True)
+    (root / "figures" / "index.json").write_text("[]")
+    plan, summary = read_plan(root / "plan.json"), read_table(root / "summary.parquet")
+    folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
+    return render_report(plan, [study], summary, *folders)
 
 
 def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path) -> None:
@@ -53,10 +64,22 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     assert again[:4] == kept
     assert [(one["point"]["ranks"], one["points"]) for one in again[4:]] == [(128, 7), (128, 7)]
     entry = read_plan(tmp_path / "plan.json")["experiments"][0]
-    texts = [one.text for one in prediction(load_results(entry, tmp_path / "tables"))]
+    study = load_results(entry, tmp_path / "tables")
+    texts = [one.text for one in prediction(study)]
     assert texts[-1].startswith(
         "Of 2 predictions whose points have been measured since, 0 were within the 95 % interval"
     )
+
+    # Misses are named, on the page too.
+    row = read_table(folder / "prediction.parquet").query("phase == 'later'").iloc[0]
+    assert row["forecasts_within"] < row["forecasts"]
+    assert "64 from 32: -19.5 %" in row["missed"]
+    html = page_of(tmp_path, study)
+    found = html.split(">Predictions</h3>")[1].split("<details")[0]
+    assert f"Of {2 * row['forecasts']} rolling forecasts of measured counts" in found
+    assert "64 from 32: -19.5 %" in found
+    assert found.count(' class="bad">no<') == 4  # two phases, 95 % and 50 %
+    assert f">{number(table['measured'][0])}<" in found
 
     # Now as expected.
     shutil.rmtree(tmp_path / "runs")

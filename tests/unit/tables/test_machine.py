@@ -211,7 +211,7 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
     assert "strip" not in plain.caption
     (finding,) = largest_loss(study)
     assert "transfer" in finding.text
-    assert ", of which the machine explains 87.3 %" in finding.text
+    assert ", of which the machine explains 87 %" in finding.text
     (finding,) = largest_loss(campaign(probes="").study())
     assert "machine" not in finding.text
     term = ledgers(study)[-1].parts["transfer"]

@@ -86,8 +86,8 @@ def test_every_series_is_predicted_from_its_own_points(
     later = table(studies["batches"]).query("phase == 'later'")
     assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 64), (2, 64)]
     rules = [one.text for one in prediction(studies["batches"])]
-    assert any("batch_size 1: later epochs: at 64 ranks" in text for text in rules)
-    assert any("batch_size 2: later epochs: at 64 ranks" in text for text in rules)
+    assert any("for batch_size 1, later epochs: at 64 ranks" in text for text in rules)
+    assert any("for batch_size 2, later epochs: at 64 ranks" in text for text in rules)
 
 
 def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
@@ -104,8 +104,8 @@ def test_two_points_are_refused_with_what_to_measure(
     assert table(studies["two"])["value"].isna().all()
     (finding,) = prediction(studies["two"])
     assert finding.text == (
-        "Predicted, from simulated points: later epochs: nothing is predicted: 2 rank counts have "
-        "a result, and a prediction needs 3 over a factor of 4: measure 4 ranks too."
+        "Predicted from simulated points for later epochs: nothing is predicted: 2 rank counts "
+        "have a result, and a prediction needs 3 over a factor of 4: measure 4 ranks too."
     )
 
 
@@ -113,11 +113,13 @@ def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]
     texts = [one.text for one in prediction(studies["weak"])]
     assert len(texts) == 3
     for words in ("at 1,024 ranks", "largest measured: 64", "do not trust beyond 2,048",
-                  "of 10 rolling forecasts"):  # fmt: skip
+                  "10 of 10 rolling forecasts of measured counts held"):  # fmt: skip
         assert words in texts[0]
     assert "efficiency may fall below 80 % from" in texts[1]
     assert "100,000 ranks are too far" in texts[2]
-    assert all(text.startswith("Predicted, from simulated points: ") for text in texts)
+    assert all(
+        text.startswith("Predicted from simulated points for later epochs: ") for text in texts
+    )
 
 
 def scaling_later(study: ExperimentResults) -> Drawing:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, metrics, updates
 from cnn_training.trainer import Taken
-from harness import exchange, input_errors, ranks, spans
+from harness import exchange, input_errors, no_exchange, ranks, spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -27,7 +27,13 @@ class CNNTraining(Benchmark):
     """Steps of training, shared among devices in one of several ways."""
 
     def start(self) -> None:
-        """Start the ranks, place this one, build the network and all that a step needs."""
+        """Start the ranks, place this one, build the network and all that a step needs.
+
+        Without exchange, of whatever mode, every device trains by itself.
+        """
+        if no_exchange.left_out():
+            alone = {"variable_update": "independent", "all_reduce": "auto"}
+            self.params = {**self.params, **alone}
         self.place = cluster.join(self.params)
         self.trainer = updates.make(self.params, self.place, self.run.data)
 
@@ -115,7 +121,7 @@ class CNNTraining(Benchmark):
                 "step_times": trainer.step_times,
             },
             "devices": about_ranks,
-            "spans": {"method": spans.method(), "steps_per_epoch": params["batches"]},
+            "spans": spans.about(params["batches"]),
             "batch": {
                 "global": params["ranks"] * self.images_per_step,
                 "per_device": params["batch_size"],

@@ -105,7 +105,7 @@ class CosmoFlow(Benchmark):
         return {
             "devices": about_ranks,
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
+            "spans": spans.about(self.trainer.steps),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

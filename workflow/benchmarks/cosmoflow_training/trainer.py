@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from cosmoflow_training import inputs, model
-from harness import training
+from harness import no_exchange, training
 from harness.phases import Phases
 from harness.program import EXIT_UNSUPPORTED, ProgramError
 
@@ -24,7 +24,7 @@ class Trainer:
         self.params = params
         self.epochs = epochs
         base = params["base_learning_rate"]
-        batch = params["ranks"] * params["batch_size"]
+        batch = no_exchange.together(params["ranks"]) * params["batch_size"]
         factor = batch / params["learning_rate_reference_batch"]
         self.steps = params["samples_per_rank"] // params["batch_size"]
         self.schedule = training.Schedule(
@@ -68,7 +68,7 @@ class Trainer:
         target = self.params["target_mae"]
         try:
             return training.train(
-                self.params["epochs"],
+                no_exchange.epochs(self.params["epochs"], target),
                 self.train,
                 self.validate if self.params["validation_samples_per_rank"] else None,
                 NAMES,

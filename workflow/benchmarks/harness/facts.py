@@ -27,7 +27,12 @@ def number_ranges(numbers: set[int]) -> str:
     return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
 
 
-def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool = False) -> RankFacts:
+def rank_facts(
+    inter_threads: int,
+    intra_threads: int,
+    first_on_host: bool = False,
+    clock_mhz: int | None = None,
+) -> RankFacts:
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
@@ -44,6 +49,7 @@ def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool = Fal
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "inter_threads": inter_threads,
         "intra_threads": intra_threads,
+        "clock_mhz": clock_mhz,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from harness import facts, import_without, result
+from harness.clocks import Clocks
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
 from harness.program import Run, run_program
@@ -101,10 +102,12 @@ def execute(run: Run, load: Load) -> None:
             benchmark.start()
         benchmark.set_up()
         benchmark.warm_up()
-        benchmark.measure()
+        with Clocks() as clocks:
+            benchmark.measure()
         with phases("teardown"):
             arrays = benchmark.gather()
-            mine = facts.rank_facts(*benchmark.threads(), ranks.first_on_host())
+            threads, first = benchmark.threads(), ranks.first_on_host()
+            mine = facts.rank_facts(*threads, first, clocks.mean_mhz)
             known = ranks.gather_json([mine, benchmark.about_rank()])
         if ranks.rank() == 0:
             samples = cast(Arrays, arrays)  # of all ranks: they are here

@@ -55,6 +55,7 @@ class RankFacts(TypedDict):
     omp_num_threads: str | None
     inter_threads: int  # 0: TensorFlow's choice
     intra_threads: int
+    clock_mhz: int | None  # mean of the busy cores while it measured; None: not known
 
 
 class Versions(TypedDict):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from harness import no_exchange
+
 STAMPS, NONE = "time stamps in the step's graph", "none"
 COLUMNS = ("span_input", "span_compute", "span_communication")
 
@@ -22,6 +24,13 @@ COLUMNS = ("span_input", "span_compute", "span_communication")
 def method() -> str:
     """Return how spans are measured here: ``STAMPS``, or ``NONE`` where a GPU is in use."""
     return NONE if tf.config.get_visible_devices("GPU") else STAMPS
+
+
+def about(steps: int) -> dict[str, Any]:
+    """Return what a record notes of spans: the method, and how many steps an epoch has; and, of a
+    run without it, that the exchange was left out."""
+    found = {"method": method(), "steps_per_epoch": steps}
+    return found | ({"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {})
 
 
 def stamp(*after: Any) -> tf.Tensor:

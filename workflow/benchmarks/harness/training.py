@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import input_errors, ranks, spans, watch
+from harness import input_errors, no_exchange, ranks, spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -121,7 +121,8 @@ def make_step(
     compression: str = "none",
     loss_scale: float = 1.0,
 ) -> Step:
-    """Return a step of synchronous training: gradients are averaged over the ranks.
+    """Return a step of synchronous training: gradients are averaged over the ranks, unless that
+    is left out (`exchange`).
 
     `measure(y, prediction)` returns values ``[batch]`` of each sample, of which the mean of the
     first is minimised. A step returns their sums over this rank's batch, as one vector, and its
@@ -142,7 +143,7 @@ def make_step(
         if loss_scale != 1.0:
             gradients = [gradient / loss_scale for gradient in gradients]
         ready = reduced = spans.stamp(gradients)
-        if hvd.size() > 1:
+        if hvd.size() > 1 and not no_exchange.left_out():
             gradients = [
                 hvd.allreduce(each, op=hvd.Average, compression=compressor, name=f"gradient_{n}")
                 for n, each in enumerate(gradients)

@@ -89,7 +89,7 @@ class NT3(Benchmark):
             "memory": self.memory,
             "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": {"method": spans.method(), "steps_per_epoch": self.trainer.steps},
+            "spans": spans.about(self.trainer.steps),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

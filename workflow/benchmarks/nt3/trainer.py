@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks, training
+from harness import no_exchange, ranks, training
 from harness.phases import Phases
 from nt3 import loading, model, preprocessing
 
@@ -21,10 +21,10 @@ class Trainer:
         self.params, self.samples, self.seed = params, samples, seed
         self.batch = params["batch_size"]
         self.steps = loading.rows_of_rank(params) // self.batch
-        base = params["learning_rate"]
+        base, together = params["learning_rate"], no_exchange.together(params["ranks"])
         self.schedule = training.Schedule(
             base=base,
-            peak=training.scaled_rate(base, params["learning_rate_scaling"], params["ranks"]),
+            peak=training.scaled_rate(base, params["learning_rate_scaling"], together),
             warmup_epochs=params["warmup_epochs"],
             decay_epochs=(),
             decay_factors=(),
@@ -67,7 +67,7 @@ class Trainer:
         """Train until the target is met or all epochs are done; return what was measured."""
         target = self.params["target_accuracy"]
         return training.train(
-            loading.epochs_of_rank(self.params),
+            no_exchange.epochs(loading.epochs_of_rank(self.params), target),
             self.train,
             self.test if self.params["validate"] else None,
             NAMES,

@@ -1,0 +1,53 @@
+"""The runs of an experiment beside its measured ones: under a profiler, or without exchange."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.repeats import Run
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.profilers import FOREIGN_KINDS, KINDS, NOEXCHANGE, NONE, folder_name
+
+# In the content of an experiment: its kind of profile is that of --config, not its own.
+ASKED = ".asked"
+
+
+def profiled_runs(
+    benchmark: Benchmark,
+    spec: Mapping[str, Any],
+    points: Iterable[Mapping[str, Any]],
+    runs: Iterable[Run],
+    where: str,
+) -> tuple[Run, ...]:
+    """One run of every point under a profiler, one of every run without exchange, or none.
+
+    None, too, where --config asks the whole campaign for runs without exchange and this benchmark
+    has none. Raises UserError for a kind that the benchmark does not have.
+    """
+    kind = spec.get("profile", NONE)
+    if kind == NONE or (kind == NOEXCHANGE and ASKED in spec and not benchmark.noexchange):
+        return ()
+    allowed: tuple[str, ...] = FOREIGN_KINDS if benchmark.extract else KINDS
+    what = f"benchmark {benchmark.name} is an external program; " if benchmark.extract else ""
+    if not benchmark.extract and not benchmark.noexchange:
+        allowed = tuple(one for one in KINDS if one != NOEXCHANGE)
+        if kind == NOEXCHANGE:
+            what = f"benchmark {benchmark.name} has no exchange that it can leave out; "
+    if kind not in allowed:
+        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
+    if kind == NOEXCHANGE:
+        return tuple(
+            run._replace(run_id=folder_name(run.run_id, kind), profile=kind) for run in runs
+        )
+    return tuple(
+        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
+    )
+
+
+def check_any(asked: str | None, found: Sequence[Sequence[Run]]) -> None:
+    """Raise UserError if --config asks for runs without exchange and no benchmark has any."""
+    if asked == NOEXCHANGE and not any(found):
+        raise UserError(
+            f"--config profile={NOEXCHANGE}: no benchmark of this campaign exchanges gradients "
+            "that it can leave out (`noexchange: true` in benchmark.yaml)"
+        )

@@ -1,0 +1,61 @@
+"""``stop`` of an experiment: when larger counts of a series are not worth their node-hours."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scalesweep.analysis.metrics import EPOCH_METRICS
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.experiment_checks import check_metric
+from scalesweep.core.errors import UserError
+
+# Made of two scales of a series.
+EFFICIENCY, SPEEDUP = "efficiency", "speedup"
+_FORM = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*(<=|>=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class StopRule:
+    """A metric that is on one side of a limit: ``below`` it, or above."""
+
+    metric: str
+    below: bool
+    limit: float
+    text: str  # as it is written
+
+    @property
+    def of_ratio(self) -> bool:
+        """Whether the metric compares a scale with the smallest of its series."""
+        return self.metric in (EFFICIENCY, SPEEDUP)
+
+
+def stop_rule(benchmark: Benchmark, spec: Mapping[str, Any], where: str) -> StopRule | None:
+    """The rule that an experiment states; None where all its counts are measured.
+
+    Raises UserError.
+    """
+    if "stop" not in spec:
+        return None
+    text = " ".join(spec["stop"]["when"].split())
+    found = _FORM.fullmatch(text)
+    try:
+        limit = float(found[3]) if found else None
+    except ValueError:
+        limit = None
+    if found is None or limit is None:
+        raise UserError(
+            f"{where}.when: {text!r}: must be a metric, <, <=, > or >=, and a number, such as "
+            "'efficiency < 0.3'"
+        )
+    metric = found[1]
+    if metric in (EFFICIENCY, SPEEDUP):
+        if spec.get("scaling", "none") == "none":
+            raise UserError(
+                f"{where}.when: {metric} needs the experiment's scaling; set scaling: weak or "
+                "strong"
+            )
+    elif metric not in EPOCH_METRICS:
+        more = (*EPOCH_METRICS, EFFICIENCY, SPEEDUP)
+        check_metric(benchmark, metric, f"{where}.when", more)
+    return StopRule(metric, found[2][0] == "<", limit, text)

@@ -1,0 +1,119 @@
+"""What the charts of a history's page are drawn from (resources/history.js)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from scalesweep.analysis.stats import t_quantile
+from scalesweep.core.formatting import listed
+from scalesweep.history.changes import changed_facts
+from scalesweep.history.judged import Judged, SessionFacts
+from scalesweep.history.words import sentence_of, title_of
+from scalesweep.report.links import Links
+
+MOST_SESSIONS = 200  # of a series, the newest ones
+MOST_VALUES = 200_000  # of a page: more would make it slow to open
+_DIGITS = 7
+_MOST_CHANGES = 4  # facts that a mark names
+
+
+def chart_data(groups: Mapping[str, Sequence[Judged]], links: Links) -> dict[str, Any]:
+    """The data of the page's charts: ``groups`` (id of a chart -> its series, the gravest first),
+    and the ``sessions`` that their series name by place.
+
+    Series beyond ``MOST_VALUES`` numbers are left out, the least grave first.
+    """
+    sessions = _Sessions(links)
+    left = MOST_VALUES
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in groups}
+    # In turns, so that every group has some.
+    for turn in range(max(map(len, groups.values()), default=0)):
+        for name, group in groups.items():
+            if turn < len(group) and group[turn].shown is not None and left > 0:
+                series = _series(group[turn], sessions)
+                left -= sum(map(len, series["repeats"])) + len(series["centres"])
+                found[name].append(series)
+    return {"groups": found, "sessions": sessions.known}
+
+
+class _Sessions:
+    """The sessions of a page, each once."""
+
+    def __init__(self, links: Links) -> None:
+        self.known: list[dict[str, Any]] = []
+        self._links = links
+        self._places: dict[tuple[str, str, str], int] = {}
+        self._there: dict[Path, str] = {}
+
+    def place(self, one: SessionFacts, site: str) -> int:
+        """The place of a session, noted if it is new."""
+        key = (one.session, one.results, site)
+        if key not in self._places:
+            self._places[key] = len(self.known)
+            results = Path(one.results)
+            self.known.append(
+                {
+                    "name": one.name,
+                    "started": one.started.isoformat(timespec="seconds"),
+                    "committed": one.commit_time.isoformat() if one.commit_time else None,
+                    "subject": one.subject,
+                    "tags": one.tags,
+                    "hosts": one.hosts,
+                    "results": one.results,
+                    "report": self._link(results / "report.html"),
+                    "records": self._link(results / "runs" / site),
+                }
+            )
+        return self._places[key]
+
+    def _link(self, path: Path) -> str:
+        """The address of what is still there; empty where it is not."""
+        if path not in self._there:
+            self._there[path] = self._links.to(path) if path.exists() else ""
+        return self._there[path]
+
+
+def _series(one: Judged, sessions: _Sessions) -> dict[str, Any]:
+    shown = one.shown
+    assert shown is not None
+    first = max(0, len(one.sessions) - MOST_SESSIONS)
+    places = range(first, len(one.sessions))
+    half = t_quantile(shown.degrees) * shown.between if shown.degrees > 0 else 0.0
+    base = shown.mean(one.verdict.base or [first])
+    known = [sessions.place(one.sessions[n], one.site) for n in places]
+    return {
+        "title": f"{one.point}: {title_of(one)}",
+        "metric": one.metric,
+        "unit": one.unit,
+        "better": one.better,
+        "verdict": one.verdict.kind,
+        "said": sentence_of(one),
+        "base": _rounded(math.exp(base)),
+        "sessions": known,
+        "centres": [_rounded(math.exp(shown.centres[n])) for n in places],
+        "repeats": [list(map(_rounded, one.values[n].tolist())) for n in places],
+        # Of sessions whose records are still there.
+        "runs": [
+            list(one.runs[n]) if sessions.known[place]["records"] else []
+            for n, place in zip(places, known, strict=True)
+        ],
+        "spikes": [n - first for n in places if shown.spikes[n]],
+        "of_base": [n - first for n in one.verdict.base if n >= first],
+        "levels": [
+            [max(begin, first) - first, end - 1 - first,
+             *(_rounded(math.exp(level + part)) for part in (-half, 0.0, half))]
+            for begin, end, level in shown.levels if end > first
+        ],
+        "changes": [
+            [place - first, listed([f"{fact} {old} → {new}" for fact, (old, new) in what.items()],
+                                   _MOST_CHANGES)]
+            for before, place in pairwise(places)
+            if (what := changed_facts([one.sessions[before]], [one.sessions[place]]))
+        ],
+    }  # fmt: skip
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

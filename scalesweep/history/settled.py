@@ -1,0 +1,189 @@
+"""Verdicts of commits measured alternately (``snakemake settle``), kept in the history.
+
+``FOLDER/settled/<time>-<digest>.json`` is one measurement of two commits: written once, by rename,
+under a name that follows from its content, with a checksum; damaged files are set aside.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scalesweep.analysis.verdicts import (
+    CONFOUNDED,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NO_CHANGE,
+    REGRESSION,
+    Verdict,
+)
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of, is_whole, read_regular, sealed, write_atomic
+from scalesweep.history.store import BROKEN
+
+_log = logging.getLogger(__name__)
+
+SETTLED = "settled"  # folder of the files
+VERSION = 1
+_MAX_BYTES = 1 << 24
+_CHANGED = (REGRESSION, IMPROVEMENT)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit: ``time`` in ISO 8601."""
+
+    commit: str
+    time: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class SettledPoint:
+    """What two commits have shown at a point.
+
+    The fields of a series in the history, and those of ``analysis.paired.Paired`` (None for what is
+    not known), ``p`` corrected for the number of points. ``base``, ``new``: geometric means of the
+    pairs' values.
+    """
+
+    site: str
+    source: str
+    benchmark: str
+    version: int
+    device: str
+    identity: str
+    metric: str
+    phase: str
+    scaling: str
+    label: str
+    unit: str
+    better: str
+    kind: str
+    reason: str
+    pairs: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    needed: int | None
+    base: float | None
+    new: float | None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One measurement: of two commits, at some points. ``first_bad``: the two are the commits
+    between which a search has found a step; ``between``: commits between them that could not be
+    judged."""
+
+    started: str
+    campaign: str
+    results: str
+    repository: str
+    base: Commit
+    new: Commit
+    points: Sequence[SettledPoint]
+    first_bad: bool = False
+    between: int = 0
+
+
+def keep(folder: Path, one: Settled) -> Path:
+    """Write a measurement into a history, once; returns its file. Raises UserError."""
+    content = {"version": VERSION, **asdict(one)}
+    stamp = "".join(c for c in one.started[:19] if c not in "-:")
+    path = folder / SETTLED / f"{stamp}Z-{digest_of(content, 4)}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            write_atomic(path, sealed(content, indent=1))
+    except OSError as error:
+        where = error.filename or path
+        raise UserError(f"{where}: the history cannot be written: {error.strerror}") from None
+    return path
+
+
+def load_settled(folder: Path) -> tuple[list[Settled], dict[str, str]]:
+    """All measurements of a history, the newest first, and damaged files with the reason; these are
+    set aside. Raises UserError for a file of a newer version."""
+    found, broken = [], {}
+    for path in sorted((folder / SETTLED).glob("*.json")):
+        try:
+            found.append(_read(path))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            why = " ".join(str(error).split())[:200] or "not as it was written"
+            broken[path.name] = why
+            _log.warning("%s: damaged (%s): set aside as %s%s", path, why, path.name, BROKEN)
+            try:
+                path.replace(path.with_name(path.name + BROKEN))
+            except OSError:
+                _log.warning("%s: cannot be renamed: left out", path)
+    return sorted(found, key=lambda one: one.started, reverse=True), broken
+
+
+def _read(path: Path) -> Settled:
+    content = read_regular(path, _MAX_BYTES)
+    if not is_whole(content, needed=True):
+        raise ValueError("its content has changed")
+    value: dict[str, Any] = json.loads(content)
+    version = value.pop("version")
+    if version > VERSION:
+        raise UserError(
+            f"{path}: written by a newer scalesweep (version {version} of settled verdicts, this "
+            f"one reads {VERSION}): use that one"
+        )
+    del value["digest"]
+    value["base"], value["new"] = Commit(**value["base"]), Commit(**value["new"])
+    value["points"] = tuple(SettledPoint(**point) for point in value["points"])
+    return Settled(**value)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A point of a measurement that is about the step of a series."""
+
+    of: Settled
+    point: SettledPoint
+
+
+def evidence_for(
+    key: Mapping[str, Any], base: Iterable[str], new: Iterable[str], among: Iterable[Settled]
+) -> Evidence | None:
+    """The newest measurement of a commit of either side of a step at the point of a series.
+
+    ``key``: the fields that a series is of; ``base``, ``new``: full commits of its two sides.
+    """
+    sides = set(base), set(new)
+    for one in among:
+        if one.base.commit in sides[0] and one.new.commit in sides[1]:
+            for point in one.points:
+                if all(getattr(point, name) == value for name, value in key.items()):
+                    return Evidence(one, point)
+    return None
+
+
+def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
+    """The verdict of a history after its commits have been measured alternately.
+
+    Sessions differ in more than their commits, alternate runs do not: what these show counts. A
+    change that they do not show is the machine's or the surroundings': confounded. One that
+    they show is no longer confounded; what was inconclusive gets their ratio.
+    """
+    if found is None or (ratio := found.point.ratio) is None:
+        return verdict
+    kind, point = found.point.kind, found.point
+    if verdict.kind in (*_CHANGED, CONFOUNDED):
+        if kind == NO_CHANGE:
+            why = "the commits measured alternately show no change"
+            reason = f"{why}; {verdict.reason}" if verdict.reason else why
+            return replace(verdict, kind=CONFOUNDED, reason=reason)
+        same = kind in _CHANGED and (ratio > 1) == (verdict.ratio > 1)
+        return replace(verdict, kind=kind, reason="") if same else verdict
+    if verdict.kind == INCONCLUSIVE and kind in (*_CHANGED, NO_CHANGE):
+        return replace(
+            verdict, kind=kind, reason="", ratio=ratio, low=point.low or verdict.low,
+            high=point.high or verdict.high, sessions=None, repeats=None,
+        )  # fmt: skip
+    return verdict

@@ -1,0 +1,121 @@
+"""What the jobs of pending runs ask of Slurm and cost (plan.json, ``jobs``)."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.plan_format import JobShapeEntry, PlanJobs, PlanUnpacked
+from scalesweep.planning.packing import Allocation, allocations, given_s, pack_minutes
+from scalesweep.planning.runtime_estimates import BASES, Estimates
+from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.slurm.job_table import overhead_s, overheads_s
+
+
+def cost_of_jobs(
+    campaign: Campaign,
+    shapes: Mapping[str, Shape],
+    jobs: Sequence[dict[str, Any]],
+    estimates: Estimates,
+) -> PlanJobs:
+    """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
+
+    ``shapes``: what a job of each run alone would ask for. Node-hours: ``expected`` is of the
+    estimates and of what jobs have held their nodes for beyond the program so far, null where an
+    estimate is missing; ``limit`` is what the jobs can cost at most; ``spent`` is what all ``jobs``
+    (rows of jobs.csv) have cost.
+    """
+    packed = allocations(campaign, shapes, estimates)
+    lines = _lines(campaign, packed, jobs, estimates)
+    found: PlanJobs = {
+        "shapes": lines,
+        "node_hours_expected": _expected(lines),
+        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
+        "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
+        "budget_node_hours": campaign.budget_node_hours,
+        "overhead_s": overhead_s(jobs),
+        "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
+    }
+    if (minutes := pack_minutes(campaign.site)) is not None:
+        found["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
+        of_shape: dict[Shape, list[int]] = {}
+        for job in packed:
+            of_shape.setdefault(job.shape, []).append(len(job.run_ids))
+        each = {_words(shape): counts for shape, counts in of_shape.items()}
+        for line in lines:
+            line["runs_each"] = each[line["sbatch"]]
+    return found
+
+
+def _lines(
+    campaign: Campaign,
+    jobs_to_come: Sequence[Allocation],
+    jobs: Sequence[dict[str, Any]],
+    estimates: Estimates,
+) -> list[JobShapeEntry]:
+    """A line for each kind of request."""
+    per_job, per_run = overheads_s(jobs)
+    runs = campaign.unique_runs()
+    groups: dict[Shape, list[Allocation]] = {}
+    for job in jobs_to_come:
+        groups.setdefault(job.shape, []).append(job)
+    lines: list[JobShapeEntry] = []
+    for shape, group in groups.items():
+        known: list[float] = []  # of each job of which all runs are known
+        for job in group:
+            seconds = [estimates.seconds(*runs[run_id]) for run_id in job.run_ids]
+            if None not in seconds:
+                beyond = per_job or 0.0
+                if len(seconds) > 1 and per_run is not None:
+                    beyond = per_run * len(seconds)
+                known.append(sum(s for s in seconds if s is not None) + beyond)
+        run_ids = [run_id for job in group for run_id in job.run_ids]
+        alone = [s for run_id in run_ids if (s := estimates.seconds(*runs[run_id])) is not None]
+        bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
+        lines.append(
+            {
+                "sbatch": _words(shape),
+                "nodes": shape.nodes,
+                "tasks": shape.tasks,
+                "minutes": shape.minutes,
+                "jobs": len(group),
+                "runs": run_ids,
+                "expected_s": median(alone) if alone else None,
+                "basis": ", ".join(basis for basis in BASES if basis in bases and basis),
+                "node_hours_expected": (
+                    shape.nodes * sum(known) / 3600 if len(known) == len(group) else None
+                ),
+                "node_hours_limit": len(group) * shape.node_hours,
+            }
+        )
+    lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
+    return lines
+
+
+def _expected(lines: Sequence[JobShapeEntry]) -> float | None:
+    known = [share for line in lines if (share := line["node_hours_expected"]) is not None]
+    return sum(known) if len(known) == len(lines) else None
+
+
+def _unpacked(
+    campaign: Campaign,
+    shapes: Mapping[str, Shape],
+    jobs: Sequence[dict[str, Any]],
+    estimates: Estimates,
+    minutes: int,
+) -> PlanUnpacked:
+    """What the same runs would cost in jobs of their own."""
+    alone = [Allocation(shape, (run_id,)) for run_id, shape in shapes.items()]
+    lines = _lines(campaign, alone, jobs, estimates)
+    room_s = (minutes - of_slurm(campaign.site).startup_minutes) * 60
+    return {
+        "jobs": len(alone),
+        "node_hours_expected": _expected(lines),
+        "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
+        "minutes": minutes,
+        "too_long": sum(given_s(campaign, shape) >= room_s for shape in shapes.values()),
+    }
+
+
+def _words(shape: Shape) -> str:
+    return " ".join(shape.sbatch_words())

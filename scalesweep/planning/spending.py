@@ -1,0 +1,313 @@
+"""A budget that is spent in rounds: measure, advise, measure (``spend`` of a campaign).
+
+Which runs are planned follows from the runs that there are and from what was decided so far, which
+is kept next to the runs: the first runs, then those of each decision. A decision
+(``tables.spend_round``) is due when all planned runs have a result or have failed; so whatever was
+killed or deleted in between, the next call goes on from what is on disk.
+
+The budget is never exceeded: every run counts with what it took, and before that with its time
+limit, at which the launcher ends it. A run whose limit does not fit is not planned.
+
+The Snakefile is parsed with this, so it imports nothing heavy.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from scalesweep.config.campaign import Campaign, Experiment, with_repeats
+from scalesweep.config.repeats import Run
+from scalesweep.config.spend import Spend
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
+from scalesweep.planning.job_requests import CANARY_S, LEAST_LIMIT_S
+from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.stock import take_stock
+
+DECISIONS = ".spend.json"  # in the folder of a site's runs
+_FORMAT = 1
+# The first counts of a series: so many, over a factor of at least ``APART`` (in strong scaling each
+# of the one before it, as all cost about the same).
+FIRST, APART = 3, 4
+# Limits of runs that a round decides on, over the upper bound of their predicted time.
+MARGIN = 1.5
+
+
+class Decision(NamedTuple):
+    """Runs of one point that a round decided on.
+
+    ``repeats``: their numbers; ``question``: what they narrow most, from a ``now`` to an expected
+    ``after`` (natural logarithms of the upper over the lower bound); ``limit_s``: of each run;
+    ``node_hours``: of all, at most.
+    """
+
+    round: int
+    experiment: str
+    point: Mapping[str, Any]
+    repeats: Sequence[int]
+    question: str
+    now: float
+    after: float
+    limit_s: float
+    node_hours: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept next to the runs: decisions, and why no more are made.
+
+    ``seen``: digest of the runs at which the end was found; another one makes a new decision due.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    ended: str = ""
+    seen: str = ""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A campaign with the runs that are planned so far, and its account in node-hours.
+
+    ``campaign``: with these runs alone; ``widest``: with every run of the file too, among which the
+    next ones are chosen. ``spent``: of finished runs and failed attempts; ``reserved``: of planned
+    runs at most; ``cut``: runs that do not fit; ``costs``: what each finished run took.
+    """
+
+    rule: Spend
+    campaign: Campaign
+    widest: Campaign
+    kept: Kept
+    spent: float
+    reserved: float
+    cut: tuple[str, ...]
+    costs: Mapping[str, float]
+    seen: str
+    waits: bool  # whether planned runs have not been tried yet
+    governed: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def left(self) -> float:
+        """Node-hours that nothing is planned for."""
+        return self.rule.budget - self.spent - self.reserved
+
+    @property
+    def ended(self) -> str:
+        """Why nothing more is decided, as things are; empty while it goes on."""
+        return self.kept.ended if self.kept.seen == self.seen else ""
+
+    @property
+    def due(self) -> bool:
+        """Whether the next round is to be decided on."""
+        return not self.waits and not self.ended
+
+    @property
+    def run_ids(self) -> set[str]:
+        """The planned runs of the experiments whose points are chosen in rounds."""
+        experiments = (one for one in self.campaign.experiments if one.name in self.governed)
+        return {run.run_id for one in experiments for run in one.runs}
+
+
+def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
+    """Node-hours of a run whose program takes so long: with what a job takes beyond it."""
+    site = campaign.site
+    seconds += CANARY_S * campaign.canary
+    if site.slurm is not None:
+        seconds = 60 * math.ceil(seconds / 60 + site.slurm.startup_minutes)
+    return site.nodes_for(point) * seconds / 3600
+
+
+def limit_of(expected_s: float, experiment: Experiment) -> float:
+    """The time limit of a run that is expected to take at most so long."""
+    limit_s = max(MARGIN * expected_s, LEAST_LIMIT_S)
+    return min(limit_s, experiment.time_limit_minutes * 60)
+
+
+def plan_spending(campaign: Campaign, remember: bool = True) -> Spending | None:
+    """The campaign with the runs that its budget pays for so far; None without ``spend``.
+
+    ``remember`` as in ``run_state.scan``. Raises UserError if not one run fits into the budget, and
+    for a target that is not an experiment.
+    """
+    whole = campaign.whole or campaign
+    if whole.spend is None:
+        return None
+    names = [one.name for one in whole.experiments if not one.control]
+    asked = whole.spend.target.split()[:1]
+    if asked and asked[0] not in names:
+        raise UserError(
+            f"{whole.file}: spend.target: {asked[0]!r} is not an experiment of this campaign; "
+            + choices(asked[0], names)
+        )
+    kept = read_decisions(whole)
+    there = _names(whole.runs_folder)
+    governed = frozenset(one.name for one in whole.experiments if _is_governed(one, whole.spend))
+    planned: dict[str, tuple[Run, ...]] = {}
+    widest, limits = [], {}
+    for one in whole.experiments:
+        if one.name not in governed:
+            widest.append(one)
+            continue
+        added = [
+            (d, run) for d in kept.decisions if d.experiment == one.name for run in _runs(one, d)
+        ]
+        limits.update({run.run_id: decision.limit_s for decision, run in added})
+        first = _first_points(one)
+        known = {run.run_id: run for run in one.runs}
+        started = [run for run in one.runs if id(run.point) in first or run.run_id in there]
+        chosen = {run.run_id: known.get(run.run_id, run) for run in started}
+        chosen |= {run.run_id: known.get(run.run_id, run) for _, run in added}
+        planned[one.name] = tuple(chosen.values())
+        runs = {**known, **{run.run_id: run for _, run in added if run.run_id not in known}}
+        widest.append(_with_runs(one, tuple(runs.values())))
+    wide = replace(whole, experiments=tuple(widest), whole=whole, limits=limits)
+    narrow = replace(wide, experiments=tuple(
+        _with_runs(one, planned.get(one.name, one.runs)) for one in widest
+    ))  # fmt: skip
+    # The control point is measured between all others, however many these are.
+    return _account(with_repeats(narrow, {}), wide, whole.spend, kept, governed, remember)
+
+
+def _account(
+    campaign: Campaign,
+    widest: Campaign,
+    rule: Spend,
+    kept: Kept,
+    governed: frozenset[str],
+    remember: bool,
+) -> Spending:
+    """The account of the planned runs; those that do not fit are left out."""
+    runs = campaign.unique_runs()
+    states = take_stock(campaign, runs, remember=remember)
+    limits = dict(campaign.limits)
+    spent, costs = 0.0, {}
+    for run_id, (experiment, run) in runs.items():
+        state, limit_s = states[run_id], campaign.limit_s(experiment, run_id)
+        failed = _failed(campaign.runs_folder / run_id, state)
+        if state.status == DONE:
+            costs[run_id] = held_hours(campaign, run.point, state.wall_s or 0.0)
+            spent += costs[run_id]
+        for attempt in range(failed):
+            longer = min(limit_s * 2**attempt, experiment.time_limit_minutes * 60)
+            spent += held_hours(campaign, run.point, longer)
+        if failed and run_id in limits:
+            limits[run_id] = limit_s * 2**failed
+    campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
+    reserved, cut = 0.0, []
+    for run_id, (experiment, run) in runs.items():
+        if states[run_id].settled:
+            continue
+        most = held_hours(campaign, run.point, campaign.limit_s(experiment, run_id))
+        if spent + reserved + most > rule.budget:
+            cut.append(run_id)
+        else:
+            reserved += most
+    if len(cut) == len(runs):
+        raise UserError(
+            f"{campaign.file}: spend.budget_node_hours: {rule.budget:g}: not one run fits: the "
+            f"first may take up to {most:.3g} node-hours (nodes times time_limit_minutes); raise "
+            "the budget or lower time_limit_minutes"
+        )
+    left_out = set(cut)
+    experiments = tuple(
+        _with_runs(one, tuple(run for run in one.runs if run.run_id not in left_out))
+        for one in campaign.experiments
+    )
+    campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
+    tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != NEW]
+    waits = any(s.status == NEW and i not in left_out for i, s in states.items())
+    seen = digest_of([rule.budget, rule.until, rule.target, tried])
+    return Spending(
+        rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits, governed
+    )
+
+
+def keep_decisions(campaign: Campaign, kept: Kept) -> None:
+    """Keep what was decided next to the runs. Raises OSError."""
+    path = campaign.runs_folder / DECISIONS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "format": _FORMAT,
+        "decisions": [one._asdict() for one in kept.decisions],
+        "ended": kept.ended,
+        "seen": kept.seen,
+    }
+    # JSON without its last brace, which the seal puts behind itself.
+    write_atomic(path, seal(orjson.dumps(content)[:-1]))
+
+
+def read_decisions(campaign: Campaign) -> Kept:
+    """What was decided so far; nothing where it was not kept, or not whole.
+
+    What those runs cost is counted all the same, as far as the campaign names them.
+    """
+    try:
+        content = read_regular(campaign.runs_folder / DECISIONS)
+        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
+        if kept.get("format") != _FORMAT:
+            return Kept()
+        decisions = tuple(Decision(**one) for one in kept["decisions"])
+        return Kept(decisions, str(kept["ended"]), str(kept["seen"]))
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+        return Kept()
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir()}
+    except OSError:
+        return set()
+
+
+def _is_governed(experiment: Experiment, rule: Spend) -> bool:
+    """Whether an experiment's points are chosen in rounds: it scales, and is asked."""
+    asked = rule.target.split()[:1] in ([], [experiment.name])
+    scales = experiment.scaling != "none" and experiment.benchmark.scale in experiment.axes
+    return asked and scales and not experiment.control and experiment.until_precise is None
+
+
+def _first_points(experiment: Experiment) -> set[int]:
+    """The points (by identity of the object) at the first counts of an experiment."""
+    scale_of = experiment.benchmark.scale_of
+    counts = sorted({scale_of(point) for point in experiment.points})
+    found = counts[:1]
+    for count in counts[1:]:
+        each = experiment.scaling == "strong" or len(found) == FIRST - 1
+        least = APART * (found[-1] if experiment.scaling == "strong" else found[0])
+        if len(found) < FIRST and (not each or count >= least):
+            found.append(count)
+    if len(found) < FIRST:  # a narrow grid: all of it
+        found = counts
+    return {id(point) for point in experiment.points if scale_of(point) in found}
+
+
+def _runs(experiment: Experiment, decision: Decision) -> list[Run]:
+    """The runs that a decision names; none of a point that the benchmark has no longer."""
+    benchmark = experiment.benchmark
+    if set(decision.point) != set(benchmark.parameters):
+        return []
+    point = dict(decision.point)
+    same = next((one for one in experiment.points if dict(one) == point), point)
+    return [Run(benchmark.run_id(same, number), same, number) for number in decision.repeats]
+
+
+def _with_runs(experiment: Experiment, runs: tuple[Run, ...]) -> Experiment:
+    """An experiment with other runs, and the points of these."""
+    if runs == experiment.runs:
+        return experiment
+    points = {experiment.benchmark.identity_of(run.point): run.point for run in runs}
+    return replace(experiment, runs=runs, points=tuple(points.values()))
+
+
+def _failed(folder: Path, state: RunState) -> int:
+    """Attempts of a run that gave no result; those that were killed too."""
+    tried = sum(name.startswith("attempt-") for name in _names(folder))
+    return max(tried - (state.status == DONE), 0)
+
+
+def costs_of(spending: Spending, runs: Iterable[str]) -> float:
+    """What these runs took together, as far as they have finished."""
+    return math.fsum(spending.costs.get(run_id, 0.0) for run_id in runs)

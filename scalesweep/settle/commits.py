@@ -1,0 +1,106 @@
+"""What is asked of the measured program's repository. Nothing here changes it."""
+
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
+from scalesweep.core.host import git_state
+
+SHORT = 10  # digits of a commit that are shown
+_PATIENCE_S = 60.0
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git prints in a folder; raises UserError with its first line of complaint.
+
+    Without the lock for refreshing the index, and without the hooks of the repository's owner.
+    """
+    command = ["git", "--no-optional-locks", "-c", "core.hooksPath=/dev/null"]
+    command += ["-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+    except FileNotFoundError:
+        raise UserError("git: not found on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"git {words[0]}: did not answer within {_PATIENCE_S:g} s") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise UserError(f"{folder}: git {words[0]}: {said[0].removeprefix('fatal: ')}")
+    return done.stdout.decode(errors="replace").strip()
+
+
+def top_of(path: Path) -> Path | None:
+    """Top folder of the repository that a file or folder lies in; None outside of one."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        return (
+            Path(git(folder, "rev-parse", "--show-toplevel")).resolve() if folder.is_dir() else None
+        )
+    except UserError:
+        return None
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository by its top folder."""
+
+    top: Path
+
+    def commit(self, text: str, where: str) -> str:
+        """The commit that a name, tag or abbreviation means, in full. Raises UserError."""
+        try:
+            name = f"{text}^{{commit}}"
+            return git(self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        except UserError:
+            raise UserError(
+                f"{where}={text}: no commit of {self.top}; allowed: a commit, tag or branch that "
+                "`git log` there knows (fetch it first if it is elsewhere)"
+            ) from None
+
+    def between(self, good: str, bad: str) -> list[str]:
+        """Commits after ``good`` up to ``bad``, the oldest first, along the first parents.
+
+        Raises UserError where ``good`` does not come before ``bad``.
+        """
+        try:
+            git(self.top, "merge-base", "--is-ancestor", good, bad)
+        except UserError:
+            raise UserError(
+                f"--config good={good[:SHORT]}: does not come before bad={bad[:SHORT]} in "
+                f"{self.top}; allowed: a commit that bad was made from"
+            ) from None
+        listed = git(self.top, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
+        if not listed:
+            raise UserError(f"--config good and bad are the same commit ({good[:SHORT]})")
+        return listed.split()
+
+    def subject(self, commit: str) -> str:
+        """The first line of a commit's message, without what would command a terminal."""
+        text = git(self.top, "show", "-s", "--format=%s", commit)
+        return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+    def time(self, commit: str) -> str:
+        """When a commit was made, ISO 8601."""
+        return git(self.top, "show", "-s", "--format=%cI", commit)
+
+    def merged(self, commit: str) -> int:
+        """How many commits a merge brings in beside the commit itself; 0 for no merge."""
+        parents = git(self.top, "show", "-s", "--format=%P", commit).split()
+        if len(parents) < 2:
+            return 0
+        return int(git(self.top, "rev-list", "--count", f"{parents[0]}..{commit}")) - 1
+
+    @cached_property
+    def local_changes(self) -> str:
+        """A line on changes that are in no commit, and so in no measurement; empty without any."""
+        state = git_state(self.top)
+        if not (state and state["dirty"]):
+            return ""
+        count = len(git(self.top, "status", "--porcelain", "--untracked-files=no").splitlines())
+        return (
+            f"{self.top} has {counted(count, 'file')} with local changes, which are in no commit: "
+            "they are left as they are, and not measured"
+        )

@@ -1,0 +1,199 @@
+"""``snakemake first_bad``: the first commit that made the program slower, by bisection.
+
+The step between good and bad is measured first. A commit on the way is good or bad by whether the
+interval of its ratio to the good one, measured alternately with it, lies below or above half of
+that step (on logarithms). At the end the commits on both sides of the step are measured against
+each other, which is what the history keeps.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from scalesweep.analysis.paired import log_ratios, pairs_for, side_of
+from scalesweep.analysis.stats import CONFIDENCE
+from scalesweep.analysis.types import Floats
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.history_settings import MARGIN
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted, listed, percent
+from scalesweep.settle.bisect import BAD, GOOD, SKIPPED, Search
+from scalesweep.settle.checkouts import BadCommit
+from scalesweep.settle.commits import SHORT
+from scalesweep.settle.outcome import Measured
+from scalesweep.settle.run import described, report
+from scalesweep.settle.session import SettleSession, more, steps_of
+from scalesweep.settle.targets import Target
+
+# A commit whose interval still holds the bound gets twice the repeats, so often at most.
+LOOKS = 3
+# Of each look, so that all of them together are wrong in 5 % at most (Bonferroni).
+_LEVEL = 1 - (1 - CONFIDENCE) / LOOKS
+Say = Callable[[str], None]
+
+
+def first_bad(
+    campaign: Campaign, options: Mapping[str, str], in_slurm: bool, show: bool, say: Say
+) -> None:
+    """Name the first bad commit between ``good`` and ``bad`` of the options.
+
+    ``show``: only what it would cost. Raises UserError, also where bad is not worse than good.
+    """
+    for name in ("good", "bad"):
+        if not options.get(name):
+            raise UserError(f"first_bad: names no {name}: add --config good=COMMIT bad=COMMIT")
+    session = SettleSession(campaign, options, in_slurm, say)
+    repository = session.repository
+    good, bad = (repository.commit(options[n], f"--config {n}") for n in ("good", "bad"))
+    commits = repository.between(good, bad)
+    if show:
+        say(f"good: {described(repository, good)}")
+        say(f"bad: {described(repository, bad)}, {counted(len(commits), 'commit')} later")
+        if changes := repository.local_changes:
+            say(f"note: {changes}")
+        _tell_cost(session, len(commits))
+        return
+    with session.open():
+        Finder(session, good, commits).find()
+
+
+def _tell_cost(session: SettleSession, commits: int) -> None:
+    """Say what a search among so many commits costs; raises UserError where it may not be."""
+    steps, targets = steps_of(commits), session.targets
+    first = {t.run_id(0): 2 * t.repeats + 2 for t in targets}
+    cost = session.cost(targets, first)
+    points = counted(len(targets), "point")
+    session.say(f"cost: the step itself, {points}: {session.cost_text(cost)}")
+    if commits > 1:
+        later = {group: runs * (steps + 1) for group, runs in first.items()}
+        each = [session.cost([target], later) for target in targets]
+        most = max(each, key=lambda one: math.inf if one.seconds is None else one.seconds)
+        session.say(
+            f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
+            f"{session.cost_text(most)}; up to {2 ** (LOOKS - 1)} times as many repeats of a "
+            "commit that is hard to tell"
+        )
+    session.check(cost)
+
+
+class Finder:
+    """One search; ``good`` comes before ``commits``, the oldest of which is the first."""
+
+    def __init__(self, session: SettleSession, good: str, commits: Sequence[str]) -> None:
+        self._session, self._say = session, session.say
+        self._good, self._commits = good, commits
+        self._search = Search(commits)
+
+    def find(self) -> None:
+        """Measure, and say what was found; raises UserError where there is no step."""
+        target, step = self._step()
+        half = step / 2
+        self._search.run(lambda place: self._look(target, self._commits[place], half))
+        self._tell(target)
+
+    def _step(self) -> tuple[Target, float]:
+        """The point that shows the step most cheaply, and the step: a logarithm, above 0 where the
+        new one is worse."""
+        bad = self._commits[-1]
+        targets = self._session.targets
+        for look in range(LOOKS):
+            asked = [more(target, target.repeats << look) for target in targets]
+            measured = self._session.measure(self._good, bad, asked)
+            worse = [one for one in measured if self._side(one, self._margin(one)) > 0]
+            if worse or all(self._side(one, self._margin(one)) < 0 for one in measured):
+                break
+        if not worse:
+            shown = [f"{one.target.label} {_change(_logs(one))}" for one in measured if one.base]
+            raise UserError(
+                f"bad={bad[:SHORT]} is not shown to be worse than good={self._good[:SHORT]} by "
+                f"more than the margin: {listed(shown, 3)}; nothing to search for"
+            )
+        chosen = min(worse, key=self._price)
+        others = [one.target.label for one in worse if one is not chosen]
+        self._say(f"bad is {_change(_logs(chosen))}: {chosen.target.label}")
+        if others:
+            self._say(
+                f"searched at this point, the cheapest to tell; worse too: {listed(others, 3)} "
+                "(--config points= for another)"
+            )
+        target = next(t for t in targets if t.run_id(0) == chosen.target.run_id(0))
+        return target, float(_logs(chosen).mean())
+
+    def _price(self, one: Measured) -> float:
+        """Node-seconds that telling half of the step takes at a point."""
+        logs = _logs(one)
+        spread = float(logs.std(ddof=1))
+        pairs = pairs_for(spread, float(logs.mean()) / 2, _LEVEL) or math.inf
+        group = one.target.run_id(0)
+        cost = self._session.cost([one.target], {group: 2})
+        return pairs * (cost.node_seconds if cost.seconds is not None else 1.0)
+
+    def _margin(self, one: Measured) -> float:
+        history = self._session.campaign.history
+        metric = str(one.row.get("metric", ""))
+        return math.log1p(history.margin_of(metric) if history else MARGIN)
+
+    def _side(self, one: Measured, bound: float) -> int:
+        return side_of(_logs(one), bound, _LEVEL)
+
+    def _look(self, target: Target, commit: str, half: float) -> tuple[str, str]:
+        """Whether a commit is good or bad, or why that cannot be told."""
+        name = described(self._session.repository, commit)
+        left = sum(n not in self._search.skipped for n in
+                   range(self._search.good + 1, self._search.bad))  # fmt: skip
+        self._say(f"{counted(left, 'commit')} left, about {counted(steps_of(left + 1), 'step')}")
+        for look in range(LOOKS):
+            asked = more(target, target.repeats << look)
+            try:
+                (one,) = self._session.measure(self._good, commit, [asked])
+            except BadCommit as error:
+                if error.commit == self._good:
+                    raise  # it has been measured before: nothing can be told any more
+                self._say(f"skipped: {error} ({self._session.repository.subject(commit)})")
+                return SKIPPED, str(error)
+            if side := self._side(one, half):
+                outcome = BAD if side > 0 else GOOD
+                self._say(f"{outcome}: {name}: {_change(_logs(one))}")
+                return outcome, ""
+        why = f"{_change(_logs(one))} after {counted(len(one.base), 'pair')}"
+        self._say(f"skipped: {name}: cannot be told, {why}")
+        return SKIPPED, why
+
+    def _tell(self, target: Target) -> None:
+        """Measure both sides of the step against each other, and say what was found."""
+        search, repository = self._search, self._session.repository
+        before = self._good if search.good < 0 else self._commits[search.good]
+        bad = self._commits[search.bad]
+        measured = self._session.measure(before, bad, [target])
+        between = search.between
+        if between:
+            names = [described(repository, self._commits[n]) for n in (*between, search.bad)]
+            self._say(f"first bad commit: one of {len(names)}, after {before[:SHORT]}:")
+            for name, place in zip(names, (*between, search.bad), strict=True):
+                why = search.skipped.get(place)
+                self._say(f"  {name}" + (f": {why}" if why else ""))
+        else:
+            self._say(f"first bad commit: {bad} ({repository.subject(bad)})")
+            if merged := repository.merged(bad):
+                self._say(
+                    f"  a merge of {counted(merged, 'commit')}: search in it with good="
+                    f"{before[:SHORT]} bad={bad[:SHORT]}^2"
+                )
+        folder = self._session.pairs(before, bad).folder
+        campaign = self._session.campaign
+        report(
+            campaign, repository, measured, folder, (before, bad), self._say, True, len(between)
+        )  # fmt: skip
+
+
+def _logs(one: Measured) -> Floats:
+    """Logarithms of the pairs' ratios, above 0 where new is worse."""
+    logs: Floats = one.worse * log_ratios(one.base, one.new)
+    return logs
+
+
+def _change(logs: Floats) -> str:
+    """How much worse, in words."""
+    if not logs.size:
+        return "not measured"
+    change = math.expm1(float(logs.mean()))
+    return f"{percent(abs(change))} {'better' if change < 0 else 'worse'}"

@@ -1,0 +1,148 @@
+"""What is measured of two commits: the points of the campaign, the metric, and how often."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.analysis.metrics import EPOCH_METRICS
+from scalesweep.analysis.paired import LEAST_PAIRS
+from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.experiment_checks import check_metric
+from scalesweep.config.expressions import Expression
+from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import text_of
+from scalesweep.planning.dataset_staging import Staging
+from scalesweep.planning.run_spec import program_files
+from scalesweep.settle.commits import Repository, top_of
+
+MOST_REPEATS = 1000
+
+
+@dataclass(frozen=True)
+class Target:
+    """A point of an experiment; ``repeats``: pairs that are measured; ``metric``: None for the
+    main one."""
+
+    experiment: Experiment
+    point: Mapping[str, Any]
+    repeats: int
+    metric: str | None
+
+    @property
+    def label(self) -> str:
+        """The experiment, and what distinguishes the point in it."""
+        words = [
+            f"{name} {text_of(self.experiment.benchmark.scaled(self.point).get(name))}"
+            for name in self.experiment.axes
+        ]
+        return f"{self.experiment.name}: {', '.join(words) or 'the only point'}"
+
+    def run_id(self, repeat: int) -> str:
+        """Id of a run of this point, the same for every commit."""
+        return self.experiment.benchmark.run_id(self.point, repeat)
+
+
+def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> list[Target]:
+    """The points that ``--config points=`` names (empty: all), each once.
+
+    Raises UserError for names, metrics and numbers that are none.
+    """
+    if campaign.site.launch is None:
+        raise UserError(f"{campaign.site.file}: has no 'launch': nothing is measured there")
+    count = _count(repeats)
+    found: dict[str, Target] = {}
+    for experiment, point in _chosen(campaign, points.strip()):
+        named = None
+        if metric:
+            where = f"--config metric={metric}"
+            named = metric if metric in EPOCH_METRICS else check_metric(
+                experiment.benchmark, metric, where, EPOCH_METRICS
+            )  # fmt: skip
+        target = Target(experiment, point, count or _planned(experiment, point), named)
+        found.setdefault(target.run_id(0), target)
+    staging = Staging(campaign, [(t.experiment, _first(t)) for t in found.values()])
+    for target in found.values():
+        for marker in staging.marker(target.experiment, _first(target)):
+            if not Path(marker).exists():
+                raise UserError(
+                    f"{target.label}: its data set is not there ({marker}): call `snakemake` for "
+                    "this campaign once, which makes it"
+                )
+    return [*found.values()]
+
+
+def _first(target: Target) -> Any:
+    """The first run of a target's point."""
+    return next(run for run in target.experiment.runs if run.point == target.point)
+
+
+def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str, Any]]]:
+    experiments = [one for one in campaign.experiments if not one.control]
+    names = {one.name: one for one in experiments}
+    if text in names:
+        experiments, text = [names[text]], ""
+    every = [(one, point) for one in experiments for point in one.points]
+    if not text:
+        return every
+    where = "--config points"
+    known = {name for one in experiments for name in one.benchmark.scaled(one.points[0])}
+    try:
+        rule = Expression(text, where).check_names(known)
+    except UserError as error:
+        raise UserError(
+            f"{error}; an experiment ({', '.join(names)}) may be named instead"
+        ) from None
+    found = [
+        (one, point)
+        for one, point in every
+        if rule.names <= (scaled := one.benchmark.scaled(point)).keys() and rule(scaled)
+    ]
+    if not found:
+        raise UserError(f"{where}={text}: no point of the campaign is of this kind")
+    return found
+
+
+def _planned(experiment: Experiment, point: Mapping[str, Any]) -> int:
+    """Repeats of a point as planned, at least as many as a verdict takes."""
+    return max(LEAST_PAIRS, sum(run.point == point for run in experiment.runs))
+
+
+def _count(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or not LEAST_PAIRS <= int(text) <= MOST_REPEATS:
+        raise UserError(
+            f"--config repeats={text}: allowed: numbers from {LEAST_PAIRS} to {MOST_REPEATS:,}"
+        )
+    return int(text)
+
+
+def repository_of(campaign: Campaign, targets: Sequence[Target]) -> Repository:
+    """The repository of what is measured: ``track.repository``, else that of the programs' files.
+
+    Raises UserError where there is none, or there are several.
+    """
+    named = campaign.track.repository
+    if named is not None:
+        top = top_of(named)
+        if top is None:
+            raise UserError(f"{campaign.file}: track.repository: {named}: no git repository")
+        return Repository(top)
+    tops = {
+        top_of(Path(path)) for target in targets for path in files_of(campaign, target).values()
+    }
+    found = sorted(str(top) for top in tops if top)
+    if len(found) != 1:
+        what = f"lie in several repositories ({', '.join(found)})" if found else "lie in none"
+        raise UserError(
+            f"{campaign.file}: no commits to measure: the programs' files {what}; add "
+            "`track: {repository: PATH}`"
+        )
+    return Repository(Path(found[0]))
+
+
+def files_of(campaign: Campaign, target: Target) -> dict[str, str]:
+    """Files of the program at a point, without words that the search path finds."""
+    files = program_files(campaign, target.experiment.benchmark, target.point)
+    return {name: path for name, path in files.items() if "/" in path}

@@ -1,0 +1,157 @@
+"""What advice can be asked of scaling series: predictions and knees."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from scalesweep.analysis.advice.advise import SeriesAsked
+from scalesweep.analysis.advice.widths import Known, Question, Target, knee_of
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.prediction.series import Series, refusal
+from scalesweep.core.formatting import duration, text_of
+from scalesweep.tables.advice_points import (
+    MOST_COUNTS,
+    PointOf,
+    between,
+    derived,
+    geometric_counts,
+    longest_wall,
+)
+from scalesweep.tables.advice_study import Gather
+from scalesweep.tables.build import series_of
+from scalesweep.tables.points import Point
+from scalesweep.tables.prediction import GOOD, MeasuredSeries, predictable
+from scalesweep.tables.runtimes import pending_groups, series_key, wall_series, wall_times
+
+# Knees are looked for among counts up to so many times the largest measured one.
+BEYOND = 4
+
+
+def ask_series(gather: Gather) -> None:
+    """Its scaling series."""
+    data, name = gather.data, gather.experiment.name
+    points = data.points()
+    groups = [[points[i] for i in group] for group in series_of(data, points)]
+    pending = pending_groups(data, groups)
+    walls = wall_times(data)
+    seen = False
+    for group in groups:
+        there = [point for point in group if point.rows.size and gather.fits(point)]
+        if not there:
+            continue
+        seen = True
+        label = _label(gather, there[0])
+        if there[0].source != "measured":
+            gather.refuse(f"{label}: its points are {there[0].source}: none can be added to them")
+            continue
+        if (one := _main(gather, predictable(data, [there]))) is None:
+            gather.refuse(f"{label}: no rate was measured to be predicted")
+        elif why := refusal(one.series):
+            gather.refuse(f"{label}: {why}")
+        else:
+            times = wall_series(data, there, walls)
+            missing = pending.get(series_key(data, there[0]), [])
+            if refusal(times):
+                gather.refuse(f"{label}: its runs recorded no wall times")
+            else:
+                _ask(gather, label, one, missing, times)
+    if not seen:
+        gather.refuse(
+            f"{name}: no rank count has a result, and a prediction needs 3 over a factor of 4: "
+            "run the campaign's smallest counts first"
+        )
+
+
+def _label(gather: Gather, point: Point) -> str:
+    names = [name for name in series_parameters(gather.data.experiment) if name in point.values]
+    told = ", ".join(f"{name} {text_of(point.values[name])}" for name in names)
+    return f"{gather.experiment.name}{f', {told}' if told else ''}"
+
+
+def _main(gather: Gather, found: Iterator[MeasuredSeries]) -> MeasuredSeries | None:
+    """The measure that findings are about, in the phase that runs are compared in."""
+    those = list(found)
+    measures = [one.measure for one in those]
+    wanted = [one for one in gather.measures if one in measures] or measures[:1]
+    return those[measures.index(wanted[0])] if wanted else None
+
+
+def _ask(
+    gather: Gather, label: str, one: MeasuredSeries, missing: Sequence[Point], times: Series
+) -> None:
+    series = one.series
+    largest = one.counts[-1]
+    planned = {int(point.values[gather.data.scale]): point for point in missing}
+    question = _question(gather, label, largest, series)
+    if question is None:
+        return
+    text, asked = question
+    known = {int(p.values[gather.data.scale]): gather.whole(p) for p in one.points}
+    enclosed = None
+    if isinstance(asked, Target):
+        top = int(asked.count)
+    else:
+        top = max([BEYOND * largest, *planned])
+        below = np.flatnonzero(series.cost[0] / series.cost < asked.least)
+        if below.size:
+            enclosed = one.counts[below[0] - 1], one.counts[below[0]]
+    if enclosed:
+        counts = [*between(*enclosed), *(c for c in planned if enclosed[0] < c < enclosed[1])]
+    else:
+        counts = [*geometric_counts(one.counts[0], largest, top), top]
+        counts += [count for count in planned if count <= top]
+    points: dict[float, PointOf] = {float(count): point for count, point in known.items()}
+    experiment, prices = gather.experiment, gather.prices
+    longest = {count: longest_wall(times, count) for count in points}
+    new = []
+    for count in sorted(set(counts) - known.keys()):
+        if (point := _point(gather, planned.get(count), known, count)) is None:
+            continue
+        wall_s, limit_s = longest_wall(times, count), prices.limit_s(experiment)
+        if wall_s > limit_s:
+            gather.study.left_out.append(
+                f"{label} at {count:,} {gather.data.scale}: may take {duration(wall_s)}, the "
+                f"limit is {duration(limit_s)}"
+            )
+            continue
+        points[float(count)], longest[float(count)] = point, wall_s
+        new.append(float(count))
+    costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
+    new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
+    costs = {count: cost for count, cost in costs.items() if count in known or count in new}
+    repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
+    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
+    gather.study.ask_series(asked_of, experiment, points, longest)
+
+
+def _chosen(counts: Sequence[float], planned: Mapping[int, Point]) -> list[float]:
+    """Those that are tried: of many, planned ones first, then the largest."""
+    order = sorted(counts, key=lambda count: (count not in planned, -count))
+    return sorted(order[:MOST_COUNTS])
+
+
+def _question(
+    gather: Gather, label: str, largest: int, series: Series
+) -> tuple[str, Question] | None:
+    scale, target = gather.data.scale, gather.wanted.count
+    if target is None and not gather.wanted.knee:
+        target = max((c for c in gather.experiment.predict if c >= largest), default=None)
+    if target is None:
+        return f"{scale} below {100 * GOOD:g} % efficiency", knee_of(series, GOOD)
+    if target < largest:
+        gather.refuse(
+            f"{label}: {target:,} {scale} are fewer than the largest measured count of "
+            f"{largest:,}: measure them"
+        )
+        return None
+    return f"at {target:,} {scale}", Target(float(target))
+
+
+def _point(
+    gather: Gather, planned: Point | None, known: Mapping[int, PointOf], count: int
+) -> PointOf | None:
+    if planned is not None:
+        return gather.whole(planned)
+    skipped = [point for point, _ in gather.experiment.excluded]
+    point = derived(gather.experiment, gather.prices.campaign.site, known, count, gather.left_out)
+    return None if point in skipped else point

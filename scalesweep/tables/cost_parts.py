@@ -1,0 +1,158 @@
+"""The parts of a series' costs that are known apart: from the ledger, and from probes.
+
+They make the sums by parts of a prediction (``analysis.prediction.parts``).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.network_fit import message_seconds
+from scalesweep.analysis.prediction.series import Collective, Parts
+from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
+from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import finite
+from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.machine import Machine, networks_like, whole_point
+from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.rank_layout import Layout
+
+COMPUTATION, EXCHANGE = "computation", "exchange"
+BOTH = "input and computation"  # where a record tells no more
+# The parts of a prediction and the terms of the ledger that each adds up from, computation first.
+OF_LEDGER: Mapping[str, Sequence[str]] = {
+    COMPUTATION: ("compute", "busy"),
+    "input": ("input",),
+    "imbalance": ("persistent", "alternating"),
+    EXCHANGE: ("transfer", "communication"),
+    "barrier": ("barrier",),
+}
+REST = "rest"
+# What a parameter of a program does with gradients, by its name; the bytes of each number.
+_BYTES = 4
+_HALVED = ("compression", "gradient_compression")
+# Which units count what a batch is made of.
+_WORK = ("samples/s", "images/s")
+_SAME = 1e-6
+
+
+def parts_of(
+    data: ExperimentData,
+    points: Sequence[Point],
+    costs: Floats,
+    measure: Measure,
+    machine: Machine,
+) -> Parts | None:
+    """What the costs of points add up from, None where neither ledger nor probe says it.
+
+    ``costs[point]``. The ledger is of steady steps, so that first epochs have no parts.
+    """
+    if measure[1] == "init" or len(points) < 2:
+        return None
+    shares = _shares(data, points)
+    collective = _collective(data, points, measure, machine)
+    if shares is None:
+        if collective is None:
+            return None
+        return Parts((COMPUTATION,), costs[None, :], collective)
+    rows = {name: row * costs for name, row in shares.items()}
+    exchange = EXCHANGE if EXCHANGE in rows else None
+    return Parts(tuple(rows), np.stack(list(rows.values())), collective, exchange)
+
+
+def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] | None:
+    """Each part's share of a step at every point; None where a point has no ledger like the others.
+
+    They add up to 1. What the ledger does not attribute counts as computation where it is negative
+    somewhere, and so does input where no computation is known.
+    """
+    texts = data.texts(ACCOUNT)
+    accounts = [
+        [StepAccount.from_json(json.loads(text)) for row in point.rows if (text := texts[row])]
+        for point in points
+    ]
+    forms = {one.form for of_point in accounts for one in of_point}
+    if len(forms) != 1 or PROFILE in forms or not all(accounts):
+        return None
+    found: dict[str, Floats] = {}
+    whole = np.array([sum(one.elapsed for one in of_point) for of_point in accounts])
+    for name, terms in OF_LEDGER.items():
+        own = [
+            sum(getattr(one, term) or 0.0 for one in of_point for term in terms)
+            for of_point in accounts
+        ]
+        found[name] = np.maximum(np.array(own, np.float64) / whole, 0.0)
+    rest = 1 - np.sum(list(found.values()), axis=0)
+    if (rest < 0).any():
+        found[COMPUTATION] = found[COMPUTATION] + rest
+    else:
+        found[REST] = rest
+    if not found[COMPUTATION].any():
+        found[COMPUTATION] = found.pop("input")
+    if (found[COMPUTATION] <= 0).any():
+        return None
+    whole_epochs = EPOCHS in forms and accounts[0][0].busy is not None
+    names = {COMPUTATION: BOTH} if whole_epochs else {}
+    return {names.get(name, name): row for name, row in found.items() if row.any()}
+
+
+def _collective(
+    data: ExperimentData, points: Sequence[Point], measure: Measure, machine: Machine
+) -> Collective | None:
+    """What the exchange of gradients costs by probes: rank-seconds for a sample.
+
+    None where the size of the gradients, the batch of a rank or the network is not known, or they
+    are not exchanged by an allreduce of Horovod's.
+    """
+    if (
+        not machine.networks
+        or data.scale != "ranks"
+        or data.quantities[measure[0]].unit not in _WORK
+    ):
+        return None
+    sizes = {float(size) for p in points for size in data.repeats(p, ("model_parameters", "run"))}
+    every = [whole_point(data, point) for point in points]
+    found = [one.get("batch_size") for one in every]
+    batches = np.array([float(size) if finite(size) and size > 0 else np.nan for size in found])
+    ranks = np.array([float(point.values["ranks"]) for point in points])
+    if len(sizes) != 1 or any(one.get("variable_update", "horovod") != "horovod" for one in every):
+        return None
+    size = sizes.pop() * _gradient_bytes(every[-1])
+    seconds = _allreduce(machine, every[-1], size)
+    if seconds is None:
+        return None
+    if np.ptp(batches) <= _SAME * batches[-1]:
+        return lambda p: seconds(p) / batches[-1]
+    if np.ptp(batches * ranks) <= _SAME * batches[-1] * ranks[-1]:
+        return lambda p: seconds(p) * p / (batches[-1] * ranks[-1])
+    return None
+
+
+def _allreduce(machine: Machine, point: Mapping[str, Any], size: float) -> Collective | None:
+    """Seconds of an allreduce of ``size`` bytes on any number of ranks; None where it is not known.
+
+    Of several networks that of which the point could take most.
+    """
+    ranks = Layout.of(point).ranks
+    found = [
+        (least.value, network.fits)
+        for network in networks_like(machine, point)
+        if (least := message_seconds(network.fits, max(ranks, 2), size)) is not None
+    ]
+    if not found:
+        return None
+    _, fits = min(found, key=itemgetter(0))
+
+    def seconds(counts: Floats) -> Floats:
+        each = [message_seconds(fits, int(count), size) for count in counts]
+        return np.array([0.0 if one is None else one.value for one in each])  # of one rank
+
+    return seconds
+
+
+def _gradient_bytes(parameters: Mapping[str, Any]) -> int:
+    """Bytes of a gradient of one parameter of the network."""
+    return _BYTES // 2 if "fp16" in [parameters.get(name) for name in _HALVED] else _BYTES

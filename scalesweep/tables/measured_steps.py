@@ -1,0 +1,161 @@
+"""The repeats of a point with their step accounts, and the step that its throughput stands for.
+
+Efficiency has one definition, that of the throughput. With n samples in a step and the rate of
+run i, T[i] = n / rate[i] is the run's step, and n over the mean rate of the repeats is the harmonic
+mean of the T[i]. Every term of the ledger is therefore averaged with the weights 1 / T[i]: so the
+terms add up to that step, and the ideal step over it is the efficiency of the table `scaling`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from scalesweep.analysis.step_account import StepAccount
+from scalesweep.analysis.types import Floats
+from scalesweep.tables.machine_terms import Least
+from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.step_blocks import StepBlocks
+
+# A rate belongs to the accounted steps if it does not make them longer or shorter than this.
+_SAME = 2.0
+# What is outside of the accounted steps has a line of its own from this share of a step on.
+NOTABLE_OUTSIDE = 0.005
+_OF_SAMPLES = ("samples/s", "images/s")
+
+
+@dataclass(frozen=True)
+class MeasuredSteps:
+    """A point with the accounts of its repeats, all of one form.
+
+    ``workers``: what it scales over. ``lengths``: seconds of a step of each repeat by the rate that
+    its efficiency is taken from; None where there is no such rate, and the accounts' own are taken.
+    ``least``: what the machine needs for terms, of those that it has probes for.
+    """
+
+    point: Point
+    accounts: Sequence[StepAccount]
+    steps: StepBlocks
+    workers: float
+    lengths: Floats | None = None
+    least: Mapping[str, Least] = field(default_factory=dict)
+
+    def term(self, name: str) -> Floats | None:
+        """A term of the ledger, in s per step, of each repeat; None if one has none.
+
+        Their mean is the term of the point: they are pseudo-values where repeats have weights.
+        """
+        found = [getattr(account, name) for account in self.accounts]
+        return None if None in found else self._weighted(np.array(found, np.float64))
+
+    @property
+    def elapsed(self) -> Floats:
+        """The measured step, as ``term``."""
+        own = np.array([account.elapsed for account in self.accounts])
+        return self._weighted(own if self.lengths is None else self.lengths)
+
+    @property
+    def outside(self) -> Floats | None:
+        """What the step of the throughput has and the accounted steps have not, as ``term``."""
+        if self.lengths is None:
+            return None
+        own = np.array([account.elapsed for account in self.accounts])
+        return self._weighted(self.lengths - own)
+
+    @property
+    def clocks(self) -> Floats | None:
+        """The clock of each repeat's busy cores, MHz; None where one is not known."""
+        found = [account.clock_mhz for account in self.accounts]
+        return None if None in found else np.array(found, np.float64)
+
+    @property
+    def local_samples(self) -> float | None:
+        """Samples of a worker (a rank or a device) in a step."""
+        samples = self.point.samples
+        return None if samples is None else samples / self.accounts[0].per_epoch / self.workers
+
+    def _weighted(self, values: Floats) -> Floats:
+        """Values whose mean is that of ``values`` with the weights 1 / length, and whose scatter
+        is that of its error (linearised)."""
+        if self.lengths is None:
+            return values
+        weights = 1 / self.lengths
+        mean = float((weights * values).sum() / weights.sum())
+        return np.asarray(mean + weights / weights.mean() * (values - mean))
+
+
+def main_rate(data: ExperimentData) -> Measure | None:
+    """The measure whose efficiency the first screen states, if it is a rate of samples.
+
+    The same as ``ExperimentResults.main`` takes, in its steady phase.
+    """
+    entry = data.experiment
+    rows = list(data.row_of.values())
+    known: dict[str, list[str]] = {}
+    for metric, phase in data.measures:
+        if np.isfinite(data.numbers(metric, "mean", phase)[rows]).any():
+            known.setdefault(metric, []).append(phase)
+    wanted = [entry["main_metric"] or "", "total_throughput", *entry["metrics"], *known]
+    metric = next((name for name in wanted if name in known), "")
+    if not metric or data.quantities[metric].unit not in _OF_SAMPLES:
+        return None
+    return metric, "later" if "later" in known[metric] else known[metric][0]
+
+
+def measured_steps(
+    data: ExperimentData,
+    point: Point,
+    accounts: Mapping[int, StepAccount],
+    steps: StepBlocks,
+    rate: Measure | None,
+) -> MeasuredSteps:
+    """A point with accounts by row of the summary, which ``steps`` takes too; ``rate``: that of
+    ``main_rate``."""
+    steps.add(point, accounts)
+    found = list(accounts.values())
+    workers = float(point.values.get(data.scale) or found[0].ranks)
+    lengths = None if rate is None else _lengths(data, point, accounts, rate)
+    return MeasuredSteps(point, found, steps, workers, lengths)
+
+
+def _lengths(
+    data: ExperimentData, point: Point, accounts: Mapping[int, StepAccount], measure: Measure
+) -> Floats | None:
+    """Seconds of a step of each run by its main rate; None where that is of something else."""
+    if point.samples is None:
+        return None
+    ranks = float(next(iter(accounts.values())).ranks)
+    share = 1.0 if data.quantities[measure[0]].scope == "total" else ranks
+    rates = data.numbers(measure[0], "mean", measure[1])[list(accounts)]
+    if not (np.isfinite(rates) & (rates > 0)).all():
+        return None
+    per_epoch = np.array([account.per_epoch for account in accounts.values()])
+    own = np.array([account.elapsed for account in accounts.values()])
+    lengths = point.samples / share / per_epoch / rates
+    same = (lengths < own * _SAME) & (own < lengths * _SAME)
+    return np.asarray(lengths) if same.all() else None
+
+
+def by_throughput(
+    groups: Sequence[Sequence[MeasuredSteps | None]],
+) -> list[list[MeasuredSteps | None]]:
+    """The same points; without their rates where one has none: all steps are of one kind."""
+    if all(one.lengths is not None for group in groups for one in group if one):
+        return [list(group) for group in groups]
+    return [[one and replace(one, lengths=None) for one in group] for group in groups]
+
+
+def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
+    """Whether what is outside of the accounted steps is worth a line of its own.
+
+    Rates of epochs are of the same epochs as the accounts; they differ by how these are averaged.
+    """
+    return (
+        rate is not None
+        and rate[1] == "run"
+        and any(
+            float(np.abs(one.outside / one.elapsed).max()) > NOTABLE_OUTSIDE
+            for one in every
+            if one.outside is not None
+        )
+    )

@@ -1,0 +1,139 @@
+"""The table `reading`: the rate at which files were read, against what the machine gives to reads.
+
+The ceiling is the best point of the campaign's experiments whose benchmark.yaml says ``ceiling:
+files``, on as many nodes and with the page cache in the same state. Rates are bytes/s.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.metrics import EPOCH_PHASES
+from scalesweep.analysis.stats import Interval, mean_interval, ratio_interval
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.core.plan_format import Plan
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.rank_layout import Layout
+
+FILES = "files"
+RATE = "read_rate"
+COLD, WARM = "cold", "warm"
+# Parameters of benchmarks that say whether files come from the page cache.
+_OF_PROBE = "cache"
+_STATE, _DROPS = "page_cache", "drop_page_cache"
+_NAMES = ("state", "rate", "ceiling", "where")
+
+
+@dataclass(frozen=True)
+class ReadCeiling:
+    """The most that plain reads reach on a number of nodes, all together."""
+
+    state: str | None  # cold | warm: what the page cache held; None where that is not known
+    nodes: int
+    values: tuple[float, ...]  # bytes/s, of each repeat
+    where: str  # the experiment
+
+    @property
+    def mean(self) -> float:
+        """Mean over the repeats, in bytes/s."""
+        return float(np.mean(self.values))
+
+    @property
+    def interval(self) -> Interval:
+        """Its 95 % interval over the repeats."""
+        return mean_interval(np.array(self.values))
+
+
+def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
+    """What a campaign's runs measured of reading: by state and nodes the best point.
+
+    One that was imported or simulated counts only where none was measured.
+    """
+    found: dict[tuple[str | None, int], tuple[tuple[bool, float], ReadCeiling]] = {}
+    for experiment in plan["experiments"]:
+        if experiment.get("ceiling") != FILES or not experiment["main_metric"]:
+            continue
+        data = ExperimentData(summary, experiment)
+        for point in data.points():
+            values = data.repeats(point, (str(experiment["main_metric"]), "run"))
+            every = {**experiment["fixed"], **point.values}
+            if not values.size or every.get("pattern") == "random":
+                continue
+            where = experiment["name"]
+            where += "" if point.source == "measured" else f" ({point.source})"
+            kept = tuple(values.tolist())
+            state = every.get(_OF_PROBE)
+            one = ReadCeiling(
+                str(state) if state in (COLD, WARM) else None, Layout.of(every).nodes, kept, where
+            )
+            rank = (point.source == "measured", one.mean)
+            key = (one.state, one.nodes)
+            if key not in found or found[key][0] < rank:
+                found[key] = (rank, one)
+    return [one for _, one in found.values()]
+
+
+def state_of(every: Mapping[str, Any], phase: str) -> str | None:
+    """What the page cache holds of the files in a phase: cold or warm; None if not known.
+
+    ``page_cache`` says it of all epochs, ``drop_page_cache`` of the first: what was read once is
+    in the cache unless it is larger than that.
+    """
+    if _STATE in every:
+        return str(every[_STATE])
+    if _DROPS not in every:
+        return None
+    return WARM if phase == "later" else COLD if every[_DROPS] else None
+
+
+def reads_files(experiment: Mapping[str, Any]) -> bool:
+    """Whether an experiment is of a benchmark of which the state of the page cache is known."""
+    return not {_STATE, _DROPS}.isdisjoint({*experiment["fixed"], *experiment["axes"]})
+
+
+def reading_column(name: str, axes: Sequence[str]) -> str:
+    """Column of the table: its name, unless a varying parameter has it."""
+    return f"reading_{name}" if name in axes else name
+
+
+def reading_table(
+    data: ExperimentData, points: Sequence[Point], ceilings: Sequence[ReadCeiling]
+) -> pd.DataFrame | None:
+    """A row per point and phase with a ceiling: what it reads, and the share of the ceiling.
+
+    Columns: varying parameters, ``source``, ``repeats``, ``planned``, ``phase``, ``state`` (cold,
+    warm), ``rate`` (bytes of the files over the time of the epoch, of all ranks) with its 95 %
+    interval ``low`` and ``high``, ``ceiling`` (mean), ``where`` it was measured, and ``share`` =
+    rate / ceiling, whose interval ``share_low``, ``share_high`` holds the scatter of both. None if
+    there is no row.
+    """
+    rows = []
+    for point in points:
+        every = {**data.experiment["fixed"], **point.values}
+        for phase in EPOCH_PHASES:
+            values = data.repeats(point, (RATE, phase))
+            state = state_of(every, phase)
+            same = (
+                one for one in ceilings if (one.state, one.nodes) == (state, Layout.of(every).nodes)
+            )
+            ceiling = next(same, None)
+            if not values.size or ceiling is None:
+                continue
+            mean = float(values.mean())
+            span = data.interval(point, (RATE, phase))
+            share = ratio_interval(values, ceiling.values, level=data.level)
+            row = {**point.values, "source": point.source, "repeats": values.size}
+            row |= {"planned": point.planned, "phase": phase}
+            found = {"state": state, "rate": mean, "ceiling": ceiling.mean, "where": ceiling.where}
+            row |= {reading_column(name, data.axes): found[name] for name in _NAMES}
+            row |= {"low": span.low, "high": span.high}
+            row |= {"share": mean / ceiling.mean, "share_low": share.low, "share_high": share.high}
+            rows.append(row)
+    if not rows:
+        return None
+    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+    frame.attrs["units"] = {}
+    return frame

@@ -1,0 +1,105 @@
+"""The input pipelines: each does what its name says, and ranks take each sample exactly once."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cosmoflow_data import dataset
+from tests.benchmarks.programs import Program, read, start_helper, warm
+
+SHAPE = [32, 32, 32, 4]
+SMALL = {
+    "sample_shape": SHAPE,
+    "samples_per_file": 4,
+    "samples_per_rank": 16,
+    "epochs": 3,
+    "batch_size": 2,
+    "shuffle_samples": 5,
+}
+PROGRAM = Program("input_pipeline", SMALL)
+start = PROGRAM.start
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data set for two ranks of SMALL."""
+    folder = tmp_path_factory.mktemp("data") / "set"
+    done = PROGRAM.stage(folder, {"train": 8, "valid": 0}, how=warm)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def sum_y(ranks):
+    """The sum over y of all samples of `ranks` ranks, from the generator."""
+    fmt = dataset.Format(tuple(SHAPE), samples_per_file=4)
+    samples = (dataset.samples(fmt, "train", index) for index in range(4 * ranks))
+    return sum(y.astype(float).sum() for of_file in samples for _, y in of_file)
+
+
+@pytest.mark.slow
+def test_pipelines_go_ahead_as_far_as_they_say(data):
+    ahead = json.loads(start_helper("taking_ahead.py", data).stdout)
+    # A reader fetches 256 KiB at once: here less than a batch.
+    assert ahead["serial"] < 2
+    assert ahead["parallel_map"] > ahead["serial"] + 0.5
+    for name in ("prefetch", "interleave", "combined", "cached"):
+        assert ahead[name] > 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", ["after_shuffle", "after_reading"])
+def test_ranks_take_each_sample_once(tmp_path, data, shard):
+    changes = {"pipeline": "combined", "shard": shard, "step_gflop": 0.6}
+    done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, **changes)
+    native, samples = read(done, out)
+    assert native["work"] == {
+        "samples_per_epoch": 32,
+        "bytes_per_epoch": 32 * dataset.Format(tuple(SHAPE)).file_bytes,
+    }
+    assert native["notes"]["touched"]["sum_y"] == pytest.approx([sum_y(2)] * 3, abs=1e-5)
+    times = (2 if shard == "after_reading" else 1, 0.02)
+    assert native["metrics"]["bytes_read_per_byte"]["value"] == pytest.approx(
+        times[0], rel=times[1]
+    )
+    assert samples["local_times"].shape == (3, 2)
+    assert (samples["span_input"] > 0).all() and (samples["span_compute"] > 0).all()
+    together = samples["span_input"] + samples["span_compute"]
+    np.testing.assert_allclose(together, samples["local_times"], rtol=0.05, atol=0.005)
+
+
+@pytest.mark.slow
+def test_a_cache_reads_files_once_and_cold_files_are_cold(tmp_path, data):
+    done, out = start(tmp_path, data, pipeline="cached", page_cache="cold")
+    native, _ = read(done, out)
+    assert native["metrics"]["bytes_read_per_byte"]["value"] < 0.01
+    assert native["notes"]["touched"]["sum_y"] == pytest.approx([sum_y(1)] * 3, abs=1e-5)
+    cache = native["notes"]["page_cache"]
+    if cache["verified"]:
+        assert cache["worked"] == (cache["resident_after_max"] <= 0.01)
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_65_and_named(tmp_path, data):
+    broken = tmp_path / "set" / "train"
+    broken.mkdir(parents=True)
+    (tmp_path / "set" / "valid").mkdir()
+    for index in range(4):
+        content = (data / "train" / f"part-{index:06d}.tfrecord").read_bytes()
+        (broken / f"part-{index:06d}.tfrecord").write_bytes(content[: 1000 if index == 2 else None])
+    done, _ = start(tmp_path, tmp_path / "set")
+    assert done.returncode == 65 and done.stderr.count("\n") == 1
+    assert "part-000002.tfrecord is damaged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"batch_size": 5}, "samples_per_rank 16 is not a multiple of batch_size 5"),
+        ({"pipeline": "cached", "shard": "after_reading"}, "shard must be before_shuffle"),
+    ],
+)
+def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
+    done, _ = start(tmp_path, tmp_path, **params)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and words in done.stderr

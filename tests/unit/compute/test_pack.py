@@ -1,0 +1,126 @@
+"""A job of several runs: whatever becomes of one, the others are measured."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.compute.pack import (
+    Pack,
+    begun,
+    call_off,
+    ended_in,
+    is_over,
+    pack_file,
+    read_pack,
+    run_pack,
+    was_begun,
+    write_pack,
+)
+from scalesweep.core.record import read_failure
+
+JOB = 41
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLURM_JOB_ID", str(JOB))
+    return tmp_path / "runs"
+
+
+def made(runs: Path, *run_ids: str, needs_s: float = 5.0, given_s: float = 100.0) -> Path:
+    """A pack of these runs, which have orders."""
+    for run_id in run_ids:
+        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": {"limit_s": needs_s}}
+        write_order(runs / run_id / ORDER, order)
+    pack: Pack = {
+        "runs": [{"run_id": run_id, "order": "d", "needs_s": needs_s} for run_id in run_ids],
+        "given_s": given_s,
+        "spare_s": 0.3,
+    }
+    return pack_file(runs, write_pack(runs, pack))
+
+
+def launch(order: Path, digest: str) -> int:
+    """What the launcher may come to, by the name of the run's folder."""
+    folder, kind = order.parent, order.parent.name.partition("-")[0]
+    print(f"launching {folder.name} {digest}")
+    if kind == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "stuck":
+        time.sleep(60)
+    if kind == "wrong":
+        raise ValueError("a mistake of ours")
+    if kind == "taken":
+        return 1
+    if kind == "failed":
+        failure = {"cause": "NON_ZERO_EXIT", "detail": "exit code 3", "job_id": JOB}
+        (folder / "failure.json").write_text(json.dumps(failure))
+        return 1
+    record = {"resources": {"slurm": {"job_id": JOB}}}
+    (folder / "record.json").write_text(json.dumps(record))
+    if kind == "late":  # killed with its record written
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def test_each_run_has_its_own_end(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ids = ("good-1", "failed", "killed", "wrong", "stuck", "late", "taken", "good-2")
+    path = made(runs, *ids, needs_s=0.5)
+    newer = {"jobs": [{"job_id": JOB}, {"job_id": 50}]}
+    (runs / "taken" / "job.json").write_text(json.dumps(newer))
+    with capfd.disabled():  # a run's log is what its process writes to descriptors
+        run_pack(path, launch)
+    assert begun(runs, path.stem) == list(ids)
+    for run_id in ("good-1", "good-2", "late"):
+        assert is_over(runs / run_id, JOB) and not (runs / run_id / "failure.json").exists()
+        assert (runs / run_id / "launcher.log").read_text() == f"launching {run_id} d\n"
+        assert not is_over(runs / run_id, JOB + 1)
+    # The launcher has the last word; where it left none, this one says what it saw.
+    failures = {run_id: read_failure(runs / run_id) or {} for run_id in ids}
+    assert failures["failed"]["cause"] == "NON_ZERO_EXIT"
+    told = {run_id: failures[run_id].get("detail") for run_id in ("killed", "wrong", "stuck")}
+    assert told == {
+        "killed": "the launcher was ended by SIGKILL before it wrote a result",
+        "wrong": "the launcher ended with exit code 1 before it wrote a result",
+        "stuck": "the launcher was not over after 0.8 s and was killed before it wrote a result",
+    }
+    assert failures["stuck"]["asked"] == {"limit_s": 0.5} and failures["stuck"]["job_id"] == JOB
+    assert "ValueError: a mistake of ours" in failures["wrong"]["last_lines"][-1]
+    assert all(ended_in(runs / run_id, JOB) for run_id in told)
+    assert failures["taken"] == {}  # it is another job's by now
+
+    # Requeued, the job does what it has not ended: a launch finds a record by itself.
+    (runs / "failed" / "launcher.log").unlink()
+    (runs / "good-2" / "launcher.log").unlink()
+    with capfd.disabled():
+        run_pack(path, launch)
+    assert not (runs / "failed" / "launcher.log").exists()
+    assert (runs / "good-2" / "launcher.log").exists()
+
+
+def test_a_run_begins_only_with_its_whole_limit_left(runs: Path) -> None:
+    path = made(runs, "failed", "good-1", "good-2", needs_s=5.0, given_s=5.1)
+    assert was_begun(runs, path.stem, "failed") and not was_begun(runs, path.stem, "good-1")
+    run_pack(path, launch)
+    # The first begins in any case, so that each job ends with one run less.
+    assert begun(runs, path.stem) == ["failed"]
+    assert was_begun(runs, path.stem, "failed") and not was_begun(runs, path.stem, "good-1")
+
+
+def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(runs, "good-1", "good-2")
+    call_off(runs, path.stem)
+    run_pack(path, launch)
+    assert begun(runs, path.stem) == []
+    path.write_text(path.read_text().replace("good-1", "good-3"))
+    assert read_pack(runs, path.stem) is None and was_begun(runs, path.stem, "good-2")
+    monkeypatch.setattr(sys.modules["scalesweep.compute.pack"], "CACHED_S", 0.1)
+    with pytest.raises(Exception, match="cannot read the runs of this job"):
+        run_pack(path, launch)

@@ -1,0 +1,104 @@
+"""Commits in folders of their own: built, removed whatever happens, the user's left alone."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scalesweep.core.errors import UserError
+from scalesweep.settle.checkouts import BadCommit, Checkouts, relocated
+from scalesweep.settle.commits import Repository, git, top_of
+from tests.fakes.tracked import Tracked
+
+
+def state(folder: Path) -> tuple[str, str, str]:
+    """All that a call could change of a repository: worktrees, files, the commit."""
+    return (
+        git(folder, "worktree", "list"),
+        git(folder, "status", "--porcelain"),
+        git(folder, "rev-parse", "HEAD"),
+    )
+
+
+def test_a_checkout_is_built_and_removed(tracked: Tracked, tmp_path: Path) -> None:
+    (tracked.folder / "main.py").write_text("changed here\n")
+    hook = tracked.folder / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hooked\n")
+    hook.chmod(0o755)
+    before, repository = state(tracked.folder), Repository(tracked.folder)
+    place = tmp_path / "checkouts"
+    with Checkouts(repository, place, ["cat main.py > built"], ["export A=1"]) as checkouts:
+        log = tmp_path / "build.log"
+        first = checkouts.make("a", tracked.commits[0], log)
+        assert first.folder.name == f"a-{tracked.commits[0][:10]}"
+        assert (first.folder / "built").read_text() == "print('step: 1 s')\n"
+        assert not (first.folder / "hooked").exists()
+        assert checkouts.make("a", tracked.commits[0], log) is first
+        second = checkouts.make("b", tracked.commits[0], log)
+        assert second.folder.is_dir() and second.folder != first.folder
+        checkouts.make("a", tracked.commits[2], log)
+        assert not first.folder.exists()
+        with pytest.raises(BadCommit, match=r"^\w{10}: track.build failed \(exit code 1\): cat: "):
+            checkouts.make("b", tracked.commits[1], log)
+    assert state(tracked.folder) == before and not place.exists()
+
+
+def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) -> None:
+    before, place = state(tracked.folder), tmp_path / "checkouts"
+    left = Checkouts(Repository(tracked.folder), place, [], [])
+    folder = left.make("a", tracked.commits[0], tmp_path / "log").folder
+    assert state(tracked.folder) != before
+    with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
+        assert state(tracked.folder) == before
+        with pytest.raises(KeyboardInterrupt), checkouts:
+            checkouts.make("a", tracked.commits[0], tmp_path / "log")
+            raise KeyboardInterrupt
+        assert state(tracked.folder) == before
+        # Its folder alone is gone: git still knows the worktree.
+        checkouts.make("a", tracked.commits[0], tmp_path / "log")
+        subprocess.run(["rm", "-r", str(folder)], check=True)
+    assert state(tracked.folder)[1:] == before[1:] and not place.exists()
+    with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
+        assert (
+            checkouts.make("a", tracked.commits[0], tmp_path / "log").folder / "main.py"
+        ).is_file()
+    assert state(tracked.folder) == before
+
+
+def test_names_of_commits(tracked: Tracked) -> None:
+    repository, commits = Repository(tracked.folder), tracked.commits
+    assert (
+        repository.commit("v1", "base") == repository.commit(commits[3][:8], "base") == commits[3]
+    )
+    assert repository.commit("HEAD~2", "base") == commits[1]
+    for bad in ("nope", "--help", "HEAD:main.py", "v1^{tree}"):
+        with pytest.raises(UserError, match=r"^base=.*: no commit of /"):
+            repository.commit(bad, "base")
+    assert repository.between(commits[0], commits[3]) == commits[1:]
+    for pair in ((3, 0), (2, 2)):
+        with pytest.raises(UserError, match=r"does not come before|are the same commit"):
+            repository.between(*(commits[n] for n in pair))
+    assert repository.subject(commits[2]) == "Change 2"
+    assert repository.local_changes == ""
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    git(tracked.folder, *author, "commit", "-q", "--allow-empty", "-m", "\x1b[31mred")
+    assert repository.subject("HEAD") == "?[31mred"
+    (tracked.folder / "main.py").write_text("changed\n")
+    assert "1 file with local changes" in Repository(tracked.folder).local_changes
+    assert top_of(tracked.folder / "gone" / "x") is None and top_of(Path("/proc")) is None
+
+
+def test_paths_in_the_repository_are_relocated(tmp_path: Path) -> None:
+    checkout = tmp_path / "a"
+    (checkout / "lib").mkdir(parents=True)
+    always = frozenset({"/src/p/main.py", "/src/p/folder"})
+
+    def there(text: str) -> str:
+        return relocated(text, ["/src/p"], checkout, always)
+
+    assert there("/src/p/main.py") == f"{checkout}/main.py"  # there or not: it is the program
+    assert there("/src/p/folder/main.py") == f"{checkout}/folder/main.py"
+    assert there("--path=/src/p/lib:/src/p/lib/x") == f"--path={checkout}/lib:/src/p/lib/x"
+    for same in ("/src/p/.venv/bin/python", "/src/program/lib", "/home/src/p/lib", "lib"):
+        assert there(same) == same

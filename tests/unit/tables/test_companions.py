@@ -1,0 +1,173 @@
+"""Runs without exchange: the account against them by hand, the table, and where both are kept."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.companion_account import companion_account
+from scalesweep.analysis.step_account import NOEXCHANGE, account_of
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.step_ledger import ledgers
+from scalesweep.figures.ledger import ledger_figures
+from scalesweep.findings import find
+from scalesweep.findings.card import card_of
+from scalesweep.findings.efficiency import largest_loss
+from scalesweep.report.profiles_section import profiles_section
+from scalesweep.tables.build import make_tables
+from tests.fakes.training import SITE, Training, make_training
+
+STEPS = {"spans": {"method": "none", "steps_per_epoch": 2}}
+LEFT_OUT = {"spans": {**STEPS["spans"], "exchange": "left out"}}
+
+
+def test_the_account_by_hand() -> None:
+    """Steps of 100 ms that all ranks share; alone they take 60, 70 and 90 ms."""
+    whole = np.full((4, 3), 0.100)
+    alone = np.array([[0.060, 0.070, 0.080], [0.060, 0.070, 0.100]])
+    found = companion_account({"step_times": whole}, {}, {"step_times": alone}, {}, 3)
+    assert found is not None
+    assert (found.form, found.steps, found.ranks, found.slowest) == (NOEXCHANGE, 4, 3, 2)
+    terms = {"busy": 0.070, "persistent": 0.020, "communication": 0.010, "unattributed": 0}
+    for name, value in terms.items():
+        assert getattr(found, name) == pytest.approx(value), name
+    missing = ("input", "compute", "alternating", "transfer", "barrier")
+    assert all(getattr(found, name) is None for name in missing)
+    assert found.factors() == pytest.approx(
+        {"load_balance": 0.22 / 0.27, "communication": 0.9, "parallel_efficiency": 0.22 / 0.3}
+    )
+    assert not found.additive_variant
+
+
+def test_epochs_leave_out_the_first_and_have_a_barrier() -> None:
+    local = np.array([[9.0, 9.0], [0.20, 0.20], [0.24, 0.22]])
+    samples = {
+        "local_times": local,
+        "global_times": local.max(axis=1, keepdims=True) + [[0.02]] * 3,
+    }
+    samples["global_times"] = np.repeat(samples["global_times"], 2, axis=1)
+    alone = {
+        "local_times": np.array([[9.0, 9.0], [0.10, 0.16]]),
+        "global_times": np.array([[9.0, 9.0], [0.16, 0.16]]),
+        "span_input": np.array([[1.0, 1.0], [0.02, 0.04]]),
+    }
+    found = companion_account(samples, STEPS, alone, LEFT_OUT, 2)
+    assert found is not None
+    assert (found.steps, found.per_epoch) == (4, 2)
+    # Two epochs of two steps: 0.22 + 0.26 s until all were done, 0.20 + 0.24 on the last rank.
+    assert found.elapsed == pytest.approx(0.48 / 4)
+    assert found.barrier == pytest.approx(0.04 / 4)
+    # Alone: 50 and 80 ms, of which 10 and 20 are input.
+    assert (found.input, found.compute) == (pytest.approx(0.010), pytest.approx(0.040))
+    assert found.persistent == pytest.approx(0.030)
+    assert found.slowest_input == pytest.approx(0.010)
+    assert found.communication == pytest.approx(0.110 - 0.080)
+    assert found.unattributed == pytest.approx(0)
+    # Its epochs alone hold the exchange: they say nothing of computation.
+    assert account_of(samples, STEPS, 2) is None
+    assert companion_account({}, STEPS, alone, LEFT_OUT, 2) is None
+    assert companion_account(samples, {}, alone, LEFT_OUT, 2) is None
+
+
+def alone_ms(ranks: int, repeat: int) -> float:
+    """A step without exchange, which the ranks slow down a little; repeats scatter."""
+    return 50.0 * (1 + 0.02 * ranks) * (1 + 0.01 * (repeat - 1))
+
+
+def with_companions(root: Path, kind: str = "noexchange") -> ExperimentResults:
+    """Training whose steps take 50 ms of computation and 10 ms of exchange for each rank."""
+    steps = 10
+
+    def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
+        ranks = int(point["ranks"])
+        step = alone_ms(ranks, repeat) + 10.0 * ranks
+        found["local_times"] = np.full((3, ranks), step * steps / 1e3)
+        found["global_times"] = found["local_times"].copy()
+
+    notes = {"spans": {"method": "none", "steps_per_epoch": steps}}
+    fake = Training(
+        {"ranks": [1, 2, 4]}, scaling="weak", samples=lambda p: steps * p["ranks"], arrays=arrays,
+        changes=lambda p, r: {"notes": notes}, epochs=lambda p: 3, watts=lambda p, r: None,
+    )  # fmt: skip
+    make_training(root, fake)
+    plan = json.loads((root / "plan.json").read_text())
+    entry = plan["experiments"][0]
+    runs = root / "runs" / SITE
+    for run in entry["runs"]:
+        name, ranks = f"{run['run_id']}.{kind}", run["point"]["ranks"]
+        record = json.loads((runs / run["run_id"] / "record.json").read_text())
+        kept = {key: value for key, value in record.items() if key not in ("digest", "files")}
+        kept |= {"profile": {"kind": kind, "files": []}, "notes": LEFT_OUT}
+        kept["notes"] = {"spans": {**notes["spans"], "exchange": "left out"}}
+        own = np.full((3, ranks), alone_ms(ranks, run["repeat"]) * steps / 1e3)
+        np.savez(root / "alone.npz", local_times=own, global_times=own)
+        (runs / name).mkdir()
+        write_record(runs / name, kept, root / "alone.npz")
+        entry["profiles"].append(
+            {"run_id": name, "kind": kind, "point": run["point"], "status": "done", "cause": "",
+             "detail": "", "to_run": False}
+        )  # fmt: skip
+    tables = make_tables(pd.read_parquet(root / "summary.parquet"), plan, runs=runs)["train"]
+    return ExperimentResults(entry, tables)
+
+
+def test_without_either_the_card_says_what_to_run(tmp_path: Path) -> None:
+    study = with_companions(tmp_path)
+    entry: Any = {**study.entry, "profiles": [], "noexchange": True}
+    tables = {name: table for name, table in study.tables.items() if name != "efficiency"}
+    bare = ExperimentResults(entry, tables)
+    then = card_of(bare, find(bare)).next
+    assert then is not None and "--config profile=noexchange" in then.text
+    told = card_of(study, find(study)).next
+    assert told is not None and "Horovod's timeline" in told.text
+
+
+def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path: Path) -> None:
+    study = with_companions(tmp_path)
+    every = ledgers(study)
+    assert [one.form for one in every] == [NOEXCHANGE] * 3
+    last = every[-1]
+    assert sum(term.value for term in last.parts.values()) == pytest.approx(last.elapsed.value)
+    assert last.parts["communication"].value == pytest.approx(40, rel=1e-3)
+    assert last.parts["communication"].loss == pytest.approx(30, rel=1e-3)
+    assert last.parts["slower"].value == pytest.approx(3, rel=1e-2)
+    assert "transfer" not in last.parts
+    (finding,) = largest_loss(study)
+    assert finding.level == "confirmed"
+    assert "communication, waiting for other ranks and transfer together" in finding.text
+    (drawing,) = ledger_figures(study)
+    assert "ledger" in drawing.name
+    rows = {row["ranks"]: row for row in study.rows("noexchange")}
+    four = rows[4]
+    assert (four["pairs"], four["method"]) == (3, NOEXCHANGE)
+    assert four["without_ms"] == pytest.approx(54)
+    assert four["communication_ms"] == pytest.approx(40)
+    assert four["communication_ms_low"] == pytest.approx(40)
+    assert four["communication_share_low"] < 40 / 94 < four["communication_share_high"]
+    assert four["stamped_ms"] is None
+    shown = profiles_section(study, tmp_path, str)
+    assert shown["rows"] == []
+    assert shown["exchange"][-1]["where"] == "4 ranks"
+    assert shown["exchange"][-1]["step"].startswith("94.0 [")
+
+
+def test_a_run_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    with_companions(tmp_path)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    entry = plan["experiments"][0]
+    runs = tmp_path / "runs" / SITE
+    names = sorted(path.name for path in runs.iterdir() if path.name.endswith(".noexchange"))
+    entry["profiles"] = [
+        {"run_id": name, "kind": "noexchange", "point": {}, "status": "done", "cause": "",
+         "detail": "", "to_run": False} for name in names
+    ]  # fmt: skip
+    (runs / names[0] / "samples.npz").write_bytes(b"cut")
+    unread: list[str] = []
+    summary = pd.read_parquet(tmp_path / "summary.parquet")
+    tables = make_tables(summary, plan, runs=runs, unread=unread)["train"]
+    assert unread == [names[0]]
+    assert tables["noexchange"]["pairs"].sum() == 8

@@ -1,0 +1,159 @@
+"""The parts of a series' costs, from ledgers and from what probes say of the network."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.network_fit import RING, predicted_seconds
+from scalesweep.analysis.step_account import STEPS, StepAccount
+from scalesweep.core.plan_format import Plan
+from scalesweep.tables.build import series_of
+from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, REST
+from scalesweep.tables.machine import Machine, machine_of
+from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.prediction import MeasuredSeries, predictable, prediction_table
+from scalesweep.tables.sweep_text import sweep_text
+from tests.fakes.plan import whole_plan
+from tests.fakes.probes import note
+
+COUNTS = (1, 2, 4, 8, 16, 32)
+BATCH = 8
+GRADIENTS = 1e6  # parameters, 4 bytes each
+LATENCY, BANDWIDTH = 2e-5, 5e9
+SIZES = [2.0**k for k in range(10, 27, 2)]
+
+
+def exchange(ranks: int, size: float = 4 * GRADIENTS) -> float:
+    """Seconds that the planted network takes."""
+    return float(predicted_seconds(RING, ranks, np.array([size]), LATENCY, BANDWIDTH)[0])
+
+
+def account(ranks: int, unattributed: float) -> dict[str, Any]:
+    """A step of 10 ms of computation, 1 ms of input, and the exchange."""
+    busy, transfer = 0.011, exchange(ranks)
+    return StepAccount(
+        form=STEPS, steps=10, per_epoch=10, ranks=ranks, elapsed=busy + transfer + unattributed,
+        input=0.001, compute=0.01, busy=None, persistent=0.0, alternating=0.0, transfer=transfer,
+        barrier=0.0, mean_busy=busy, max_busy=busy, busiest=busy, slowest=0, slowest_input=0.0,
+    ).to_json()  # fmt: skip
+
+
+def campaign(
+    ledger: bool = True, unattributed: float = 0.0, counts: Sequence[int] = COUNTS, **fixed: Any
+) -> tuple[Plan, pd.DataFrame]:
+    """A training experiment, and one that probed its network."""
+    train, probe, rows = [], [], []
+    base = {"source": "measured", "started": "2026-01-01", "repeat": 0, "warnings": None}
+    for ranks in counts:
+        run_id, one = f"t-{ranks}", account(ranks, unattributed)
+        train.append({"run_id": run_id, "repeat": 0, "point": {"ranks": ranks}, "status": "done"})
+        rows.append(base | {
+            "run_id": run_id, "benchmark": "t", "samples": 10 * BATCH * ranks,
+            "_account": json.dumps(one) if ledger else None,
+            "total_throughput_mean_init": ranks * BATCH / one["elapsed"] / 2,
+            "total_throughput_mean_later": ranks * BATCH / one["elapsed"],
+            "model_parameters_mean_run": GRADIENTS,
+        })  # fmt: skip
+    for ranks in (2, 4, 8):
+        run_id = f"p-{ranks}"
+        seconds = np.array([[[exchange(ranks, size)]] * 3 for size in SIZES])
+        said = {"notes": {"sweep": note(SIZES, SIZES, collective="allreduce")}}
+        probe.append({"run_id": run_id, "repeat": 0, "point": {"ranks": ranks}, "status": "done"})
+        sweep = sweep_text(said, {"sweep_seconds": seconds})
+        rows.append(base | {"run_id": run_id, "benchmark": "p", "samples": None, "_sweep": sweep})
+    settings = {"batch_size": BATCH, "ranks_per_node": 1, **fixed}
+    summary = pd.DataFrame(rows)
+    summary.attrs["metrics"] = {
+        "t": {"model_parameters": {"unit": "parameters", "better": "lower", "scope": "rank"}}
+    }
+    experiments = [
+        {"name": "train", "axes": ["ranks"], "runs": train, "scaling": "weak", "fixed": settings,
+         "benchmark": "t"},
+        {"name": "probe", "axes": ["ranks"], "runs": probe, "fixed": {"ranks_per_node": 1},
+         "benchmark": "p", "ceiling": "network"},
+    ]  # fmt: skip
+    return whole_plan({"experiments": experiments}), summary
+
+
+def series(plan: Plan, summary: pd.DataFrame) -> dict[str, MeasuredSeries]:
+    data = ExperimentData(summary, plan["experiments"][0])
+    groups = [[data.points()[i] for i in group] for group in series_of(data, data.points())]
+    found = predictable(data, groups, machine_of(summary, plan))
+    return {one.measure[1]: one for one in found}
+
+
+def shares(one: MeasuredSeries) -> Mapping[str, Any]:
+    parts = one.series.parts
+    assert parts is not None
+    return dict(zip(parts.names, parts.cost / one.series.cost, strict=True))
+
+
+def test_parts_are_those_of_the_ledger_and_add_up() -> None:
+    found = series(*campaign(unattributed=0.0005))
+    later = found["later"]
+    parts = later.series.parts
+    assert parts is not None and parts.exchange == EXCHANGE
+    assert parts.names == (COMPUTATION, "input", EXCHANGE, REST)
+    assert parts.cost.sum(axis=0) == pytest.approx(later.series.cost)
+    # By hand: rank-seconds of a sample are the step over the samples of a rank.
+    assert parts.cost[0] == pytest.approx([0.01 / BATCH] * len(COUNTS))
+    assert parts.cost[2] == pytest.approx([exchange(ranks) / BATCH for ranks in COUNTS])
+    assert found["init"].series.parts is None
+
+
+def test_what_the_ledger_has_too_much_of_is_taken_off_computation() -> None:
+    later = series(*campaign(unattributed=-0.0005))["later"]
+    own = shares(later)
+    assert REST not in own
+    assert own[COMPUTATION][0] == pytest.approx(0.0095 / 0.0105)
+
+
+def test_the_collective_is_that_of_the_gradients_at_any_count() -> None:
+    for ledger in (True, False):
+        parts = series(*campaign(ledger))["later"].series.parts
+        assert parts is not None and parts.collective is not None
+        assert (parts.exchange is not None) == ledger
+        many = np.array([64.0, 1024.0])
+        wanted = [exchange(64) / BATCH, exchange(1024) / BATCH]
+        assert parts.collective(many) == pytest.approx(wanted, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [{"ranks_per_node": 4}, {"batch_size": None}, {"variable_update": "parameter_server"}],
+)
+def test_a_probe_of_something_else_says_nothing(fixed: dict[str, Any]) -> None:
+    parts = series(*campaign(**fixed))["later"].series.parts
+    assert parts is not None and parts.collective is None
+    assert series(*campaign(ledger=False, **fixed))["later"].series.parts is None
+
+
+def test_the_gradient_of_half_the_bytes() -> None:
+    parts = series(*campaign(gradient_compression="fp16"))["later"].series.parts
+    assert parts is not None and parts.collective is not None
+    assert parts.collective(np.array([64.0])) == pytest.approx(
+        exchange(64, 2 * GRADIENTS) / BATCH, rel=0.01
+    )
+
+
+def test_a_sum_by_parts_competes_and_names_the_part_that_grows() -> None:
+    plan, summary = campaign(counts=(*COUNTS, 64))
+    data = ExperimentData(summary, plan["experiments"][0])
+    found = []
+    for machine in (machine_of(summary, plan), Machine()):
+        table = prediction_table(data, [data.points()], [128], machine)
+        assert table is not None
+        found.append(table.query("phase == 'later'").iloc[0])
+    probed, blind = found
+    assert probed["models"].startswith("parts, the exchange as probed")
+    assert (probed["part"], probed["term"]) == (EXCHANGE, "collective")
+    assert "sum of the parts of a step" in blind["models"]
+    truth = 128 * BATCH / (0.011 + exchange(128))
+    assert probed["value"] == pytest.approx(truth, rel=0.01)
+    # Without the probe little shows that latency will grow with the ranks.
+    assert blind["value"] > 1.05 * truth
+    assert probed["low"] < truth < probed["high"]

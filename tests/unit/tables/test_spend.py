@@ -1,0 +1,167 @@
+"""A budget spent in rounds: what is planned, what it may cost, and when it ends."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.spend import spent
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan_text import plan_text
+from scalesweep.planning.repeats import plan_repeats
+from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.spending import DECISIONS, Spending
+from scalesweep.planning.stock import take_stock
+from scalesweep.tables.looks import look
+from tests.fakes.records import write_unchecked
+
+Load = Callable[..., Campaign]
+BODY = """
+scaling: weak
+axes: {ranks: [1, 2, 4, 8, 16, 32, 64]}
+fixed: {ranks_per_node: 16}
+predict: {ranks: [512]}
+time_limit_minutes: 2
+"""
+RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
+
+
+@pytest.fixture
+def load(campaign_of: Load, tmp_path: Path) -> Callable[..., Campaign]:
+    def loaded(spend: str = "{budget_node_hours: 0.25}", body: str = BODY) -> Campaign:
+        head = f"campaign: t\nsite: toy\nresults: {tmp_path / 'results'}\nspend: {spend}\n"
+        return campaign_of(body, head)
+
+    return loaded
+
+
+def planned(campaign: Campaign) -> list[int]:
+    """Rank counts of the runs that are planned so far and have no result."""
+    plan = plan_repeats(campaign).campaign
+    states = take_stock(plan, plan.unique_runs())
+    runs = plan.unique_runs()
+    return sorted(runs[i][1].point["ranks"] for i, s in states.items() if not s.settled)
+
+
+def finish(campaign: Campaign, wall_s: float = 30.0) -> None:
+    """Finish what is planned, each run below its time limit."""
+    plan = plan_repeats(campaign).campaign
+    states = take_stock(plan, plan.unique_runs())
+    for run_id, (one, run) in plan.unique_runs().items():
+        if states[run_id].settled:
+            continue
+        assert wall_s < run_spec(plan, one, run)["time_limit_s"] <= 120
+        ranks = run.point["ranks"]
+        value = ranks / (1 + 0.02 * math.log2(ranks))
+        write_unchecked(
+            plan.runs_folder, run_id, benchmark="toy", repeat=run.repeat, point=dict(run.point),
+            metrics={"speed": {"value": value, **RATE}}, work={"samples_per_epoch": None},
+            resources={}, wall_s=wall_s,
+        )  # fmt: skip
+
+
+def account(campaign: Campaign) -> Spending:
+    found = plan_repeats(campaign).spending
+    assert found is not None
+    return found
+
+
+def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -> None:
+    campaign = load()
+    assert planned(campaign) == [1, 2, 4]
+    assert not account(campaign).due and account(campaign).reserved == pytest.approx(0.1)
+    finish(campaign)
+    seen = []
+    for _ in range(12):
+        plan = look(campaign)
+        found = plan.spending
+        assert found is not None
+        # Never over budget, whatever the planned runs will take.
+        assert found.spent + found.reserved <= 0.25 and not found.due
+        if found.ended:
+            break
+        seen.append(planned(campaign))
+        # As after a kill: the next look decides nothing new while runs are waited for.
+        assert planned(plan.campaign) == seen[-1] == planned(look(campaign).campaign)
+        finish(plan.campaign)
+    counts = [count for block in seen for count in block]
+    assert found.ended == "no run that narrows it fits into what is left"
+    assert len(seen) > 1 and max(counts) > 16
+    decisions = found.kept.decisions
+    assert [one.round for one in decisions] == sorted(one.round for one in decisions)
+    assert decisions[-1].round == len(seen)
+    assert {one.question for one in decisions} == {"e: at 512 ranks"}
+    # What was measured is a part of the grid and what lies between, under its ids.
+    assert found.spent == pytest.approx(
+        sum(-(-count // 16) for count in [1, 2, 4, *counts]) * 30 / 3600
+    )
+    assert decisions[-1].now < decisions[0].now
+    # Plan and report name every decision.
+    states = take_stock(plan.campaign, plan.campaign.unique_runs())
+    made = build_plan(plan.campaign, states, spending=found)
+    text = plan_text(made)
+    assert (
+        f"spend: {found.spent:.3g} of 0.25 node-hours spent, up to 0 more planned; ended: " in text
+    )
+    (entry,) = made["experiments"]
+    said = [one.text for one in spent(ExperimentResults(entry, {}))]
+    assert "of 0.25 node-hours are spent" in said[0] and "It ended: no run" in said[0]
+    assert len(said) == 1 + len(decisions) == 1 + len(entry["spend"]["rounds"])
+    for one in said[1:]:
+        assert one.startswith("Round ") and "e: at 512 ranks from" in one and ", took 0.0" in one
+        assert f"  r{one[1:-1]}\n" in text
+    # Where the record of what was decided is lost, nothing that was measured is.
+    (campaign.runs_folder / DECISIONS).unlink()
+    assert account(campaign).spent > 0 and not planned(campaign)
+
+
+def test_precision_ends_it_before_the_budget(load: Callable[..., Campaign]) -> None:
+    campaign = load("{budget_node_hours: 0.3, until: 90 %, target: e ranks=64}")
+    finish(campaign)
+    found = look(campaign).spending
+    assert found is not None and found.ended == "precise" and not planned(campaign)
+    # A sharper goal goes on.
+    found = look(load("{budget_node_hours: 0.3, until: 1 %, target: e ranks=64}")).spending
+    assert found is not None and not found.ended and found.kept.decisions
+
+
+def test_failed_and_killed_attempts_count_with_their_limits(
+    load: Callable[..., Campaign],
+) -> None:
+    campaign = load()
+    first = plan_repeats(campaign).campaign.experiments[0].runs[0]
+    (campaign.runs_folder / first.run_id / "attempt-1").mkdir(parents=True)
+    found = account(campaign)
+    assert found.spent == pytest.approx(120 / 3600)
+    assert found.reserved == pytest.approx(3 * 120 / 3600)
+    # Until not even the first runs fit.
+    for number in range(2, 6):
+        (campaign.runs_folder / first.run_id / f"attempt-{number}").mkdir()
+    assert planned(campaign) == [1, 2] and len(account(campaign).cut) == 1
+
+
+def test_the_first_runs_have_to_fit(load: Callable[..., Campaign]) -> None:
+    with pytest.raises(UserError, match=r"spend.budget_node_hours: 0.01: not one run fits: the "
+                       "first may take up to 0.0333 node-hours"):  # fmt: skip
+        plan_repeats(load("{budget_node_hours: 0.01}"))
+    with pytest.raises(UserError, match=r"spend.until: must be above 0 %"):
+        load("{budget_node_hours: 1, until: 0 %}")
+    with pytest.raises(UserError, match=r"spend.target: 'f' is not an experiment .* allowed: e"):
+        plan_repeats(load("{budget_node_hours: 1, target: f}"))
+
+
+def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> None:
+    body = BODY.replace("weak", "strong").replace("[1, 2, 4, 8, 16, 32, 64]", "[1, 64]")
+    linked = ", ".join(f"{{ranks: {2**k}, size: {2 ** (6 - k)}}}" for k in range(7))
+    body = body.replace("axes: {ranks: [1, 64]}", f"linked: [{linked}]")
+    assert planned(load(body=body)) == [1, 4, 16]
+    # Only what the target names is chosen in rounds: the rest of the grid is the user's.
+    campaign = load("{budget_node_hours: 5, target: e ranks=64}")
+    other = replace(campaign.experiments[0], name="other")
+    both = replace(campaign, experiments=(*campaign.experiments, other))
+    assert len(plan_repeats(both).campaign.experiments[1].runs) == 7

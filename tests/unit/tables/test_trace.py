@@ -1,0 +1,126 @@
+"""Traces of TensorFlow's profiler: the account of a step, the table, and damaged files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.analysis.trace_account import TraceAccount, trace_account
+from scalesweep.analysis.xplane import read_xplane
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.profiles_section import profiles_section
+from scalesweep.tables.trace import trace_table
+from tests.fakes.plan import whole_plan
+from tests.fakes.records import make_record
+from tests.fakes.xplane import STEP, Trace, on_cpu, on_gpu, xspace
+
+
+def account(trace: Trace) -> TraceAccount:
+    found = trace_account(read_xplane(xspace(trace, begin_ns=1_700_000_000_000_000_000)))
+    assert found is not None
+    return found
+
+
+def test_the_account_of_a_cpu() -> None:
+    found = account(on_cpu())
+    assert (found.steps, found.step_s) == (3, pytest.approx(0.010, rel=1e-4))
+    assert found.shares["computation"] == pytest.approx(0.6, rel=1e-3)
+    assert found.shares["input"] == pytest.approx(0.1, rel=1e-3)
+    assert found.shares["rest"] == pytest.approx(0.3, rel=1e-3)
+    # Horovod's asynchronous operations are in no trace of a CPU.
+    assert found.shares["communication"] is None
+    assert found.shares["copies"] is None
+
+
+def test_the_account_of_a_gpu() -> None:
+    """6 of 10 ms kernels, 2 of the 4 ms of NCCL behind them, half a copy, 1 ms of input."""
+    shares = account(on_gpu()).shares
+    expected = {
+        "computation": 0.6,
+        "communication": 0.2,
+        "copies": 0.05,
+        "input": 0.1,
+        "rest": 0.05,
+    }
+    assert dict(shares) == pytest.approx(expected, rel=1e-3)
+
+
+def test_collectives_on_the_host_and_what_lies_between_steps() -> None:
+    trace = dict(on_cpu())
+    key = ("/host:CPU", "tf_Compute/1")
+    trace[key] = [
+        *trace[key],
+        # Named after a collective, and none: its type counts.
+        ("HorovodBroadcast_conv_0/ReadVariableOp:ReadVariableOp", 0.0, 0.1),
+        *(("gradient_0/HorovodAllreduce:HorovodAllreduce", 10.0 * n + 6, 3.0) for n in range(4)),
+    ]
+    found = account(trace)
+    assert found.shares["communication"] == pytest.approx(0.2, rel=1e-3)
+    # A barrier between two steps: their window is left out.
+    python = ("/host:CPU", "python")
+    trace[python] = [*trace[python], ("EagerLocalExecute: HorovodAllgather", 20.2, 0.5)]
+    assert account(trace).steps == 2
+    assert trace_account(read_xplane(xspace({python: [(STEP, 0.0, 5.0)]}))) is None
+    assert trace_account([]) is None
+
+
+@pytest.mark.parametrize("cut", [1, 3, 20, 100, -1])
+def test_a_file_that_is_cut_is_refused(cut: int) -> None:
+    with pytest.raises(ValueError, match="no protobuf"):
+        read_xplane(xspace(on_cpu())[:cut])
+
+
+def test_bytes_that_are_no_protobuf_are_refused() -> None:
+    for content in (b"\xff" * 12, b"\x0b", b'{"traceEvents": []}', b"\x08\x01\x0a\x02\x18\x01" * 2):
+        try:
+            lines = read_xplane(content)
+        except ValueError:
+            continue
+        assert trace_account(lines) is None
+
+
+def profiled(root: Path, name: str, ranks: list[bytes], **changes: Any) -> dict[str, Any]:
+    """A run under the profiler with a file for each rank; its entry in the plan."""
+    folder = root / name
+    files = []
+    for number, content in enumerate(ranks):
+        path = folder / "attempt-1" / f"profile/rank{number}/plugins/profile/x/vm.xplane.pb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        files.append(str(path.relative_to(folder / "attempt-1")))
+    kept = make_record(name.partition(".")[0], attempt=1)
+    write_record(folder, {**kept, "profile": {"kind": "tensorflow", "files": files}}, None)
+    return {
+        "run_id": name, "kind": "tensorflow", "point": {"ranks": len(ranks)}, "status": "done",
+        "cause": "", "detail": "", "to_run": False, **changes,
+    }  # fmt: skip
+
+
+def test_the_table_and_the_section(tmp_path: Path) -> None:
+    two = [xspace(on_cpu()), xspace(on_gpu())]
+    entries = [
+        profiled(tmp_path, "e-r2-00.tensorflow", two),
+        profiled(tmp_path, "e-r1-00.tensorflow", [b"\xff" * 12]),
+        profiled(tmp_path, "e-r3-00.tensorflow", [xspace({})] * 3),
+    ]
+    plan = whole_plan({"experiments": [{"name": "e", "axes": ["ranks"], "runs": [], "fixed": {},
+                                        "profiles": entries}]})  # fmt: skip
+    experiment = plan["experiments"][0]
+    unread: list[str] = []
+    table = trace_table(experiment, tmp_path, unread)
+    assert table is not None
+    assert unread == ["e-r1-00.tensorflow"]
+    rows = table.set_index("part")
+    assert set(rows["run_id"]) == {"e-r2-00.tensorflow"}
+    assert rows["share"].sum() == pytest.approx(1)
+    assert rows.loc["communication", ["least", "most"]].tolist() == pytest.approx(
+        [0, 0.2], rel=1e-3
+    )
+    assert rows.loc["computation", "ms"] == pytest.approx(6, rel=1e-3)
+    assert (rows["steps"] == 3).all() and (rows["traced_ranks"] == 2).all()
+    section = profiles_section(ExperimentResults(experiment, {"trace": table}), tmp_path, str)
+    (shown,) = section["traces"]
+    assert (shown["where"], shown["ranks"]) == ("2 ranks", 2)
+    assert shown["rows"][0]["share"] == "60.0 %"
+    assert shown["rows"][1]["of_ranks"] == "0.0 % to 20.0 %"

@@ -1,0 +1,79 @@
+"""`snakemake advise`, and what its campaign file measures, which the original campaign finds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scalesweep.config.campaign import load_campaign
+from scalesweep.planning.run_state import DONE
+from scalesweep.planning.stock import take_stock
+from tests.conftest import Project
+from tests.fakes.records import times, write_run
+
+pytestmark = pytest.mark.slow
+
+CAMPAIGN = """
+campaign: now
+site: toy
+experiments:
+  e:
+    benchmark: toy
+    scaling: weak
+    axes: {ranks: [1, 2, 4]}
+    fixed: {ranks_per_node: 4}
+"""
+
+
+def test_what_is_advised_is_run_and_found_by_the_original_campaign(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    monkeypatch.chdir(project.path)
+    monkeypatch.setattr("scalesweep.config.benchmark.BENCHMARKS", Path("workflow/benchmarks"))
+    monkeypatch.setattr("scalesweep.config.site.SITES", Path("config/sites"))
+    campaign = load_campaign(Path("c.yaml"))
+    campaign.runs_folder.mkdir(parents=True)
+    for run in campaign.experiments[0].runs:
+        took = [[1 + 0.02 * run.point["ranks"]] * run.point["ranks"]] * 3
+        write_run(
+            project.path / campaign.runs_folder, run.run_id, times(took, took), benchmark="toy",
+            point=dict(run.point), wall_s=3.0, work={"samples_per_epoch": run.point["ranks"]},
+        )  # fmt: skip
+    before = project.records()
+
+    config = ("--configfile", "c.yaml", "--config")
+    said = project.snakemake("advise", *config, "budget_node_hours=0.004", "target=e ranks=16")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "to measure it: snakemake --configfile results/advice.yaml" in said.stdout
+    assert project.records() == before
+    advised = load_campaign(Path("results/advice.yaml"))
+    ids = {run.run_id for run in advised.experiments[0].runs}
+    done = project.snakemake("results/summary.parquet", "--configfile", "results/advice.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Just those that were advised were run; what was there stays as it was.
+    assert set(project.records()) == ids > set(before)
+    assert before.items() <= project.records().items()
+    counts = sorted({run.point["ranks"] for run in advised.experiments[0].runs})
+    wider = CAMPAIGN.replace("[1, 2, 4]", str(counts))
+    project.write("c.yaml", wider.replace("axes", "repeats: 5\n    axes"))
+    campaign = load_campaign(Path("c.yaml"))
+    states = take_stock(campaign, campaign.unique_runs())
+    assert {run_id for run_id, state in states.items() if state.status == DONE} == ids
+
+
+def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:
+    spend = "spend: {budget_node_hours: 0.1, target: e ranks=64}\nexperiments:"
+    text = CAMPAIGN.replace("experiments:", spend).replace("[1, 2, 4]", "[1, 2, 4, 8, 16]")
+    project.write("c.yaml", text + "    time_limit_minutes: 1\n")
+    done = project.snakemake("results/plan.csv", "--configfile", "c.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (entry,) = json.loads((project.path / "results" / "plan.json").read_text())["experiments"]
+    spent = entry["spend"]
+    assert spent["ended"] and spent["rounds"] and spent["reserved"] == 0
+    assert 0 < spent["spent"] < spent["budget"]
+    for one in spent["rounds"]:
+        assert one["done"] == one["runs"] and 0 < one["took"] < one["node_hours"]
+    # A part of the grid, and nothing that was not decided on.
+    runs = 3 + sum(one["runs"] for one in spent["rounds"])
+    assert len(project.records()) == len(entry["runs"]) == runs

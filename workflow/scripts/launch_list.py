@@ -1,0 +1,10 @@
+"""Launch runs one after the other."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scalesweep.commands import call
+
+call("launch_list")
