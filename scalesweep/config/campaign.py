@@ -33,7 +33,7 @@ from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated,
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.config.site import Site, load_site
-from scalesweep.config.spend import Spend, read_spend
+from scalesweep.config.spend import Spend, read_budget, read_spend
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -232,9 +232,7 @@ def load_campaign(
         experiments=experiments,
         digest=digest,
         programs=programs,
-        budget_node_hours=_least(
-            content.get("budget_node_hours"), content.get("spend", {}).get("budget_node_hours")
-        ),
+        budget_node_hours=read_budget(content),
         stop_after=content.get("stop_after"),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
@@ -356,11 +354,6 @@ def _experiment(
         predict=check_predicted(spec, f"{where}.predict"),
         stop=stop_rule(benchmark, spec, f"{where}.stop"),
     )
-
-
-def _least(*given: float | None) -> float | None:
-    """The least of the numbers that are given; None without any."""
-    return min((number for number in given if number is not None), default=None)
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:

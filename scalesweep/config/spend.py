@@ -29,3 +29,10 @@ def read_spend(content: Mapping[str, Any], where: str) -> Spend | None:
         raise UserError(f"{where}.until: must be above 0 % and at most 100 %, not {percent:g} %")
     share = None if percent is None else percent / 100
     return Spend(float(section["budget_node_hours"]), share, section.get("target", ""))
+
+
+def read_budget(content: Mapping[str, Any]) -> float | None:
+    """Node-hours that a campaign's jobs may cost: the smaller of its two budgets; None without."""
+    sections = (content, content.get("spend", {}))
+    given = [one["budget_node_hours"] for one in sections if "budget_node_hours" in one]
+    return min(given, default=None)

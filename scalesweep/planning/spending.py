@@ -263,14 +263,16 @@ def _names(folder: Path) -> set[str]:
 
 
 def _is_governed(experiment: Experiment, rule: Spend) -> bool:
-    """Whether an experiment's points are chosen in rounds: it scales, and is asked."""
+    """Whether rounds decide on an experiment's runs: it is asked, and has no other rule."""
     asked = rule.target.split()[:1] in ([], [experiment.name])
-    scales = experiment.scaling != "none" and experiment.benchmark.scale in experiment.axes
-    return asked and scales and not experiment.control and experiment.until_precise is None
+    return asked and not experiment.control and experiment.until_precise is None
 
 
 def _first_points(experiment: Experiment) -> set[int]:
-    """The points (by identity of the object) at the first counts of an experiment."""
+    """The points (by identity of the object) that an experiment begins with: those at the first
+    counts, or all where none scales."""
+    if experiment.scaling == "none" or experiment.benchmark.scale not in experiment.axes:
+        return {id(point) for point in experiment.points}
     scale_of = experiment.benchmark.scale_of
     counts = sorted({scale_of(point) for point in experiment.points})
     found = counts[:1]

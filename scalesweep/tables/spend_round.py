@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from itertools import chain
 
 from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import read_target
-from scalesweep.planning.run_state import DONE
+from scalesweep.planning.run_state import DONE, FAILED
 from scalesweep.planning.spending import Decision, Kept, Spending, limit_of
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import prices_of
+from scalesweep.tables.advice_study import Row
 from scalesweep.tables.now import read_now
 
 PRECISE = "precise"
@@ -19,8 +21,9 @@ SPENT = "no run that narrows it fits into what is left"
 def decide(spending: Spending) -> Kept:
     """What is kept after this round: further decisions, or why there are none.
 
-    The cheaper half of the points that are advised for what is left: what they teach also says
-    better what the others will cost and give. Raises UserError for a target that the campaign does
+    The cheaper half of the points that are advised for what is left (two settings of a choice
+    together): what they teach also says better what the others will cost and give. A point whose
+    runs have only failed is not chosen again. Raises UserError for a target that the campaign does
     not have.
     """
     campaign, kept, rule = spending.widest, spending.kept, spending.rule
@@ -43,18 +46,27 @@ def decide(spending: Spending) -> Kept:
     ):
         return end(PRECISE)
     advice = options.advise()
-    rows = sorted(study.rows(options, advice), key=lambda row: (row.node_hours, row.words))
-    if not rows:
-        return end(SPENT)
-    number = 1 + max((one.round for one in kept.decisions), default=0)
-    taken = _taken(spending)
+    pairs = {one.name for one in study.choices}
+    taken, failed = _tried(spending)
     experiments = {one.name: one for one in campaign.experiments}
+
+    def place(row: Row) -> tuple[str, str]:
+        return row.experiment, experiments[row.experiment].benchmark.identity_of(row.point)
+
+    together: dict[str, list[Row]] = {}
+    for row in study.rows(options, advice):
+        if row.experiment in spending.governed and place(row) not in failed:
+            key = row.question if row.question in pairs else f"{row.question} {row.words}"
+            together.setdefault(key, []).append(row)
+    if not together:
+        return end(SPENT)
+    groups = sorted(together.values(), key=lambda rows: sum(row.node_hours for row in rows))
+    number = 1 + max((one.round for one in kept.decisions), default=0)
     made = []
-    for row in rows[: (len(rows) + 1) // 2]:
-        experiment = experiments[row.experiment]
-        numbers = taken.get((row.experiment, experiment.benchmark.identity_of(row.point)), set())
+    for row in chain.from_iterable(groups[: (len(groups) + 1) // 2]):
+        numbers = taken.get(place(row), set())
         free = [n for n in range(len(numbers) + row.runs) if n not in numbers]
-        limit_s = limit_of(row.longest_s, experiment)
+        limit_s = limit_of(row.longest_s, experiments[row.experiment])
         made.append(
             Decision(number, row.experiment, dict(row.point), free[: row.runs], row.question,
                      row.now, row.after, limit_s, row.node_hours)
@@ -67,14 +79,20 @@ def half_width(width: float) -> float:
     return math.sinh(width / 2)
 
 
-def _taken(spending: Spending) -> dict[tuple[str, str], set[int]]:
-    """The numbers of the repeats that are done or planned, by experiment and point."""
+def _tried(spending: Spending) -> tuple[dict[tuple[str, str], set[int]], set[tuple[str, str]]]:
+    """By experiment and point the numbers of the repeats that are done or planned; and the points
+    whose runs have only failed."""
     states = take_stock(spending.widest, spending.widest.unique_runs(), remember=False)
     planned = {run.run_id for one in spending.campaign.experiments for run in one.runs}
-    found: dict[tuple[str, str], set[int]] = {}
+    taken: dict[tuple[str, str], set[int]] = {}
+    ends: dict[tuple[str, str], set[str]] = {}
     for one in spending.widest.experiments:
         for run in one.runs:
-            if states[run.run_id].status == DONE or run.run_id in planned:
-                key = (one.name, one.benchmark.identity_of(run.point))
-                found.setdefault(key, set()).add(run.repeat)
-    return found
+            key, status = (
+                (one.name, one.benchmark.identity_of(run.point)),
+                states[run.run_id].status,
+            )
+            ends.setdefault(key, set()).add(status)
+            if status == DONE or run.run_id in planned:
+                taken.setdefault(key, set()).add(run.repeat)
+    return taken, {key for key, seen in ends.items() if FAILED in seen and DONE not in seen}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 import yaml
 
 import scalesweep.config.benchmark
@@ -17,6 +18,10 @@ from scalesweep.importers.imported_run import ImportedRun, Refusal
 from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
 from tests.fakes.logs import Read
+
+# An example may take as long as a busy machine makes it.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
 SITE = (

@@ -30,6 +30,9 @@ from scalesweep.analysis.advice.widths import (
 
 # New counts of a series in one choice.
 TOGETHER = 3
+# New counts of all series together, so that many series take no longer than a few; of each at least
+# ``LEAST_NEW``, the largest that can be paid.
+MOST_NEW, LEAST_NEW = 64, 4
 # Further runs of one count.
 MORE = 4
 # Levels of repeats to which two compared settings may be raised.
@@ -212,6 +215,7 @@ class Options:
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
         there = [count for count in sorted(one.new) if one.costs[count] <= self._budget]
+        there = there[-max(LEAST_NEW, MOST_NEW // len(self._series)) :]
         sets = {(count,) for count in there} | set(combinations(there, 2))
         for size in range(2, TOGETHER + 1):
             for counts in sorted(sets):

@@ -167,7 +167,7 @@ def test_columns_are_made_in_milliseconds(tmp_path: Path) -> None:
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(notes=st.dictionaries(st.text(max_size=4), TREES | FLOATS, max_size=4))
 def test_the_fast_reader_reads_what_the_standard_library_reads(
     tmp_path: Path, notes: dict[str, Any]

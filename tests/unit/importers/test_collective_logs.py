@@ -226,7 +226,7 @@ def test_records_of_both_programs_are_points_of_their_own(tmp_path: Path) -> Non
             assert arrays["sweep_seconds"].shape == (3, 1, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, len(NCCL) - 1), st.sampled_from(["", "\x00", "9" * 400, "nan", "-"]))
 def test_damaged_logs_end_well(tmp_path_factory: Any, place: int, added: str) -> None:
     file = tmp_path_factory.mktemp("logs") / "all_reduce_perf.txt"

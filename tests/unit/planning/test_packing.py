@@ -30,7 +30,7 @@ seconds = st.floats(0.01, 1000, allow_nan=False)
 items = st.lists(st.builds(Item, seconds, st.floats(0, 300)), max_size=120)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(items=items, capacity_s=st.floats(1, 1500))
 def test_every_item_is_in_one_allocation_that_is_not_too_long(
     items: list[Item], capacity_s: float

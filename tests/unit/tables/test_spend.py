@@ -1,5 +1,6 @@
 """A budget spent in rounds: what is planned, what it may cost, and when it ends."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,7 +58,7 @@ def finish(campaign: Campaign, wall_s: float = 30.0) -> None:
             continue
         assert wall_s < run_spec(plan, one, run)["time_limit_s"] <= 120
         ranks = run.point["ranks"]
-        value = ranks / (1 + 0.02 * math.log2(ranks))
+        value = ranks / (1 + 0.02 * math.log2(ranks)) * (1 + 0.01 * run.repeat)
         write_unchecked(
             plan.runs_folder, run_id, benchmark="toy", repeat=run.repeat, point=dict(run.point),
             metrics={"speed": {"value": value, **RATE}}, work={"samples_per_epoch": None},
@@ -128,6 +129,44 @@ def test_precision_ends_it_before_the_budget(load: Callable[..., Campaign]) -> N
     # A sharper goal goes on.
     found = look(load("{budget_node_hours: 0.3, until: 1 %, target: e ranks=64}")).spending
     assert found is not None and not found.ended and found.kept.decisions
+
+
+def test_unclear_choices_get_repeats_in_rounds(load: Callable[..., Campaign]) -> None:
+    body = "axes: {behaviour: [good, slow]}\nrepeats: 2\ntime_limit_minutes: 2"
+    campaign = load("{budget_node_hours: 0.3}", body)
+    assert len(planned(campaign)) == 4
+    finish(campaign)
+    plan = look(campaign)
+    assert plan.spending is not None and not plan.spending.ended
+    new = [run for run in plan.campaign.experiments[0].runs if run.repeat > 1]
+    # Of both settings, with numbers of their own.
+    for behaviour in ("good", "slow"):
+        numbers = [run.repeat for run in new if run.point["behaviour"] == behaviour]
+        assert numbers == list(range(2, 2 + len(new) // 2)) != []
+    assert plan.spending.spent + plan.spending.reserved <= 0.3
+
+
+def test_a_point_that_failed_is_not_chosen_again(load: Callable[..., Campaign]) -> None:
+    campaign = load()
+    finish(campaign)
+    first = look(campaign).spending
+    assert first is not None
+    for one in first.kept.decisions:
+        (run_id,) = (
+            run.run_id for run in first.campaign.experiments[0].runs if run.point == one.point
+        )
+        (campaign.runs_folder / run_id / "attempt-1").mkdir(parents=True)
+        failure = {"cause": "NON_ZERO_EXIT", "detail": "broken", "run_id": run_id}
+        (campaign.runs_folder / run_id / "failure.json").write_text(json.dumps(failure))
+    second = look(campaign).spending
+    assert second is not None and len(second.kept.decisions) > len(first.kept.decisions)
+    points = [dict(one.point) for one in second.kept.decisions]
+    assert all(points.count(dict(one.point)) == 1 for one in first.kept.decisions)
+    # The next call tries it once more, with a longer limit.
+    assert {one.point["ranks"] for one in first.kept.decisions} <= set(planned(campaign))
+    limits = second.campaign.limits
+    assert max(limits.values()) > max(first.campaign.limits.values())
+    assert second.spent + second.reserved <= 0.25
 
 
 def test_failed_and_killed_attempts_count_with_their_limits(
