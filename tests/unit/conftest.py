@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 import yaml
 from hypothesis import settings
 
