@@ -11,6 +11,8 @@ from compute_peak.work import BATCH, IMAGE, KERNEL, flop
 from harness.probe import Probe, wait
 from harness.sweep import Case, Sweep
 
+EAGER, GRAPH, XLA = "eager", "graph", "XLA"
+WAYS = {None: (EAGER, GRAPH, XLA), False: (EAGER, GRAPH), True: (XLA,)}  # by the parameter xla
 TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more after that long
 
 
@@ -46,10 +48,10 @@ class ComputePeak(Probe):
 def make_call(params: dict[str, Any], size: int) -> Callable[[], Any]:
     """Return a function that computes once: operands are random and stay where they are.
 
-    Where the parameter `xla` leaves it open, it is the faster one of with and without.
+    It is the fastest of the ways that the parameter `xla` leaves open: without XLA eagerly, which
+    runs on the thread that calls, or as a graph, which hands it to another.
     """
-    ways = (False, True) if params["xla"] is None else (params["xla"],)
-    calls = [make_one(params, size, xla) for xla in ways]
+    calls = [make_one(params, size, way) for way in WAYS[params["xla"]]]
     return calls[0] if len(calls) == 1 else min(calls, key=trial_seconds)
 
 
@@ -64,7 +66,7 @@ def trial_seconds(call: Callable[[], Any]) -> float:
     return min(seconds)
 
 
-def make_one(params: dict[str, Any], size: int, xla: bool) -> Callable[[], Any]:
+def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
     """Return the function of one way."""
     dtype = tf.dtypes.as_dtype(params["dtype"])
 
@@ -83,5 +85,7 @@ def make_one(params: dict[str, Any], size: int, xla: bool) -> Callable[[], Any]:
         operation = partial(
             tf.nn.conv2d, strides=1, padding="SAME", data_format=params["data_format"]
         )
-    compiled = tf.function(operation, jit_compile=xla or None)
+    if way == EAGER:
+        return lambda: wait(operation(*operands))
+    compiled = tf.function(operation, jit_compile=way == XLA or None)
     return lambda: wait(compiled(*operands))
