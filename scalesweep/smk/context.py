@@ -322,6 +322,11 @@ class SnakemakeContext:
                 words.append(f"--{key}={self.options[key]}")
         return shlex.join([*words, "--results", self.results])
 
+    def option_arguments(self, *names: str) -> str:
+        """Command-line words that pass these options on, and whether jobs are Slurm's."""
+        words = [f"--{name}={self.options.get(name, '')}" for name in names]
+        return shlex.join([*words, *(["--cluster"] if self.submission else [])])
+
     def report_command(self, snakefile: str) -> str:
         """Shell command that builds the report from what exists, whatever is pending."""
         campaign = self.campaign

@@ -7,13 +7,10 @@ localrules:
     first_bad,
 
 
-COMMITS = {"settle": ("base", "new"), "first_bad": ("good", "bad")}
-
-
-def commit_words(verb):
-    named = (*COMMITS[verb], "points", "metric", "repeats")
-    words = [f"--{name}={SWEEP.options.get(name, '')}" for name in named]
-    return shlex.join([*words, *(["--cluster"] if SWEEP.submission else [])])
+COMMITS = {
+    verb: SWEEP.option_arguments(*sides, "points", "metric", "repeats")
+    for verb, sides in {"settle": ("base", "new"), "first_bad": ("good", "bad")}.items()
+}
 
 
 # What it costs comes first, from the script itself, with -n too; a mistake ends the call here, in
@@ -21,7 +18,7 @@ def commit_words(verb):
 for verb in COMMITS:
     if facts.asks_only(verb):
         script = [sys.executable, str(ROOT / "workflow" / "scripts" / f"{verb}.py")]
-        words = f"{SWEEP.campaign_arguments()} {commit_words(verb)} --show"
+        words = f"{SWEEP.campaign_arguments()} {COMMITS[verb]} --show"
         if subprocess.run([*script, *shlex.split(words)]).returncode:
             sys.exit(1)
 
@@ -34,7 +31,7 @@ rule settle:
     params:
         script=f"{SCRIPT}/settle.py",
         campaign=SWEEP.campaign_arguments(),
-        commits=commit_words("settle"),
+        commits=COMMITS["settle"],
     message:
         "Measuring two commits"
     shell:
@@ -48,7 +45,7 @@ rule first_bad:
     params:
         script=f"{SCRIPT}/first_bad.py",
         campaign=SWEEP.campaign_arguments(),
-        commits=commit_words("first_bad"),
+        commits=COMMITS["first_bad"],
     message:
         "Looking for the first bad commit"
     shell:
