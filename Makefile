@@ -31,8 +31,9 @@ study: setup
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
+# The third worker waits for Slurm most of its time (tests/scheduling.py).
 test: setup
-	@pytest -n 2 --dist loadfile $(TESTS)
+	@pytest -n 3 --dist loadfile $(TESTS)
 
 lint: setup
 	ruff check .

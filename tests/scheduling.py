@@ -14,6 +14,8 @@ SECONDS = {
     "workflow/test_imported_logs": 45, "report/test_large_report": 40,
     "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
+# Waits most of its time: the worker that gets it gets nothing else, and the others the cores.
+WAITING = "slurm"
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1
 
@@ -34,6 +36,13 @@ class LongestFirst(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if WAITING in self.assigned_work[node] and len(self.nodes) > 2:
+            if not node.shutting_down:
+                node.shutdown()  # once it has done what it has
+            return
+        super()._reschedule(node)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         queue = self.workqueue

@@ -35,6 +35,25 @@ def test_a_worker_gets_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> No
     assert given == [SLOW[1], SLOW[0], other, *unit[3:], *unit[:3]]
 
 
+def test_a_worker_that_waits_for_slurm_gets_nothing_else() -> None:
+    tests = [*SLOW, *(f"tests/workflow/test_{n}.py::test_a" for n in range(4))]
+    config: Any = SimpleNamespace(
+        option=SimpleNamespace(loadscopereorder=True), getvalue=lambda name: ["popen"] * 3
+    )
+    scheduler = LongestFirst(config)
+    nodes = [mock.Mock(shutting_down=False) for _ in range(3)]
+    for node in nodes:
+        scheduler.add_node(node)
+    for node in nodes:
+        scheduler.add_node_collection(node, tests)
+    scheduler.schedule()
+    waiting, *others = nodes
+    waiting.send_runtest_some.assert_called_once_with([tests.index(SLOW[1])])
+    waiting.shutdown.assert_called_once_with()
+    given = [call.args[0] for node in others for call in node.send_runtest_some.call_args_list]
+    assert sorted(place for places in given for place in places) == [0, 2, 3, 4]  # two each
+
+
 def test_every_known_group_is_there() -> None:
     for group in SECONDS:
         assert group == "slurm" or (ROOT / "tests" / f"{group}.py").is_file(), group
