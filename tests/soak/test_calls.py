@@ -73,10 +73,9 @@ def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
     launch = project.path / "scalesweep" / "commands" / "launch.py"
     # Killed between its record and its end, which are milliseconds apart.
-    assert "    if code:\n" in launch.read_text()
-    late = "    import os\n    os.kill(os.getpid(), 9)\n    if code:\n"
-    whole = launch.read_text()
-    launch.write_text(whole.replace("    if code:\n", late))
+    whole, then = launch.read_text(), "    if code == 0 and marker is not None:\n"
+    assert then in whole
+    launch.write_text(whole.replace(then, f"    import os\n    os.kill(os.getpid(), 9)\n{then}"))
     (run_id,) = project.run_ids
     marker = project.runs / run_id / MARKER
     words = [str(marker.relative_to(project.path)), *WORDS]
