@@ -34,6 +34,7 @@ import tensorflow as tf
 
 from compute_peak.benchmark import make_call
 from compute_peak.work import flop
+from harness.sweep import works_of
 from memory_bandwidth import caches, kernels
 
 BOUND = 0.9
@@ -59,21 +60,22 @@ def loops(size: int) -> dict[str, Callable[[], object]]:
     }
 
 
-CALLS = {"loop in graph": 4}  # products of a call
-
-
-def best(seconds: dict[str, list[float]]) -> dict[str, float]:
-    """Return the shortest time of a product by loop."""
-    return {name: min(times) / CALLS.get(name, 1) for name, times in seconds.items()}
+def best(seconds: dict[str, list[float]], products: dict[str, int]) -> dict[str, float]:
+    """Return the shortest time of a product by loop; `products`: of a call, 1 where not given."""
+    return {name: min(times) / products.get(name, 1) for name, times in seconds.items()}
 
 
 def compare_compute(rounds: int) -> dict:
     """Return ceilings by loop in FLOP/s, and ours over the best hand-written one's."""
     params = {"operation": "matmul", "dtype": "float32", "data_format": "NHWC", "xla": None}
-    jobs = {"compute_peak": make_call(params, SIZE)} | loops(SIZE)
-    first = best(take_turns(jobs, rounds))
+    ours = make_call(params, SIZE)
+    jobs = {"compute_peak": ours} | loops(SIZE)
+    products = {"compute_peak": works_of(ours), "loop in graph": 4}
+    first = best(take_turns(jobs, rounds), products)
     rival = min((name for name in jobs if name != "compute_peak"), key=first.get)
-    pair = best(take_turns({name: jobs[name] for name in ("compute_peak", rival)}, 2 * rounds))
+    pair = best(
+        take_turns({name: jobs[name] for name in ("compute_peak", rival)}, 2 * rounds), products
+    )
     return {
         "flops": {name: flop("matmul", SIZE) / seconds for name, seconds in first.items()},
         "best_hand_written": rival,

@@ -13,7 +13,7 @@ from allreduce.messages import bus_factor, split
 from compute_peak.work import flop
 from file_read import reading, stage
 from harness.program import ProgramError
-from harness.sweep import Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
+from harness.sweep import Case, Chain, Clock, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import caches, kernels
 from pair_latency import links
 from tests.benchmarks.programs import Program, read, warm
@@ -52,6 +52,14 @@ def test_a_sweep_times_each_value_in_repeats_of_enough_calls():
     np.testing.assert_allclose(sweep.seconds, [[0.01] * 3, [0.5] * 3])
     rate = rates(sweep, np.array(sweep.seconds)[:, :, None])
     np.testing.assert_allclose(rate, [[1000] * 3, [40] * 3])
+
+
+def test_a_chain_counts_as_so_many_works():
+    ticks = Ticks()
+    (_, amount, prepare, _) = ticks.case(1, 10.0, 0.04)
+    sweep = swept(ticks, [Case(1, amount, lambda: Chain(prepare(), 4))], least=0.1)
+    assert sweep.calls == [12]
+    np.testing.assert_allclose(sweep.seconds, [[0.01] * 3])
 
 
 def test_a_sweep_leaves_out_what_would_take_too_long():

@@ -1,5 +1,6 @@
 """What a rank does: the same matrix product or convolution again and again."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,10 +10,12 @@ import tensorflow as tf
 
 from compute_peak.work import BATCH, IMAGE, KERNEL, flop
 from harness.probe import Probe, wait
-from harness.sweep import Case, Sweep
+from harness.sweep import Case, Chain, Sweep, works_of
 
-EAGER, GRAPH, XLA = "eager", "graph", "XLA"
-WAYS = {None: (EAGER, GRAPH, XLA), False: (EAGER, GRAPH), True: (XLA,)}  # by the parameter xla
+EAGER, GRAPH, CHAIN, XLA = "eager", "graph", "chain", "XLA"
+# By the parameter xla.
+WAYS = {None: (EAGER, GRAPH, CHAIN, XLA), False: (EAGER, GRAPH, CHAIN), True: (XLA,)}
+CHAINED = 4
 TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more after that long
 
 
@@ -49,21 +52,22 @@ def make_call(params: dict[str, Any], size: int) -> Callable[[], Any]:
     """Return a function that computes once: operands are random and stay where they are.
 
     It is the fastest of the ways that the parameter `xla` leaves open: without XLA eagerly, which
-    runs on the thread that calls, or as a graph, which hands it to another.
+    runs on the thread that calls, as a graph, which hands it to another, or several in a graph,
+    each on what the one before it gave.
     """
     calls = [make_one(params, size, way) for way in WAYS[params["xla"]]]
     return calls[0] if len(calls) == 1 else min(calls, key=trial_seconds)
 
 
 def trial_seconds(call: Callable[[], Any]) -> float:
-    """Return the shortest of some calls, after one that compiles; of a slow one there is one."""
+    """Return the shortest time of the work, after a call that compiles; a slow one is made once."""
     call()
     seconds: list[float] = []
     while len(seconds) < TRIALS and sum(seconds) < TRIAL_S:
         began = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return min(seconds) / works_of(call)
 
 
 def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
@@ -71,21 +75,33 @@ def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
     dtype = tf.dtypes.as_dtype(params["dtype"])
 
     def random(*shape: int) -> tf.Tensor:
-        # Of magnitude 1 and not 0, which some hardware multiplies with less power and faster.
+        # Of magnitude 1 and not 0, which some hardware multiplies with less power and faster; what
+        # it is multiplied with keeps that in a chain.
         return tf.cast(tf.random.stateless_normal(shape, seed=[size, len(shape)]), dtype)
 
     if params["operation"] == "matmul":
-        operands = (random(size, size), random(size, size))
+        operands = (random(size, size), random(size, size) / math.sqrt(size))
         operation = tf.linalg.matmul
     else:
         image = (BATCH, IMAGE, IMAGE, size)
         if params["data_format"] == "NCHW":
             image = (BATCH, size, IMAGE, IMAGE)
-        operands = (random(*image), random(KERNEL, KERNEL, size, size))
+        weights = random(KERNEL, KERNEL, size, size) / (KERNEL * math.sqrt(size))
+        operands = (random(*image), weights)
         operation = partial(
             tf.nn.conv2d, strides=1, padding="SAME", data_format=params["data_format"]
         )
     if way == EAGER:
         return lambda: wait(operation(*operands))
+    if way == CHAIN:
+        chain = tf.function(lambda x, y: chained(operation, x, y))
+        return Chain(lambda: wait(chain(*operands)), CHAINED)
     compiled = tf.function(operation, jit_compile=way == XLA or None)
     return lambda: wait(compiled(*operands))
+
+
+def chained(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """Return ``operation`` with ``y`` again and again, of what it gave before."""
+    return tf.while_loop(
+        lambda count, _: count < CHAINED, lambda count, x: (count + 1, operation(x, y)), (0, x)
+    )[1]

@@ -18,6 +18,22 @@ from harness.native import Metric, metric
 SECONDS = "sweep_seconds"
 
 
+class Chain(NamedTuple):
+    """A call that does the work of its case several times."""
+
+    run: Callable[[], Any]
+    works: int
+
+    def __call__(self) -> Any:
+        """Do it."""
+        return self.run()
+
+
+def works_of(call: Callable[[], Any]) -> int:
+    """Return how often a call does the work of its case."""
+    return call.works if isinstance(call, Chain) else 1
+
+
 class Case(NamedTuple):
     """One value of a sweep: what a call does, and how much work it is over all ranks."""
 
@@ -29,7 +45,7 @@ class Case(NamedTuple):
 
 @dataclass
 class Sweep:
-    """Times by value, in s per call: of this rank, or after `gather` of all."""
+    """Times by value, in s for the work of its case: of this rank, or after `gather` of all."""
 
     by: str  # what the values are of
     unit: str | None  # of the values
@@ -37,7 +53,7 @@ class Sweep:
     values: list[int | str] = field(default_factory=list)
     amounts: list[float] = field(default_factory=list)
     seconds: list[list[float]] = field(default_factory=list)  # [value][repeat]
-    calls: list[int] = field(default_factory=list)  # in a repeat
+    calls: list[int] = field(default_factory=list)  # in a repeat, of a chain its works
     left_out: dict[str, str] = field(default_factory=dict)  # value -> why
 
     def note(self) -> dict[str, Any]:
@@ -78,8 +94,9 @@ def run_sweep(
         call = case.prepare()
         call()
         one = clock.largest(_time(call, 1, case.before, clock))
-        calls = 1 if case.before else max(1, math.ceil(least / max(one, 1e-9)))
-        if (expected := one * calls * repeats) > most:
+        works = works_of(call)
+        calls = 1 if case.before else max(1, math.ceil(least / max(one * works, 1e-9)))
+        if (expected := one * works * calls * repeats) > most:
             sweep.left_out[str(case.value)] = _too_long(expected, most)
             known.append((case.amount, one))
             continue
@@ -88,20 +105,20 @@ def run_sweep(
         sweep.values.append(case.value)
         sweep.amounts.append(case.amount)
         sweep.seconds.append(seconds)
-        sweep.calls.append(calls)
+        sweep.calls.append(calls * works)
 
 
 def _time(
     call: Callable[[], Any], calls: int, before: Callable[[], object] | None, clock: Clock
 ) -> float:
-    """Return the seconds of a call, the mean of some in a row that all ranks began together."""
+    """Return the seconds of the work, the mean of some calls that all ranks began together."""
     if before:
         before()
     clock.barrier()
     began = clock.now()
     for _ in range(calls):
         call()
-    return (clock.now() - began) / calls
+    return (clock.now() - began) / (calls * works_of(call))
 
 
 def _by_line(known: list[tuple[float, float]], amount: float) -> float:
