@@ -70,7 +70,10 @@ def ledger_figures(study: ExperimentResults) -> list[Drawing]:
         looks,
         legend,
         (bottom * factor, top * factor),
-        ("Ideal step", [one.ideal.value * factor if one.ideal else None for one in some]),
+        (
+            f"Ideal {what.split()[-1]}",
+            [one.ideal.value * factor if one.ideal else None for one in some],
+        ),
         ("Of which the machine explains", needed) if any(needed) else None,
     )
     ax.set_xlabel(f"Time of {what} [{unit}]")

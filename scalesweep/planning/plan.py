@@ -84,9 +84,8 @@ def build_plan(
     ``jobs``: the rows of jobs.csv; ``repeated``: the points without a fixed number of repeats;
     ``spending``: a budget that is spent in rounds.
     """
-    from scalesweep.planning.job_cost import (
-        cost_of_jobs,
-    )  # the Snakefile is parsed with this module
+    # Not at the top: the Snakefile is parsed with this module, and needs no costs.
+    from scalesweep.planning.job_cost import cost_of_jobs
 
     estimates = Estimates(campaign, states)
     positions = campaign.positions()

@@ -156,12 +156,6 @@ def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
     return found
 
 
-def rolling_coverage(series: Series, level: float = 0.95) -> tuple[int, int]:
-    """How many rolling forecasts of a series its points were within: (within, all)."""
-    found = rolling_forecasts(series, level)
-    return sum(one.within for one in found), len(found)
-
-
 @dataclass(frozen=True)
 class Knee:
     """Where efficiency falls below a value: count, 95 % bounds; infinite beyond the trusted."""

@@ -209,6 +209,8 @@ def test_the_ledger_adds_up_and_computation_is_split_at_the_reference() -> None:
     (drawing,) = ledger_figures(study)
     assert "transfer" not in drawing.alt
     assert drawing.figure.axes[0].get_xlabel() == "Time of a step [ms]"
+    (legend,) = drawing.figure.legends
+    assert "Ideal step" in [one.get_text() for one in legend.get_texts()]
 
 
 def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -> None:

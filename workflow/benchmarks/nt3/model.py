@@ -1,6 +1,5 @@
 """NT3's network: two 1-D convolutions with poolings, dense layers with dropout, two classes."""
 
-import math
 from typing import Any
 
 import tensorflow as tf
@@ -24,11 +23,6 @@ def layer_shapes(params: dict[str, Any]) -> list[tuple[int, ...]]:
         shapes += [(width, units), (units,)]
         width = units
     return shapes
-
-
-def parameter_count(params: dict[str, Any]) -> int:
-    """Return the number of weights: 154,922,918 with the original's sizes."""
-    return sum(math.prod(shape) for shape in layer_shapes(params))
 
 
 def build(params: dict[str, Any]) -> tf.keras.Model:
