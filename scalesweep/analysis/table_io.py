@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scalesweep.analysis.parquet import read_frame
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, replacing
 
@@ -85,7 +86,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
     try:
         if columns is not None:
             columns = [name for name in pq.read_schema(path).names if name in columns]
-        return pd.read_parquet(path, columns=columns)
+        return read_frame(path, columns)
     except Exception as error:  # of Thrift, JSON, pandas and the file system, by what is damaged
         raise UserError(f"{path}: not a readable table ({error})") from None
 

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scalesweep.analysis.parquet import read_arrow
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, replacing, sealed
 
@@ -195,9 +196,8 @@ def _read(columns: Sequence[str], path: Path) -> tuple[pa.Table, set[RunKey]] | 
         meta = _meta_of(path)
         if meta is None:
             return None
-        file = pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=_FEW)
-        # Threads read the files, not the columns of one.
-        rows = file.read(columns, use_threads=False).select(columns).replace_schema_metadata()
+        checked = {"page_checksum_verification": True, "read_dictionary": _FEW}
+        rows = read_arrow(path, columns, **checked).select(columns).replace_schema_metadata()
         rows = _dictionaries(rows)
         return rows, {_key(run) for run in meta["runs"]}
     except FileNotFoundError:
@@ -225,7 +225,7 @@ def _without(path: Path, table: pa.Table, twice: set[RunKey]) -> pa.Table:
     given one session two names."""
     if not twice:
         return table
-    runs = pq.read_table(path, columns=["site", "run_id", "started"])
+    runs = read_arrow(path, ["site", "run_id", "started"])
     known = {(site, run_id, datetime.fromisoformat(time)) for site, run_id, time in twice}
     keep = [run not in known for run in zip(*(c.to_pylist() for c in runs.columns), strict=True)]
     return table.filter(pa.array(keep))

@@ -325,13 +325,14 @@ def _object(line: str) -> dict[str, Cell]:
 def _parquet(content: bytes, file: Path) -> Table:
     # Imported on use: most tables are text.
     import pyarrow
-    import pyarrow.parquet
+
+    from scalesweep.analysis.parquet import open_parquet
 
     try:
-        source = pyarrow.parquet.ParquetFile(io.BytesIO(content))
+        source = open_parquet(content)
         if source.metadata.num_rows > MAX_ROWS:
             raise UserError(f"{file}: more than {MAX_ROWS} rows")
-        frame = source.read()
+        frame = source.read(use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         words = str(error).splitlines()[0][:100] if str(error) else "damaged"
         raise UserError(f"{file}: not a whole Parquet file ({words})") from None

@@ -1,6 +1,5 @@
 """The summary as it was left for the next one, which takes over the rows that have not changed."""
 
-import io
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -63,9 +62,12 @@ class KeptSummary:
             return
         if content is None:
             return
-        import pandas as pd  # not before the first summary, which imports it while records are read
+        # Not before the first summary, which imports pandas while records are read.
+        import pandas as pd
 
-        frame = pd.read_parquet(io.BytesIO(content))
+        from scalesweep.analysis.parquet import read_frame
+
+        frame = read_frame(content)
         if frame.attrs.get("summary_version") != SUMMARY_VERSION:
             return
         self._columns = {

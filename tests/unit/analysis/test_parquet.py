@@ -1,0 +1,71 @@
+"""Reading Parquet: what pandas wrote comes back, and no thread is left behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.parquet import read_frame
+from tests.conftest import ROOT
+
+
+def frame() -> pd.DataFrame:
+    made = pd.DataFrame(
+        {
+            "text": ["a", None, "c"],
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "real": np.array([0.5, np.nan, 2.0]),
+            "yes": pd.array([True, None, False], dtype="boolean"),
+        }
+    )
+    made.attrs = {"summary_version": 3, "metrics": {"a": {"unit": "s"}}}
+    return made
+
+
+def test_a_frame_comes_back_as_pandas_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    frame().to_parquet(path)
+    for source in (path, path.read_bytes()):
+        found = read_frame(source)
+        pd.testing.assert_frame_equal(found, pd.read_parquet(path))
+        assert found.attrs == frame().attrs
+    assert list(read_frame(path, ["real", "text"]).columns) == ["real", "text"]
+
+
+READERS = {
+    "table": "from scalesweep.analysis.table_io import read_table as read",
+    "columns": """
+from scalesweep.analysis.table_io import read_table
+read = lambda path: read_table(path, ["text"])""",
+    "kept": "from scalesweep.tables.summary_cache import KeptSummary as read",
+    "import": "from scalesweep.importers.table_file import read_table as read",
+}
+PROGRAM = """
+import os, sys
+from pathlib import Path
+import pandas, pyarrow.parquet
+from scalesweep.core.files import seal
+{reader}
+path = Path(sys.argv[1])
+if {sealed}:
+    path.write_bytes(seal(path.read_bytes()))
+before = len(os.listdir("/proc/self/task"))
+read(path)
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_read_starts_no_thread_that_could_outlive_the_interpreter(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    frame().to_parquet(path)
+    program = PROGRAM.format(reader=READERS[name], sealed=name == "kept")
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"
