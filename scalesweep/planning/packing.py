@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from scalesweep.analysis.cbc import cbc
 from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
@@ -170,11 +171,11 @@ def _solved(items: Sequence[Item], capacity_s: float, most: int) -> list[list[in
     import pulp  # 50 ms, which campaigns without shared allocations are spared
 
     problem = pulp.LpProblem("allocations", pulp.LpMinimize)
-    used = [pulp.LpVariable(f"y{b}", cat="Binary") for b in range(most)]
-    spare = [pulp.LpVariable(f"s{b}", lowBound=0) for b in range(most)]
+    used = [problem.add_variable(f"y{b}", cat="Binary") for b in range(most)]
+    spare = [problem.add_variable(f"s{b}", lowBound=0) for b in range(most)]
     # Item i is in one of the first i + 1: allocations have no order of their own.
     inside = {
-        (i, b): pulp.LpVariable(f"x{i}_{b}", cat="Binary")
+        (i, b): problem.add_variable(f"x{i}_{b}", cat="Binary")
         for i in range(len(items))
         for b in range(min(i + 1, most))
     }
@@ -187,7 +188,7 @@ def _solved(items: Sequence[Item], capacity_s: float, most: int) -> list[list[in
         problem += load + spare[b] <= capacity_s * used[b]
         for i in mine:
             problem += spare[b] >= items[i].spare_s * inside[i, b]
-    problem.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=SOLVER_S))
+    problem.solve(cbc(SOLVER_S))
     bins: list[list[int]] = [[] for _ in range(most)]
     for (i, b), variable in inside.items():
         if (variable.value() or 0) > 0.5:

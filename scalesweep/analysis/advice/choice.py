@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalesweep.analysis.cbc import cbc
+
 # CBC's time for one programme; those of a campaign take some hundredths of a second.
 SECONDS = 20.0
 # A whole budget is spent for a gain of so much at least, and of choices that gain the same the
@@ -54,20 +56,16 @@ def choose(items: Sequence[Item], budget: float, seconds: float = SECONDS) -> Ch
     import pulp  # some hundredths of a second, which plans are spared
 
     problem, bought = _programme(pulp, items, budget)
-    problem.solve(_solver(pulp, seconds))
+    problem.solve(cbc(seconds))
     places = tuple(i for i, one in enumerate(bought) if (one.value() or 0) > 0.5)
     gain = math.fsum(items[i].gain for i in places)
     cost = math.fsum(items[i].cost for i in places)
     if problem.sol_status == pulp.constants.LpSolutionOptimal:
         return Choice(places, cost, gain, 0.0)
     relaxed, _ = _programme(pulp, items, budget)
-    relaxed.solve(_solver(pulp, seconds, mip=False))
+    relaxed.solve(cbc(seconds, mip=False))
     most = float(pulp.value(relaxed.objective) or math.inf)
     return Choice(places, cost, gain, max(most / gain - 1, 0.0) if gain else math.inf)
-
-
-def _solver(pulp: Any, seconds: float, mip: bool = True) -> Any:
-    return pulp.PULP_CBC_CMD(msg=False, timeLimit=seconds, threads=1, mip=mip)
 
 
 def _programme(pulp: Any, items: Sequence[Item], budget: float) -> tuple[Any, list[Any]]:

@@ -75,7 +75,7 @@ def test_the_gap_is_stated_where_the_best_is_not_proved(monkeypatch: pytest.Monk
     items, budget = made(3)
     whole = pulp.LpProblem.solve
 
-    def hurried(problem: pulp.LpProblem, solver: pulp.PULP_CBC_CMD) -> int:
+    def hurried(problem: pulp.LpProblem, solver: pulp.COIN_CMD) -> int:
         status = int(whole(problem, solver))
         problem.sol_status = pulp.constants.LpSolutionIntegerFeasible
         return status
