@@ -1,93 +1,27 @@
-"""Campaigns: from a YAML grid to points and runs."""
+"""Campaigns: experiments on a site, their runs and the order of these."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.control import control_experiment
 from scalesweep.config.executables import named_programs
-from scalesweep.config.experiment_checks import (
-    check_constraint,
-    check_metric,
-    check_predicted,
-    check_programs,
-    check_variables,
-)
-from scalesweep.config.grid import (
-    MAX_POINTS,
-    Grid,
-    axis_values,
-    check_overlap,
-    check_points,
-    check_scaling,
-    exclusions,
-    extra_points,
-    linked_entries,
-    varying_parameters,
-)
+from scalesweep.config.experiment import Experiment, expand_experiment
+from scalesweep.config.experiment_checks import check_programs
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
-from scalesweep.config.profiled_runs import ASKED, check_any, profiled_runs
-from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, repeated, until_precise
-from scalesweep.config.reserved_names import check_varying
-from scalesweep.config.run_order import arranged, control_repeats
+from scalesweep.config.profiled_runs import ASKED, check_any
+from scalesweep.config.repeats import Run, repeated
+from scalesweep.config.run_order import arranged
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.spend import Spend, read_budget, read_spend
-from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.config.yaml_loader import check_schema, load_yaml
-from scalesweep.core.errors import UserError, choices
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import NOEXCHANGE, NONE
 
-CONTROL = "control"  # name of the experiment that the control point is
-CONTROL_EVERY = 10
 DEFAULT_SEED = 0
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
-
-    ``profiles`` are runs of the points once more, under a profiler.
-
-    ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
-    parameters in braces. ``control`` is set for the control point, repeated between all others.
-    ``predict``: counts of what it scales over whose results are to be predicted.
-    With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
-    needed in any case, until ``planning.repeats`` has looked at what they have measured.
-    With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
-    out: ``left_out`` are the ids of the runs that it has.
-    """
-
-    name: str
-    benchmark: Benchmark
-    description: str
-    scaling: str
-    axes: tuple[str, ...]
-    linked: tuple[str, ...]
-    points: tuple[Mapping[str, Any], ...]
-    runs: tuple[Run, ...]
-    profiles: tuple[Run, ...]
-    excluded: tuple[tuple[Mapping[str, Any], str], ...]
-    time_limit_minutes: float
-    expected_minutes: float | None
-    memory_gb_per_rank: float | None
-    constraint: str | None
-    main_metric: str | None
-    until_precise: UntilPrecise | None = None
-    control: bool = False
-    predict: tuple[int, ...] = ()
-    stop: StopRule | None = None
-    left_out: frozenset[str] = frozenset()
-
-    def stages(self) -> dict[str, int]:
-        """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
-        if self.stop is None:
-            return {}
-        counts = {run.run_id: self.benchmark.scale_of(run.point) for run in self.runs}
-        places = {count: place for place, count in enumerate(sorted(set(counts.values())))}
-        return {run_id: places[count] for run_id, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -203,7 +137,7 @@ def load_campaign(
     for spec in content["experiments"].values():
         variables.setdefault(spec["benchmark"], set()).update(spec.get("env", {}))
     experiments = tuple(
-        _experiment(
+        expand_experiment(
             name,
             spec if profile is None else {**spec, "profile": profile, ASKED: True},
             machine,
@@ -216,7 +150,7 @@ def load_campaign(
     _check_collisions(experiments, path)
     check_any(profile, [experiment.profiles for experiment in experiments])
     if "control" in content:
-        control = _control(experiments, content["control"], f"{path}: control")
+        control = control_experiment(experiments, content["control"], f"{path}: control")
         experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **content.get("programs", {})})
     for experiment in experiments:
@@ -261,7 +195,7 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
             experiments.append(experiment)
     if campaign.control is not None:
         where = f"{campaign.file}: control"
-        experiments.append(_control(tuple(experiments), campaign.control, where))
+        experiments.append(control_experiment(experiments, campaign.control, where))
     return replace(campaign, experiments=tuple(experiments))
 
 
@@ -287,145 +221,6 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
 
 
-def _experiment(
-    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str, folder: Path
-) -> Experiment:
-    """``variables``: those that any experiment of the campaign with this benchmark sets.
-
-    ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
-    """
-    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
-    axes = {
-        key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
-        for key, value in spec.get("axes", {}).items()
-    }
-    linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
-    fixed = {
-        key: benchmark.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
-        for key, value in spec.get("fixed", {}).items()
-    }
-    check_overlap(axes, linked, fixed, where)
-    env = check_variables(benchmark, spec.get("env", {}), f"{where}.env")
-    # No grid is over variables: what follows from this file knows the benchmark's own parameters.
-    own, benchmark = benchmark, benchmark.with_variables(variables)
-    grid = Grid({**benchmark.defaults, **fixed, **env}, axes, linked)
-    if len(grid) > MAX_POINTS:
-        raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
-
-    rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
-    extras = list(extra_points(own, spec.get("extra", []), grid, f"{where}.extra"))
-    by_identity: dict[str, Mapping[str, Any]] = {}
-    excluded: list[tuple[Mapping[str, Any], str]] = []
-    for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
-        reason = next((why for rule, why in rules if rule(point)), None) if rules else None
-        if reason is None:
-            by_identity.setdefault(identity, point)
-        else:
-            excluded.append((point, reason))
-    for extra in extras:
-        by_identity.setdefault(benchmark.identity_of(extra), extra)
-    if not by_identity:
-        raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
-    points = tuple(by_identity.values())
-    check_points(benchmark, site, grid, points, extras, where)
-
-    scaling = spec.get("scaling", "none")
-    varying = varying_parameters(benchmark, points)
-    check_varying(varying, where)
-    check_scaling(benchmark, scaling, varying, points, where)
-    runs = planned_runs(benchmark, by_identity, spec, linked, where)
-    return Experiment(
-        name=name,
-        benchmark=benchmark,
-        description=spec.get("description", ""),
-        scaling=scaling,
-        axes=varying,
-        linked=tuple(linked[0]) if linked else (),
-        points=points,
-        runs=runs,
-        profiles=profiled_runs(benchmark, spec, points, runs, where),
-        excluded=tuple(excluded),
-        time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
-        expected_minutes=spec.get("expected_minutes"),
-        memory_gb_per_rank=spec.get("memory_gb_per_rank"),
-        constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
-        main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
-        until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
-        predict=check_predicted(spec, f"{where}.predict"),
-        stop=stop_rule(benchmark, spec, f"{where}.stop"),
-    )
-
-
 def _seed(order: str | Mapping[str, int]) -> int | None:
     """Seed of the order of runs; None for ``as_written``."""
     return None if isinstance(order, str) else order.get("seed", DEFAULT_SEED)
-
-
-def _control(
-    experiments: tuple[Experiment, ...], spec: Mapping[str, Any], where: str
-) -> Experiment:
-    """The control point as an experiment of its own, with as many repeats as the others need."""
-    by_name = {experiment.name: experiment for experiment in experiments}
-    if CONTROL in by_name:
-        raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
-    source = by_name.get(spec["experiment"])
-    if source is None:
-        raise UserError(
-            f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
-            + choices(spec["experiment"], by_name)
-        )
-    benchmark = source.benchmark
-    point = _point_of(source, spec.get("point", {}), f"{where}.point")
-    others: set[str] = set()
-    shared = 0
-    for experiment in experiments:
-        # The control's runs do not become fewer while they are measured.
-        others |= experiment.left_out
-        for run in experiment.runs:
-            if experiment.benchmark.name == benchmark.name and run.point == point:
-                shared = max(shared, run.repeat + 1)
-            else:
-                others.add(run.run_id)
-    repeats = control_repeats(len(others), spec.get("every", CONTROL_EVERY), shared)
-    varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
-    return replace(
-        source,
-        name=CONTROL,
-        description=f"A point of {source.name}{varying and f' ({varying})'}, measured "
-        "repeatedly between all other runs: what changes here is the machine.",
-        scaling="none",
-        axes=(),
-        linked=(),
-        points=(point,),
-        runs=repeated(benchmark, {benchmark.identity_of(point): point}, [repeats]),
-        profiles=(),
-        excluded=(),
-        until_precise=None,
-        control=True,
-        predict=(),
-        stop=None,
-        left_out=frozenset(),
-    )
-
-
-def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The one point of an experiment that has these values."""
-    benchmark = experiment.benchmark
-    wanted = {
-        name: benchmark.parameter(name, where).normalise(value, where)
-        for name, value in given.items()
-    }
-    points = [
-        point
-        for point in experiment.points
-        if all(point[name] == value for name, value in wanted.items())
-    ]
-    if not points:
-        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        raise UserError(f"{where}: no point of {experiment.name} has {named}")
-    if len(points) > 1:
-        names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
-        raise UserError(
-            f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
-        )
-    return points[0]

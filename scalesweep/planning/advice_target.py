@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import text_of
 

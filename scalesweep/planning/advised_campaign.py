@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.core.files import write_atomic
 from scalesweep.planning.run_state import DONE, RunState
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of, stamp_of

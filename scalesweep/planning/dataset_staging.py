@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.planning.run_spec import data_folder

@@ -6,7 +6,8 @@ from typing import Any
 
 from scalesweep.compute.job_spec import Asked
 from scalesweep.compute.step_errors import LAUNCH_FAILED
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import FAILED, RunState

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from scalesweep.analysis.cbc import cbc
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.profilers import NONE

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, write_atomic

@@ -16,7 +16,7 @@ from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.job_spec import Patterns
 from scalesweep.compute.log_metrics import LogsGone
 from scalesweep.compute.power.outcome import energy_metrics
-from scalesweep.config.campaign import Experiment
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from scalesweep.config.campaign import Campaign, Experiment, with_repeats
+from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
 from scalesweep.planning.run_state import NEW, RunState

@@ -14,9 +14,10 @@ from scalesweep.compute.job_spec import (
     ProgramOrder,
 )
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.command_template import program_named
 from scalesweep.config.executables import named_programs
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.config.study import study_folder

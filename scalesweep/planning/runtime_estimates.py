@@ -15,7 +15,8 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.planning.run_state import DONE, RunState
 

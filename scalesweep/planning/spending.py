@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from scalesweep.config.campaign import Campaign, Experiment, with_repeats
+from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.formatting import counted, listed
 from scalesweep.planning.agreement import CAUSES, Planned

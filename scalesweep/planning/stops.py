@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.stop_rule import StopRule
 from scalesweep.core.files import (

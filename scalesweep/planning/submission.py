@@ -9,7 +9,8 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, was_begun
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError

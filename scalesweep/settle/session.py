@@ -10,7 +10,8 @@ from functools import cached_property
 from types import FrameType
 from typing import NoReturn
 
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted

@@ -7,7 +7,8 @@ from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.analysis.paired import LEAST_PAIRS
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_checks import check_metric
 from scalesweep.config.expressions import Expression
 from scalesweep.core.errors import UserError

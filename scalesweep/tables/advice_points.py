@@ -10,7 +10,8 @@ import numpy as np
 from scalesweep.analysis.advice.widths import cost_bounds
 from scalesweep.analysis.prediction.series import Series
 from scalesweep.analysis.stats import t_quantile
-from scalesweep.config.campaign import Campaign, Experiment
+from scalesweep.config.campaign import Campaign
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import CANARY_S

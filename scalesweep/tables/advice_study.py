@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from scalesweep.analysis.advice.advise import Advice, ChoiceAsked, Options, SeriesAsked
-from scalesweep.config.campaign import Experiment
+from scalesweep.config.experiment import Experiment
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
 from scalesweep.analysis.repeat_rule import COVERAGE, level_of
 from scalesweep.analysis.stats import Interval, mean_interval, ratio_interval
-from scalesweep.config.campaign import Experiment
+from scalesweep.config.experiment import Experiment
 from scalesweep.config.stop_rule import SPEEDUP, StopRule
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.record import RECORD

@@ -1,0 +1,88 @@
+"""The control point: one point of a campaign, repeated between all others to show drift."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scalesweep.config.experiment import Experiment
+from scalesweep.config.grid import varying_parameters
+from scalesweep.config.repeats import repeated
+from scalesweep.config.run_order import control_repeats
+from scalesweep.core.errors import UserError, choices
+
+CONTROL = "control"  # name of the experiment that the control point is
+CONTROL_EVERY = 10
+
+
+def control_experiment(
+    experiments: Sequence[Experiment], spec: Mapping[str, Any], where: str
+) -> Experiment:
+    """The control point as an experiment of its own, with as many repeats as the others need.
+
+    ``spec`` is what the campaign file says of it, ``where`` what messages name. Raises UserError if
+    no experiment has such a point, or several fit.
+    """
+    by_name = {experiment.name: experiment for experiment in experiments}
+    if CONTROL in by_name:
+        raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
+    source = by_name.get(spec["experiment"])
+    if source is None:
+        raise UserError(
+            f"{where}.experiment: {spec['experiment']!r} is not an experiment of this campaign; "
+            + choices(spec["experiment"], by_name)
+        )
+    benchmark = source.benchmark
+    point = _point_of(source, spec.get("point", {}), f"{where}.point")
+    others: set[str] = set()
+    shared = 0
+    for experiment in experiments:
+        # The control's runs do not become fewer while they are measured.
+        others |= experiment.left_out
+        for run in experiment.runs:
+            if experiment.benchmark.name == benchmark.name and run.point == point:
+                shared = max(shared, run.repeat + 1)
+            else:
+                others.add(run.run_id)
+    repeats = control_repeats(len(others), spec.get("every", CONTROL_EVERY), shared)
+    varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
+    return replace(
+        source,
+        name=CONTROL,
+        description=f"A point of {source.name}{varying and f' ({varying})'}, measured "
+        "repeatedly between all other runs: what changes here is the machine.",
+        scaling="none",
+        axes=(),
+        linked=(),
+        points=(point,),
+        runs=repeated(benchmark, {benchmark.identity_of(point): point}, [repeats]),
+        profiles=(),
+        excluded=(),
+        until_precise=None,
+        control=True,
+        predict=(),
+        stop=None,
+        left_out=frozenset(),
+    )
+
+
+def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The one point of an experiment that has these values."""
+    benchmark = experiment.benchmark
+    wanted = {
+        name: benchmark.parameter(name, where).normalise(value, where)
+        for name, value in given.items()
+    }
+    points = [
+        point
+        for point in experiment.points
+        if all(point[name] == value for name, value in wanted.items())
+    ]
+    if not points:
+        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
+        raise UserError(f"{where}: no point of {experiment.name} has {named}")
+    if len(points) > 1:
+        names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
+        raise UserError(
+            f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
+        )
+    return points[0]

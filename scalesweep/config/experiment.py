@@ -1,0 +1,148 @@
+"""Experiments: from axes in a YAML file to points and runs."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.experiment_checks import (
+    check_constraint,
+    check_metric,
+    check_predicted,
+    check_variables,
+)
+from scalesweep.config.grid import (
+    MAX_POINTS,
+    Grid,
+    axis_values,
+    check_overlap,
+    check_points,
+    check_scaling,
+    exclusions,
+    extra_points,
+    linked_entries,
+    varying_parameters,
+)
+from scalesweep.config.profiled_runs import profiled_runs
+from scalesweep.config.repeats import Run, UntilPrecise, planned_runs, until_precise
+from scalesweep.config.reserved_names import check_varying
+from scalesweep.config.site import Site
+from scalesweep.config.stop_rule import StopRule, stop_rule
+from scalesweep.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
+
+    ``profiles`` are runs of the points once more, under a profiler.
+
+    ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
+    parameters in braces. ``control`` is set for the control point, repeated between all others.
+    ``predict``: counts of what it scales over whose results are to be predicted.
+    With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
+    needed in any case, until ``planning.repeats`` has looked at what they have measured.
+    With ``stop`` smaller counts are measured before larger ones, which ``planning.stops`` may leave
+    out: ``left_out`` are the ids of the runs that it has.
+    """
+
+    name: str
+    benchmark: Benchmark
+    description: str
+    scaling: str
+    axes: tuple[str, ...]
+    linked: tuple[str, ...]
+    points: tuple[Mapping[str, Any], ...]
+    runs: tuple[Run, ...]
+    profiles: tuple[Run, ...]
+    excluded: tuple[tuple[Mapping[str, Any], str], ...]
+    time_limit_minutes: float
+    expected_minutes: float | None
+    memory_gb_per_rank: float | None
+    constraint: str | None
+    main_metric: str | None
+    until_precise: UntilPrecise | None = None
+    control: bool = False
+    predict: tuple[int, ...] = ()
+    stop: StopRule | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def stages(self) -> dict[str, int]:
+        """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
+        if self.stop is None:
+            return {}
+        counts = {run.run_id: self.benchmark.scale_of(run.point) for run in self.runs}
+        places = {count: place for place, count in enumerate(sorted(set(counts.values())))}
+        return {run_id: places[count] for run_id, count in counts.items()}
+
+
+def expand_experiment(
+    name: str, spec: Mapping[str, Any], site: Site, variables: Set[str], where: str, folder: Path
+) -> Experiment:
+    """The experiment that a campaign file describes by ``spec``, checked and expanded.
+
+    ``variables``: those that any experiment of the campaign with this benchmark sets.
+    ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
+    ``where`` is what messages name. Raises UserError naming key and allowed values.
+    """
+    benchmark = load_benchmark(spec["benchmark"], f"{where}.benchmark", beside=folder)
+    axes = {
+        key: axis_values(benchmark, key, value, f"{where}.axes.{key}")
+        for key, value in spec.get("axes", {}).items()
+    }
+    linked = linked_entries(benchmark, spec.get("linked", []), f"{where}.linked")
+    fixed = {
+        key: benchmark.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
+        for key, value in spec.get("fixed", {}).items()
+    }
+    check_overlap(axes, linked, fixed, where)
+    env = check_variables(benchmark, spec.get("env", {}), f"{where}.env")
+    # No grid is over variables: what follows from this file knows the benchmark's own parameters.
+    own, benchmark = benchmark, benchmark.with_variables(variables)
+    grid = Grid({**benchmark.defaults, **fixed, **env}, axes, linked)
+    if len(grid) > MAX_POINTS:
+        raise UserError(f"{where}: the grid has more than {MAX_POINTS} points")
+
+    rules = exclusions(own, spec.get("exclude", []), f"{where}.exclude")
+    extras = list(extra_points(own, spec.get("extra", []), grid, f"{where}.extra"))
+    by_identity: dict[str, Mapping[str, Any]] = {}
+    excluded: list[tuple[Mapping[str, Any], str]] = []
+    for point, identity in zip(grid.points(), grid.identities(benchmark), strict=True):
+        reason = next((why for rule, why in rules if rule(point)), None) if rules else None
+        if reason is None:
+            by_identity.setdefault(identity, point)
+        else:
+            excluded.append((point, reason))
+    for extra in extras:
+        by_identity.setdefault(benchmark.identity_of(extra), extra)
+    if not by_identity:
+        raise UserError(f"{where}: no point is left: 'exclude' removes all {len(excluded)}")
+    points = tuple(by_identity.values())
+    check_points(benchmark, site, grid, points, extras, where)
+
+    scaling = spec.get("scaling", "none")
+    varying = varying_parameters(benchmark, points)
+    check_varying(varying, where)
+    check_scaling(benchmark, scaling, varying, points, where)
+    runs = planned_runs(benchmark, by_identity, spec, linked, where)
+    return Experiment(
+        name=name,
+        benchmark=benchmark,
+        description=spec.get("description", ""),
+        scaling=scaling,
+        axes=varying,
+        linked=tuple(linked[0]) if linked else (),
+        points=points,
+        runs=runs,
+        profiles=profiled_runs(benchmark, spec, points, runs, where),
+        excluded=tuple(excluded),
+        time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
+        expected_minutes=spec.get("expected_minutes"),
+        memory_gb_per_rank=spec.get("memory_gb_per_rank"),
+        constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
+        main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
+        until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),
+        predict=check_predicted(spec, f"{where}.predict"),
+        stop=stop_rule(benchmark, spec, f"{where}.stop"),
+    )
