@@ -5,7 +5,7 @@ import gc
 from pathlib import Path
 
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import load_results
+from scalesweep.experiment.load import load_results
 from scalesweep.figures import write_figures
 from scalesweep.figures.missing import missing_words
 from scalesweep.smk.cli import warn

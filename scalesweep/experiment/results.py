@@ -1,21 +1,19 @@
 """One experiment of the plan together with its tables: what figures and the report draw on."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, series_parameters
-from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.repeat_rule import COVERAGE
-from scalesweep.analysis.table_io import TABLES, read_table, without_attrs
-from scalesweep.core.files import digest_of, file_digest
-from scalesweep.core.formatting import counted, finite, plain, scaled_unit, text_of
+from scalesweep.analysis.table_io import without_attrs
+from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
+from scalesweep.experiment.measure import Measure, measures_of
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -59,44 +57,6 @@ class PointState:
         if self.unfinished:
             return "unfinished"
         return "pending"
-
-
-@dataclass
-class Measure:
-    """A metric of an experiment: what it means, and its values in a readable unit."""
-
-    metric: str
-    label: str
-    unit: str
-    higher: bool
-    factor: float = 1.0
-    phases: list[str] = field(default_factory=list)
-
-    @property
-    def axis_label(self) -> str:
-        """Label with the unit."""
-        return f"{self.label} [{self.unit}]" if self.unit else self.label
-
-    @property
-    def steady_phase(self) -> str:
-        """The phase that runs are compared in: later epochs where there are any."""
-        return "later" if "later" in self.phases else self.phases[0]
-
-    def value(self, row: Row, stat: str, phase: str) -> float | None:
-        """A statistic of this metric in ``unit``; None where it is missing."""
-        value = row.get(column(self.metric, stat, phase))
-        return value * self.factor if finite(value) else None
-
-    def without_interval(self, row: Row, phase: str) -> str:
-        """Why the mean of a point has no 95 % interval: ``one repeat`` or ``identical repeats``.
-
-        Empty where it has one. A coefficient of variation takes two repeats (and a mean that is
-        not 0).
-        """
-        if self.value(row, "low", phase) is not None:
-            return ""
-        several = self.value(row, "cv", phase) is not None or self.value(row, "mean", phase) == 0
-        return "identical repeats" if several and row.get("repeats", 1) > 1 else "one repeat"
 
 
 @dataclass
@@ -303,39 +263,12 @@ class ExperimentResults:
         return found
 
     @cached_property
-    def measures(self) -> dict[str, "Measure"]:
+    def measures(self) -> dict[str, Measure]:
         """Metrics with at least one value in the points table, the main one first.
 
         The one that the benchmark names leads, else total throughput, else the first.
         """
-        frame = self.tables.get("points")
-        units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
-        found: dict[str, Measure] = {}
-        for name in [] if frame is None else frame.columns:
-            parts = split_column(str(name))
-            if parts is None or parts.stat != "mean" or str(name) in self.entry["parameters"]:
-                continue
-            top = max((abs(r[name]) for r in self.points if finite(r.get(name))), default=None)
-            if top is None:
-                continue
-            known = QUANTITIES.get(parts.metric)
-            meaning = units.get(name) or {
-                "label": known.label if known else parts.metric.replace("_", " "),
-                "unit": known.unit if known else "",
-                "better": known.better if known else "higher",
-            }
-            entry = found.get(parts.metric)
-            if entry is None:
-                factor, unit = scaled_unit(meaning["unit"], top)
-                unit = "" if unit == "1" else unit
-                entry = Measure(
-                    parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
-                )
-                found[parts.metric] = entry
-            entry.phases.append(parts.phase)
-        first = [self.entry["main_metric"], "total_throughput", *self.entry["metrics"]]
-        order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
-        return {name: found[name] for name in order}
+        return measures_of(self.entry, self.tables.get("points"), self.points)
 
     @property
     def level(self) -> float:
@@ -344,7 +277,7 @@ class ExperimentResults:
         return repeats["level"] if repeats else COVERAGE
 
     @property
-    def main(self) -> "Measure | None":
+    def main(self) -> Measure | None:
         """The metric that figures and findings are about; None when nothing is finished."""
         return next(iter(self.measures.values()), None)
 
@@ -373,52 +306,3 @@ def _plain_column(column: "pd.Series[Any]") -> list[Any]:
         None if v != v else int(v) if v.is_integer() and abs(v) < 1e15 else v  # noqa: PLR0124
         for v in values
     ]
-
-
-def lasting(entry: PlanExperiment) -> PlanExperiment:
-    """An entry of plan.json with all values blank that change with other experiments (places in
-    the order of runs) or with time (estimates): neither tables nor figures are made of them."""
-    runs: list[PlanRun] = [
-        {**run, "position": 0, "reused": False, "to_run": False, "detail": ""}
-        for run in entry["runs"]
-    ]
-    return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
-
-
-class _Tables(Mapping[str, "pd.DataFrame | None"]):
-    """The tables in a folder, each read when it is first asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read: dict[str, pd.DataFrame | None] = {}
-
-    def __getitem__(self, name: str) -> pd.DataFrame | None:
-        if name not in self._read:
-            if name not in TABLES:
-                raise KeyError(name)
-            path = self._folder / f"{name}.parquet"
-            self._read[name] = read_table(path) if path.is_file() else None
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(TABLES)
-
-    def __len__(self) -> int:
-        return len(TABLES)
-
-
-def load_results(entry: PlanExperiment, tables: Path) -> ExperimentResults:
-    """The experiment ``entry`` of a plan with its tables under ``tables``.
-
-    A table is read when it is used; that raises UserError if it is not whole.
-    """
-    return ExperimentResults(entry, _Tables(tables / str(entry["name"])))
-
-
-def inputs_digest(study: ExperimentResults, tables: Path) -> str:
-    """Digest of all that figures and findings of an experiment are made of, but for code.
-
-    ``tables`` is the folder of all tables.
-    """
-    files = sorted((tables / study.name).glob("*.parquet"))
-    return digest_of([lasting(study.entry), [[file.name, file_digest(file)] for file in files]])

@@ -6,7 +6,8 @@ from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_CURVES
 from scalesweep.core.formatting import finite
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.tables.training import curve_column
 
 # The best measures of a model first: of validation, and accuracy rather than loss.

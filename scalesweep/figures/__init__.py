@@ -18,7 +18,8 @@ import matplotlib as mpl
 from scalesweep.core.files import content_digest, digest_of, file_digest, write_atomic
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.limited_map import Failed, limited_map
-from scalesweep.experiment.results import ExperimentResults, inputs_digest
+from scalesweep.experiment.load import inputs_digest
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.accuracy import accuracy_figures
 from scalesweep.figures.choice import left_out_words, most_telling
 from scalesweep.figures.compare import comparison_figures, site_figures, size_figures

@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scalesweep.analysis.factors import planned_points
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten, text_of
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.scaling import efficiency, stem_of
 from scalesweep.figures.style import (
     COLOURS,

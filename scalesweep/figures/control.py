@@ -11,7 +11,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.drift import Trend, clearer_jump, trend
 from scalesweep.core.formatting import PHASES, counted, number, shorten
-from scalesweep.experiment.results import ExperimentResults, Measure
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.timeline import Timeline, moment, timeline
 from scalesweep.figures.style import (
     COLOURS,

@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import PHASES, counted, number, shorten, text_of
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.style import (
     HOLE,
     INK,

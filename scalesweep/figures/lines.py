@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import PHASES, counted, finite, number, shorten, text_of
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, combinations, plane_shown
 from scalesweep.figures.style import (
     BLUE,

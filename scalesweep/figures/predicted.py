@@ -7,8 +7,9 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from scalesweep.analysis.metrics import column
+from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.predictions import known, of_series
-from scalesweep.experiment.results import ExperimentResults, Measure, Series
+from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.figures.style import ORANGE
 
 HOLLOW: Mapping[str, Any] = {

@@ -11,7 +11,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, counted, finite, number, percent, shorten
-from scalesweep.experiment.results import ExperimentResults, Measure, Row, Series
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.figures.predicted import HOLLOW, draw_predicted
 from scalesweep.figures.style import (
     BLUE,

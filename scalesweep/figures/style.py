@@ -14,7 +14,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from scalesweep.core.formatting import counted, finite, number, shorten, text_of
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Row
 
 # Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
 # is left out, because it is too faint on white, and its black is for means.

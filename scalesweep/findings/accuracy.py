@@ -7,7 +7,8 @@ from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
 from scalesweep.analysis.stats import Interval, LogError, ratio_interval, without_interval
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.experiment.training_curves import DUMMY, final_measure, learns
 from scalesweep.findings.base import (
     CONFIRMED,

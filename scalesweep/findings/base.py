@@ -9,7 +9,8 @@ from scalesweep.analysis.blocks import Blocks, layouts, start_seconds
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import LogError
 from scalesweep.core.formatting import finite
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 
 # How the names of the figures begin that show what a rule speaks of, the plainest first.
 _FIGURES: Mapping[str, Sequence[str]] = {

@@ -4,7 +4,8 @@ import math
 
 from scalesweep.analysis.drift import LEAST_RUNS, Trend, clearer_jump, trend
 from scalesweep.core.formatting import PHASES, counted, duration, percent
-from scalesweep.experiment.results import ExperimentResults, Key, Measure
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.experiment.timeline import Timeline, moment, timeline
 from scalesweep.findings.base import NOTE, OPEN, WARNING, Finding
 

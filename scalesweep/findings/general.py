@@ -13,7 +13,8 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.results import ExperimentResults, Key, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,

@@ -21,7 +21,8 @@ from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
-from scalesweep.experiment.results import ExperimentResults, lasting
+from scalesweep.experiment.load import lasting
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.cprofile import functions_table, profile_files

@@ -17,7 +17,8 @@ from scalesweep.core.formatting import PHASES, counted, duration, listed, number
 from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import read_failure
-from scalesweep.experiment.results import ExperimentResults, inputs_digest
+from scalesweep.experiment.load import inputs_digest
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.cards import card_section

@@ -16,8 +16,9 @@ from scalesweep.analysis.metrics import column, split_column
 from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
+from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.predictions import known, predictions
-from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.report.points_table import Table
 from scalesweep.tables.provenance import Environment, RunFacts
 

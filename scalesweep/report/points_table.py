@@ -7,7 +7,8 @@ from functools import cached_property
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Row
 
 MAX_MEASURES = 4
 

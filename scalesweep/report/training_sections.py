@@ -14,7 +14,8 @@ from scalesweep.core.formatting import (
     text_of,
     with_interval,
 )
-from scalesweep.experiment.results import ExperimentResults, Measure, Row
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.report.layer_table import layer_table
 from scalesweep.report.points_table import Cell, Column, Table, table_of
 from scalesweep.tables.provenance import EnergyFacts, RunFacts

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import load_results
+from scalesweep.experiment.load import load_results
 from scalesweep.figures import write_figures
 from scalesweep.report.page import render_report
 from tests.fakes.results import SITE

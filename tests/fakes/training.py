@@ -16,7 +16,8 @@ from scalesweep.analysis.table_io import write_tables
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import write_record
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.fakes.plan import whole_plan

@@ -10,7 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import choice, draw, plan_figures, write_figures
 from scalesweep.figures.choice import MANY_POINTS, most_telling
 from scalesweep.figures.fonts import COMMON, WHOLE, families

@@ -19,7 +19,8 @@ from scalesweep import figures as figures_module
 from scalesweep.analysis.factors import fold_axes
 from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import draw, scaling, write_figures
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.missing import missing_words

@@ -8,7 +8,8 @@ import yaml
 
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import find
 from scalesweep.findings.base import WARNING
 from scalesweep.findings.card import MOST, Card, card_of

@@ -12,7 +12,8 @@ import pytest
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import RECORD, write_record
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures import draw, write_figures
 from scalesweep.findings import Finding, find
 from scalesweep.planning.plan import build_plan

@@ -16,7 +16,7 @@ from scalesweep import figures
 from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import BadRecord
-from scalesweep.experiment.results import load_results
+from scalesweep.experiment.load import load_results
 from scalesweep.report import export_tables, page
 from scalesweep.tables import power
 from scalesweep.tables.summary import build_summary

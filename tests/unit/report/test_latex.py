@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.latex import MAX_ROWS, NAMES, ONE_PAGE, latex_table, latex_text, write_latex
 from scalesweep.report.points_table import point_table
 from tests.conftest import ROOT

@@ -10,7 +10,8 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.prediction import prediction
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page import render_report

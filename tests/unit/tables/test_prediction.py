@@ -8,8 +8,9 @@ import pytest
 from scalesweep.commands.predict import counts_of, rows_text
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.load import load_results
 from scalesweep.experiment.predictions import predictions
-from scalesweep.experiment.results import ExperimentResults, load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.scaling import scaling_figures
 from scalesweep.figures.style import Drawing
 from scalesweep.findings.node_hours import best_for_a_node_hour

@@ -1,0 +1,60 @@
+"""Reads an experiment's tables back, and says by a digest whether they are the same as before."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from scalesweep.analysis.table_io import TABLES, read_table
+from scalesweep.core.files import digest_of, file_digest
+from scalesweep.core.plan_format import PlanExperiment, PlanRun
+from scalesweep.experiment.results import ExperimentResults
+
+
+def lasting(entry: PlanExperiment) -> PlanExperiment:
+    """An entry of plan.json with all values blank that change with other experiments (places in
+    the order of runs) or with time (estimates): neither tables nor figures are made of them."""
+    runs: list[PlanRun] = [
+        {**run, "position": 0, "reused": False, "to_run": False, "detail": ""}
+        for run in entry["runs"]
+    ]
+    return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
+
+
+class _Tables(Mapping[str, "pd.DataFrame | None"]):
+    """The tables in a folder, each read when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, pd.DataFrame | None] = {}
+
+    def __getitem__(self, name: str) -> pd.DataFrame | None:
+        if name not in self._read:
+            if name not in TABLES:
+                raise KeyError(name)
+            path = self._folder / f"{name}.parquet"
+            self._read[name] = read_table(path) if path.is_file() else None
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TABLES)
+
+    def __len__(self) -> int:
+        return len(TABLES)
+
+
+def load_results(entry: PlanExperiment, tables: Path) -> ExperimentResults:
+    """The experiment ``entry`` of a plan with its tables under ``tables``.
+
+    A table is read when it is used; that raises UserError if it is not whole.
+    """
+    return ExperimentResults(entry, _Tables(tables / str(entry["name"])))
+
+
+def inputs_digest(study: ExperimentResults, tables: Path) -> str:
+    """Digest of all that figures and findings of an experiment are made of, but for code.
+
+    ``tables`` is the folder of all tables.
+    """
+    files = sorted((tables / study.name).glob("*.parquet"))
+    return digest_of([lasting(study.entry), [[file.name, file_digest(file)] for file in files]])

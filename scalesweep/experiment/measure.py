@@ -1,0 +1,86 @@
+"""Metrics of an experiment as figures, findings and report show them: in readable units."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.analysis.metrics import QUANTITIES, column, split_column
+from scalesweep.core.formatting import finite, scaled_unit
+from scalesweep.core.plan_format import PlanExperiment
+
+
+@dataclass
+class Measure:
+    """A metric of an experiment: what it means, and its values in a readable unit."""
+
+    metric: str
+    label: str
+    unit: str
+    higher: bool
+    factor: float = 1.0
+    phases: list[str] = field(default_factory=list)
+
+    @property
+    def axis_label(self) -> str:
+        """Label with the unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    @property
+    def steady_phase(self) -> str:
+        """The phase that runs are compared in: later epochs where there are any."""
+        return "later" if "later" in self.phases else self.phases[0]
+
+    def value(self, row: Mapping[str, Any], stat: str, phase: str) -> float | None:
+        """A statistic of this metric in ``unit``; None where it is missing."""
+        value = row.get(column(self.metric, stat, phase))
+        return value * self.factor if finite(value) else None
+
+    def without_interval(self, row: Mapping[str, Any], phase: str) -> str:
+        """Why the mean of a point has no 95 % interval: ``one repeat`` or ``identical repeats``.
+
+        Empty where it has one. A coefficient of variation takes two repeats (and a mean that is
+        not 0).
+        """
+        if self.value(row, "low", phase) is not None:
+            return ""
+        several = self.value(row, "cv", phase) is not None or self.value(row, "mean", phase) == 0
+        return "identical repeats" if several and row.get("repeats", 1) > 1 else "one repeat"
+
+
+def measures_of(
+    entry: PlanExperiment, frame: pd.DataFrame | None, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Measure]:
+    """Metrics with at least one value in the table of points, the main one first.
+
+    ``frame`` is that table (None: there is none), ``rows`` are its rows. The one that the benchmark
+    names leads, else total throughput, else the first.
+    """
+    units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
+    found: dict[str, Measure] = {}
+    for name in [] if frame is None else frame.columns:
+        parts = split_column(str(name))
+        if parts is None or parts.stat != "mean" or str(name) in entry["parameters"]:
+            continue
+        top = max((abs(r[name]) for r in rows if finite(r.get(name))), default=None)
+        if top is None:
+            continue
+        known = QUANTITIES.get(parts.metric)
+        meaning = units.get(name) or {
+            "label": known.label if known else parts.metric.replace("_", " "),
+            "unit": known.unit if known else "",
+            "better": known.better if known else "higher",
+        }
+        measure = found.get(parts.metric)
+        if measure is None:
+            factor, unit = scaled_unit(meaning["unit"], top)
+            unit = "" if unit == "1" else unit
+            measure = Measure(
+                parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
+            )
+            found[parts.metric] = measure
+        measure.phases.append(parts.phase)
+    first = [entry["main_metric"], "total_throughput", *entry["metrics"]]
+    order = sorted(found, key=lambda n: first.index(n) if n in first else len(first))
+    return {name: found[name] for name in order}
