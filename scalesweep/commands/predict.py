@@ -13,11 +13,11 @@ from scalesweep.experiment.predictions import Predicted, predictions
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.tables.build import series_of
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import prediction_table
+from scalesweep.tables.scaling import series_of
 
 LARGEST = 10_000_000
 

@@ -1,6 +1,5 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from scalesweep.analysis.metrics import QUANTITIES
-from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, counted, duration, listed, number, text_of
+from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import Plan
-from scalesweep.core.record import read_failure
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
@@ -24,10 +20,12 @@ from scalesweep.findings.base import CONFIRMED, OPEN
 from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.cells import unbroken
+from scalesweep.report.embedded_figures import embedded_figures, read_index
+from scalesweep.report.failures_section import failed_points
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.imports_section import imported_section
 from scalesweep.report.jobs_section import FILTERS, jobs_section
-from scalesweep.report.links import Links, anchors, evidence_links, figure_id
+from scalesweep.report.links import Links, anchors, evidence_links
 from scalesweep.report.page_data import (
     MAX_VALUES,
     chart_data,
@@ -59,7 +57,6 @@ TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
 MAX_ROWS = 1000
 MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
-MAX_LINE, MAX_LINES = 300, 40
 MAX_SVG_BYTES = 3_000_000
 
 
@@ -89,13 +86,13 @@ def render_report(
     environments = group(facts.values())
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
     room = MAX_VALUES // max(len(studies), 1)
-    index = _read_index(figures)
+    index = read_index(figures)
     budget = {"svg": MAX_SVG_BYTES, "failures": MAX_FAILURES}
     data: dict[str, Any] = {"tables": {}, "charts": {}}
     experiments = []
     for number_, study in enumerate(studies, 1):
         name = f"e{number_}"
-        drawn = _figures(index, study.name, name, figures, links, budget)
+        drawn = embedded_figures(index, study.name, name, figures, links, budget)
         points = point_table(study, share)
         training = training_sections(study, facts, drawn, share)
         _add_data(data, name, study, points, training, room)
@@ -117,7 +114,7 @@ def render_report(
                 "training": training,
                 "table": points,
                 "csv": csv,
-                "failures": _failures(study, runs, links, budget),
+                "failures": failed_points(study, runs, links, budget),
                 "excluded": excluded_points(study),
                 "fixed": fixed_parameters(study),
                 "unsupported": points_without_result(study, "unsupported"),
@@ -287,112 +284,8 @@ def _described(evidence: Mapping[str, Any]) -> str:
     return f"{evidence.get('table', '')}{f' [{key}]' if key else ''}: {numbers or 'whole table'}"
 
 
-def _read_index(figures: Path) -> list[dict[str, Any]]:
-    path = figures / "index.json"
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        raise UserError(f"{path}: no index of figures; draw the figures first") from None
-    return content if isinstance(content, list) else []
-
-
-def _figures(
-    index: Sequence[Mapping[str, Any]],
-    name: str,
-    section: str,
-    figures: Path,
-    links: Links,
-    budget: dict[str, int],
-) -> list[dict[str, Any]]:
-    """Figures of an experiment, embedded while the page's budget lasts, else linked only."""
-    found = []
-    for entry in index:
-        if entry["experiment"] != name:
-            continue
-        svg = None
-        if "missing" not in entry:
-            path = figures / entry["files"]["svg"]
-            svg = path.read_text("utf-8") if path.stat().st_size <= budget["svg"] else None
-        if svg is not None:
-            budget["svg"] -= len(svg)
-        box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
-        found.append(
-            {
-                "id": figure_id(section, entry["name"]),
-                "name": entry["name"],
-                "title": entry["title"],
-                "caption": entry["caption"],
-                "missing": "missing" in entry,
-                "shows": entry["shows"],
-                # Written by scalesweep.figures, which serialises every label as XML text.
-                "svg": None if svg is None else Markup(svg),
-                "wide": len(box) == 4 and float(box[2]) > 450,
-                "files": {
-                    kind: links.to(figures / file) for kind, file in sorted(entry["files"].items())
-                },
-            }
-        )
-    return found
-
-
 def _csv_links(folder: Path, links: Links) -> list[tuple[str, str]]:
     return [(path.name, links.to(path)) for path in sorted(folder.glob("*.csv"))]
-
-
-def _failures(
-    study: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
-) -> dict[str, Any]:
-    """Failed points with cause, logs of their runs and last lines, while the budget lasts.
-
-    Repeats of a point that failed in the same way form one row, with the last lines of the first.
-    """
-    failed = [run for run in study.entry["runs"] if run["status"] == "failed"]
-    shown = failed[: max(budget["failures"], 0)]
-    budget["failures"] -= len(shown)
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in shown:
-        failure = read_failure(runs / run["run_id"]) or {}
-        # A job may have ended before its launcher began an attempt.
-        attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
-        folder = runs / run["run_id"] / f"attempt-{attempt}"
-        lines = failure.get("last_lines")
-        where = study.describe(run["point"])
-        row = rows.setdefault(
-            (str(run["cause"]), where),
-            {
-                "cause": run["cause"] or "failed",
-                "where": where,
-                "detail": run["detail"],
-                "lines": [
-                    str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
-                ][-MAX_LINES:],
-                "stacks": _stacks(failure),
-                "runs": [],
-            },
-        )
-        logs = [
-            (log.removesuffix(".log"), links.to(folder / log))
-            for log in ("stdout.log", "stderr.log")
-            if (folder / log).is_file()
-        ]
-        told = {name: failure.get(name) for name in ("attempt", "job_id")}
-        row["runs"].append({"run": run, **told, "logs": logs})
-    return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
-
-
-def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Where the ranks stood when the time was up, those that held the others up first."""
-    groups = failure.get("stacks")
-    return [
-        {
-            "ranks": str(one.get("ranks") or f"{one.get('count')} without numbers")[:MAX_LINE],
-            "phase": text_of(one.get("phase")),
-            "still": duration(one.get("still_s")),
-            "where": str(one.get("where"))[: 2 * MAX_LINE],
-        }
-        for one in (groups[:MAX_LINES] if isinstance(groups, list) else [])
-        if isinstance(one, dict)
-    ]
 
 
 def _unlike(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:

@@ -18,10 +18,10 @@ from scalesweep.tables.advice_points import (
     longest_wall,
 )
 from scalesweep.tables.advice_study import Gather
-from scalesweep.tables.build import series_of
 from scalesweep.tables.points import Point
 from scalesweep.tables.prediction import GOOD, MeasuredSeries, predictable
 from scalesweep.tables.runtimes import pending_groups, series_key, wall_series, wall_times
+from scalesweep.tables.scaling import series_of
 
 # Knees are looked for among counts up to so many times the largest measured one.
 BEYOND = 4

@@ -11,11 +11,11 @@ import pytest
 from scalesweep.analysis.network_fit import RING, predicted_seconds
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.core.plan_format import Plan
-from scalesweep.tables.build import series_of
 from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, REST
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import MeasuredSeries, predictable, prediction_table
+from scalesweep.tables.scaling import series_of
 from scalesweep.tables.sweep_text import sweep_text
 from tests.fakes.plan import whole_plan
 from tests.fakes.probes import note

@@ -1,0 +1,133 @@
+"""Scaling: the points of an experiment in series, each against the smallest scale of its series."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.metrics import EPOCH_PHASES, Quantity, column
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.files import canonical_json
+from scalesweep.tables.in_blocks import blocks_word, in_blocks, pooled_words
+from scalesweep.tables.points import ExperimentData, Measure, Point
+
+
+def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
+    """Positions of the points of every series, each sorted by what they scale over."""
+    names = series_parameters(data.experiment)
+    by_work = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for position, point in enumerate(points):
+        key = canonical_json([point.values[name] for name in names])
+        # Ranks that share epochs or stop at a target measure different samples at equal work.
+        size = (point.samples if point.work is None else point.work) if by_work else None
+        found.setdefault((key, point.source, size), []).append(position)
+    scales = [point.values.get(data.scale, 0) for point in points]
+    return [sorted(group, key=lambda i: scales[i]) for group in found.values()]
+
+
+def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
+    """Rates that scale: measure, stem of its columns, meaning."""
+    stems = {"local_throughput": "local", "total_throughput": "total"}
+    for metric, phase in data.measures:
+        quantity = data.quantities[metric]
+        rate = quantity.better == "higher" and quantity.unit.endswith("/s")
+        if (stem := stems.get(metric)) and phase in EPOCH_PHASES:
+            yield (metric, phase), stem, quantity
+        elif phase == "run" and rate:
+            yield (metric, phase), metric, quantity
+
+
+def scaling_table(
+    data: ExperimentData, points: Sequence[Point], table: pd.DataFrame
+) -> pd.DataFrame:
+    """`points` sorted by series and scale, with ideal, efficiency and speedup.
+
+    The base of a series is its smallest finished number of ranks (or devices), in `base_ranks`
+    (`base_devices`). Against itself it has efficiency 1 by definition and no interval. It has none
+    where it is all that its series has, or where another series of the source begins at a smaller
+    scale: a 1 next to what that has there would say something that was not measured. Where the
+    base lacks a metric, so does the series.
+    """
+    groups = series_of(data, points)
+    bases = _bases(data, points, groups)
+    smallest: dict[str | None, int] = {}
+    for place, scale in bases.items():
+        source = points[place].source
+        smallest[source] = min(scale, smallest.get(source, scale))
+    columns: dict[str, Floats] = {}
+    words = pooled_words(data, points)
+    for measure, stem, quantity in _scaled(data):
+        parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
+        if quantity.scope == "total":
+            parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
+        found = np.full((len(points), 8), math.nan)
+        for group in groups:
+            finished = [position for position in group if points[position].rows.size]
+            if finished:
+                chosen = [points[i] for i in finished]
+                rows = _against_base(data, measure, chosen, quantity.scope)
+                first = chosen[0]
+                alone = chosen[-1].values[data.scale] == first.values[data.scale]
+                if alone or first.values[data.scale] > smallest[first.source]:
+                    rows[0][1] = rows[0][4] = math.nan
+                found[finished] = rows
+        for part, values in zip(parts, found.T, strict=False):
+            columns[column(part, "", measure[1])] = values
+        for place in np.flatnonzero(np.isfinite(found[:, 7])).tolist():
+            words[place].append(blocks_word(column(parts[1], "", measure[1]), found[place, 7]))
+    based = pd.DataFrame(
+        {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
+    )
+    table = table.assign(**in_blocks(words))
+    frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
+    return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
+
+
+def _bases(
+    data: ExperimentData, points: Sequence[Point], groups: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """By position of a finished point the smallest finished scale of its series."""
+    found: dict[int, int] = {}
+    for group in groups:
+        finished = [position for position in group if points[position].rows.size]
+        for position in finished:
+            found[position] = int(points[finished[0]].values[data.scale])
+    return found
+
+
+def _against_base(
+    data: ExperimentData, measure: Measure, points: Sequence[Point], scope: str
+) -> list[list[float]]:
+    """Ideal, efficiency and speedup, the last two with bounds, of points sorted by scale; last
+    the degrees of freedom of bounds that come from blocks."""
+    base = data.repeats(points[0], measure)
+    if base.size == 0:
+        return [[math.nan] * 8 for _ in points]
+    result = []
+    for position, point in enumerate(points):
+        factor = _share(data, point, scope) / _share(data, points[0], scope)
+        ideal = factor * float(base.mean())
+        values = data.repeats(point, measure)
+        row = [ideal, *[math.nan] * 7]
+        if position == 0:
+            row[1] = row[4] = 1.0
+        elif values.size and ideal > 0:
+            speedup = float(values.mean()) / float(base.mean())
+            bounds = data.ratio(point, points[0], measure)
+            row[1:4] = [speedup / factor, bounds.low / factor, bounds.high / factor]
+            row[4:] = [speedup, bounds.low, bounds.high, bounds.degrees]
+        result.append(row)
+    return result
+
+
+def _share(data: ExperimentData, point: Point, scope: str) -> float:
+    """What an ideal rate is proportional to: all ranks (or devices), or those of one rank."""
+    count = float(point.values[data.scale])
+    if scope == "total" or data.scale == "ranks":
+        return count if scope == "total" else 1.0
+    return count / float(point.values.get("ranks") or data.experiment["fixed"]["ranks"])
