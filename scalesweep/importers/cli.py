@@ -12,12 +12,13 @@ from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers import cosmoflow, detect_logs
+from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import Item, Refusal, shown
 from scalesweep.importers.rank_map import read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import Rules, campaign_of, write_campaign
-from scalesweep.importers.write_records import RecordStore, Written, doubtful, write_runs
+from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.smk.report_command import report_command
 
 # How the runs of each benchmark become experiments, whichever importer is called.

@@ -1,22 +1,22 @@
 """Nsight Systems: tables of ``nsys stats`` (CSV or text), and databases of ``nsys export``.
 
-In a database tables exist only if they have rows, and their names change between versions: they
-are looked up first (Nsight Systems user guide, "SQLite Schema Reference"). Several files whose
-names differ in ``rank<N>`` only are the ranks of one run.
+Several files whose names differ in ``rank<N>`` only are the ranks of one run.
 """
 
 import csv
 import re
-import sqlite3
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from scalesweep.analysis.profile import NOT_LISTED, Function, Phase, Profile
+from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import Refusal
+from scalesweep.importers.profiles.nsys_database import (
+    SQLITE,
+    NsysFile,
+    is_database,
+    read_database,
+)
 from scalesweep.importers.profiles.source import (
     Found,
     ProfileRefused,
@@ -27,7 +27,6 @@ from scalesweep.importers.profiles.source import (
 )
 
 TOOL = "nsys"
-SQLITE = "SQLite format 3"
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
 _TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
 _SHARE = re.compile(r"time ?\(%\)")
@@ -37,26 +36,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
 _NAMES = ("name", "operation", "range", "event type")
 _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
-_MAX_EVENTS = 20_000_000
 _ONE_RANK = {"ranks": "one, as no file name states it (--config ranks=N)"}
-# Table, kind of its events, columns that may say what each is.
-_TABLES = (
-    ("CUPTI_ACTIVITY_KIND_KERNEL", "kernel", ("demangledName", "shortName", "name")),
-    ("CUPTI_ACTIVITY_KIND_MEMCPY", "copy", ("copyKind",)),
-    ("CUPTI_ACTIVITY_KIND_MEMSET", "copy", ()),
-)
-_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
-
-
-@dataclass
-class _File:
-    """What one file says: functions without a rank, and spans of the GPU's work by kind."""
-
-    file: Path
-    functions: list[Function] = field(default_factory=list)
-    phases: list[Phase] = field(default_factory=list)
-    elapsed: float | None = None
-    notes: dict[str, object] = field(default_factory=dict)
 
 
 def recognise(head: str) -> bool:
@@ -69,10 +49,10 @@ def recognise(head: str) -> bool:
 def read(files: Sequence[Path], ranks: int | None = None) -> Found:
     """A profile of each run; files of its ranks together. ``ranks`` where the names state none."""
     found = Found([], [])
-    runs: dict[tuple[Path, str], dict[int | None, _File]] = {}
+    runs: dict[tuple[Path, str], dict[int | None, NsysFile]] = {}
     for file in files:
         try:
-            one = _database(file) if _is_database(file) else _tables(file)
+            one = read_database(file) if is_database(file) else _tables(file)
         except ProfileRefused as error:
             found.refusals.append(Refusal(file, str(error), error.line))
             continue
@@ -92,7 +72,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Found:
     return found
 
 
-def _profile(run: Mapping[int | None, _File], ranks: int | None) -> Profile:
+def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     numbers = sorted(rank for rank in run if rank is not None)
     if numbers and numbers != list(range(len(numbers))):
         missing = next(rank for rank in range(len(numbers) + 1) if rank not in numbers)
@@ -174,9 +154,9 @@ def _split(line: str) -> list[str]:
     return re.split(r"\s{2,}", line.strip())
 
 
-def _tables(file: Path) -> _File:
+def _tables(file: Path) -> NsysFile:
     """Tables one after another, as CSV, or as text whose columns a line of dashes measures."""
-    found = _File(file)
+    found = NsysFile(file)
     heading: _Heading | None = None
     spans: list[tuple[int, int]] = []
     rows: list[_Share] = []
@@ -217,7 +197,7 @@ class _Share:
     line: int = field(compare=False)
 
 
-def _whole(rows: Sequence[_Share], found: _File) -> list[Function]:
+def _whole(rows: Sequence[_Share], found: NsysFile) -> list[Function]:
     """The functions of a table whose shares agree with its times, and what it does not list.
 
     Shares have one decimal. Of an excerpt the rest is a function of its own, so that the others
@@ -273,130 +253,3 @@ def _row(
         raise ProfileRefused("a row without a name, a call or a time: cut off?", line)
     share = number(cells[heading.share], "share", line) if heading.share is not None else None
     return _Share(Function(name, None, heading.kind, calls, total, total), share, line)
-
-
-def _is_database(file: Path) -> bool:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(len(SQLITE)) == SQLITE.encode()
-    except OSError as error:
-        raise ProfileRefused(error.strerror or "cannot be read") from None
-
-
-def _database(file: Path) -> _File:
-    """Kernels and copies of an exported database, by name."""
-    found = _File(file)
-    try:
-        with _connection(file) as database:
-            # A view or a trigger of a stranger could do anything: tables only.
-            tables = {
-                str(row[0])
-                for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
-            # 16 bytes for each event: there may be millions.
-            begins, ends = array("q"), array("q")
-            sums: dict[tuple[str, str], list[int]] = {}
-            for kind, name, begin, end in _events(database, tables):
-                entry = sums.setdefault((kind, name), [0, 0])
-                entry[0] += 1
-                entry[1] += end - begin
-                begins.append(begin)
-                ends.append(end)
-            found.functions = [
-                Function(name, None, kind, calls, total * 1e-9, total * 1e-9)
-                for (kind, name), (calls, total) in sums.items()
-            ]
-            if begins:
-                found.phases.append(_gpu(begins, ends))
-                found.elapsed = _length(database, tables, max(ends) - min(begins))
-            found.notes["diagnostics"] = _diagnostics(database, tables)
-    except (sqlite3.Error, OverflowError, ValueError, TypeError) as error:
-        words = " ".join(str(error).split())[:100]
-        raise ProfileRefused(f"not a whole database of Nsight Systems ({words})") from None
-    return found
-
-
-class _connection:
-    """A database that is read only, with a limit to what a query may cost."""
-
-    def __init__(self, file: Path) -> None:
-        self.database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        self.steps = 0
-
-    def __enter__(self) -> sqlite3.Connection:
-        self.database.execute("PRAGMA trusted_schema = OFF")
-        self.database.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        self.database.set_progress_handler(self._step, 1_000_000)
-        return self.database
-
-    def __exit__(self, *_: object) -> None:
-        self.database.close()
-
-    def _step(self) -> bool:
-        self.steps += 1
-        return self.steps > 5000  # some minutes: no profile takes that
-
-
-def _columns(database: sqlite3.Connection, table: str) -> set[str]:
-    return {str(row[1]) for row in database.execute(f'PRAGMA table_info("{table}")')}
-
-
-def _events(database: sqlite3.Connection, tables: set[str]) -> Iterator[tuple[str, str, int, int]]:
-    """Kind, name, start and end (nanoseconds) of every kernel, copy and fill."""
-    names: dict[int, str] = {}
-    if "StringIds" in tables:
-        names = {row[0]: str(row[1]) for row in database.execute("SELECT id, value FROM StringIds")}
-    count = 0
-    for table, kind, candidates in _TABLES:
-        if table not in tables:
-            continue
-        columns = _columns(database, table)
-        if not {"start", "end"} <= columns:
-            raise ProfileRefused(f"table {table} has no start and end")
-        key_column = next((name for name in candidates if name in columns), "NULL")
-        query = f'SELECT start, "end", {key_column} FROM {table}'
-        for begin, end, key in database.execute(query):
-            if (count := count + 1) > _MAX_EVENTS:
-                raise ProfileRefused(f"more than {_MAX_EVENTS} events: export tables instead")
-            if not isinstance(begin, int) or not isinstance(end, int) or end < begin:
-                raise ProfileRefused(f"table {table}: an event ends before it begins")
-            yield kind, _event_name(table, key, names), begin, end
-
-
-def _event_name(table: str, key: object, names: Mapping[int, str]) -> str:
-    if table.endswith("MEMSET"):
-        return "[CUDA memset]"
-    if table.endswith("MEMCPY"):
-        known = _COPY_KINDS.get(key) if isinstance(key, int) else None
-        return f"[CUDA memcpy {known or key}]"
-    return names.get(key, f"kernel {key}") if isinstance(key, int) else str(key)
-
-
-def _gpu(begins: Sequence[int], ends: Sequence[int]) -> Phase:
-    """The time of all events, and the time during which there was one."""
-    starts, stops = np.asarray(begins, np.int64), np.asarray(ends, np.int64)
-    order = np.argsort(starts, kind="stable")
-    starts, latest = starts[order], np.maximum.accumulate(stops[order])
-    # What of each event lies behind all that began before it.
-    before = np.concatenate([starts[:1], latest[:-1]])
-    union = np.maximum(latest - np.maximum(starts, before), 0).sum()
-    total = (np.asarray(ends, np.int64) - np.asarray(begins, np.int64)).sum()
-    return Phase("GPU", len(starts), float(total) * 1e-9, float(union) * 1e-9)
-
-
-def _length(database: sqlite3.Connection, tables: set[str], span: int) -> float:
-    """Seconds of the recording; ``span``, that of its events, where it is not stated."""
-    table = "ANALYSIS_DETAILS"
-    if table in tables and "duration" in _columns(database, table):
-        row = database.execute(f"SELECT duration FROM {table} LIMIT 1").fetchone()
-        if row and isinstance(row[0], int) and row[0] >= span > 0:
-            return float(row[0]) * 1e-9
-    return span * 1e-9
-
-
-def _diagnostics(database: sqlite3.Connection, tables: set[str]) -> str:
-    """What the tool says of its own recording: an absence may be a failure to record."""
-    if "DIAGNOSTIC_EVENT" not in tables or "text" not in _columns(database, "DIAGNOSTIC_EVENT"):
-        return "none"
-    rows = database.execute("SELECT text FROM DIAGNOSTIC_EVENT LIMIT 20").fetchall()
-    return "; ".join(str(row[0])[:100] for row in rows) or "none"

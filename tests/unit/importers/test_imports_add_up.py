@@ -21,12 +21,13 @@ from scalesweep.core.record import read_record, write_record
 from scalesweep.importers.cli import RULES, check_arguments
 from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import read_items
+from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap, read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
 from scalesweep.importers.which_importer import hint
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from scalesweep.importers.write_records import RecordStore, Written, doubtful, write_runs
+from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.planning.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
