@@ -27,16 +27,15 @@ from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, along
 from scalesweep.history.machine import Rates, machine_moved
+from scalesweep.history.series_head import KEY, POINT, SeriesHead
 from scalesweep.history.settled import Evidence, Settled, evidence_for, load_settled, with_evidence
 from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
-# What a series is of; the rest of its columns is as its newest session has it.
-_KEY = ["site", "source", "benchmark", "version", "device", "identity", "metric", "phase"]
-_POINT = _KEY[:-2]
+# What is not of its key a series has as its newest session has it.
 _NEWEST = ["scaling", "scale", "workers", "label", "experiment", "unit", "better"]
 _SESSION = ["commit", "dirty", "commit_time", "subject", "tags", "repository", "results"]
 _SESSION += ["hosts", "launcher", "program", "facts"]
-_ROW = ["session", *_KEY, *_NEWEST, *_SESSION, "main", "started", "value", "run_id"]
+_ROW = ["session", *KEY, *_NEWEST, *_SESSION, "main", "started", "value", "run_id"]
 _SHORT = 10  # digits of a commit
 
 
@@ -67,7 +66,7 @@ class SessionFacts:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judged(SeriesHead):
     """A point and metric over its sessions, oldest first.
 
     ``values[session]`` are the repeats' means, ``runs[session]`` their ids; ``shown``: levels,
@@ -75,21 +74,9 @@ class Judged:
     and new sessions. ``evidence``: what their commits have shown, measured alternately.
     """
 
-    site: str
-    source: str
-    benchmark: str
-    version: int
-    device: str
-    identity: str
-    metric: str
-    phase: str
-    scaling: str
     scale: str
     workers: int
-    label: str
     experiment: str
-    unit: str
-    better: str
     main: bool
     margin: float
     sessions: Sequence[SessionFacts]
@@ -129,7 +116,7 @@ def read_history(folder: Path, settings: HistorySettings | None = None) -> Histo
     rows = loaded.rows
     metrics = rows.filter(pc.and_(pc.equal(rows["kind"], METRIC), rows["judged"]))
     frame, facts = _frame(metrics)
-    parts = frame.groupby(_KEY, sort=False, observed=True)
+    parts = frame.groupby([*KEY], sort=False, observed=True)
     found = [_series(part, facts, settings) for _, part in parts]
     if settings.baseline and not any(
         _is_baseline(session, settings.baseline) for one in found for session in one.sessions
@@ -209,7 +196,7 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
         if settings.baseline:
             base = [n for n, s in enumerate(infos) if _is_baseline(s, settings.baseline)]
         verdict = judge(shown, str(last["better"]), margin, base)
-    own = {name: last[name] for name in [*_KEY, *_NEWEST]}
+    own = {name: last[name] for name in [*KEY, *_NEWEST]}
     own |= {name: int(own[name]) for name in ("version", "workers")}
     changed = along(infos, verdict)
     return Judged(
@@ -257,7 +244,7 @@ def _with_evidence(one: Judged, settled: Sequence[Settled]) -> Judged:
         [one.sessions[n].commit for n in side if not one.sessions[n].dirty]
         for side in (one.verdict.base, one.verdict.new)
     )
-    found = evidence_for({name: getattr(one, name) for name in _KEY}, base, new, settled)
+    found = evidence_for({name: getattr(one, name) for name in KEY}, base, new, settled)
     return replace(one, evidence=found, verdict=with_evidence(one.verdict, found))
 
 
@@ -268,12 +255,12 @@ def _sides(one: Judged) -> tuple[list[str], list[str]]:
 
 
 def _point(one: Judged) -> tuple[Any, ...]:
-    return tuple(getattr(one, name) for name in _POINT)
+    return tuple(getattr(one, name) for name in POINT)
 
 
 def _by_point(rows: pa.Table, kind: str) -> dict[tuple[Any, ...], dict[str, dict[str, float]]]:
     """Point -> metric -> session -> mean, of the rows of a kind."""
-    names = [*_POINT, "metric", "session"]
+    names = [*POINT, "metric", "session"]
     frame = rows.filter(pc.equal(rows["kind"], kind)).select([*names, "value"]).to_pandas()
     found: dict[tuple[Any, ...], dict[str, dict[str, float]]] = {}
     if frame.empty:

@@ -21,6 +21,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, read_regular, sealed, write_atomic
+from scalesweep.history.series_head import SeriesHead
 from scalesweep.history.store import BROKEN
 
 _log = logging.getLogger(__name__)
@@ -41,26 +42,13 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class SettledPoint:
+class SettledPoint(SeriesHead):
     """What two commits have shown at a point.
 
-    The fields of a series in the history, and those of ``analysis.paired.Paired`` (None for what is
-    not known), ``p`` corrected for the number of points. ``base``, ``new``: geometric means of the
-    pairs' values.
+    The fields of ``analysis.paired.Paired`` (None for what is not known), ``p`` corrected for the
+    number of points. ``base``, ``new``: geometric means of the pairs' values.
     """
 
-    site: str
-    source: str
-    benchmark: str
-    version: int
-    device: str
-    identity: str
-    metric: str
-    phase: str
-    scaling: str
-    label: str
-    unit: str
-    better: str
     kind: str
     reason: str
     pairs: int

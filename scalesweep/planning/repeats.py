@@ -14,13 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run, UntilPrecise
-from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
+from scalesweep.core.files import digest_of
 from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.sealed_json import read_sealed, write_sealed
 from scalesweep.planning.spending import Spending, plan_spending
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.stops import StopSeries, plan_stops
@@ -149,17 +148,13 @@ def keep_looks(campaign: Campaign, looks: Mapping[str, KeptLook]) -> None:
     """
     path = campaign.runs_folder / LOOKS
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"format": _FORMAT, "points": {**_read(path), **looks}}
-    # JSON without its last brace, which the seal puts behind itself.
-    write_atomic(path, seal(orjson.dumps(content, default=list)[:-1]))
+    write_sealed(path, _FORMAT, {"points": {**_read(path), **looks}})
 
 
 def _read(path: Path) -> dict[str, KeptLook]:
     """Looks by point; none where the file is not there, not whole or of another format."""
     try:
-        content = read_regular(path)
-        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
-        points = kept["points"] if kept.get("format") == _FORMAT else {}
+        points = read_sealed(path, _FORMAT).get("points", {})
         return {name: KeptLook._make(look) for name, look in points.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return {}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import orjson
 
-from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
+from scalesweep.planning.sealed_json import read_sealed, write_sealed
 
 INDEX = ".index.json"
 INDEX_FORMAT = 9  # of the index file; another one is rebuilt from the records
@@ -53,19 +53,14 @@ class RunIndex:
         # Where it cannot be kept (a read-only copy, a number beyond 64 bits), records are read
         # again.
         try:
-            index = {"format": INDEX_FORMAT, "runs": self.entries}
-            # JSON without its last brace, which the seal puts behind itself.
-            content = orjson.dumps(index, default=list)[:-1]
-            write_atomic(self._path, seal(content), durable=False)
+            write_sealed(self._path, INDEX_FORMAT, {"runs": self.entries}, durable=False)
         except (OSError, orjson.JSONEncodeError):
             return
 
 
 def _load(path: Path) -> dict[str, Entry]:
     try:
-        content = read_regular(path)
-        index = orjson.loads(content) if is_whole(content, needed=True) else {}
-        runs = index["runs"] if index.get("format") == INDEX_FORMAT else {}
+        runs = read_sealed(path, INDEX_FORMAT).get("runs", {})
         entries = {run_id: Entry._make(kept) for run_id, kept in runs.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return {}

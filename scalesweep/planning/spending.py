@@ -17,16 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
+from scalesweep.core.files import digest_of
 from scalesweep.planning.job_requests import CANARY_S, LEAST_LIMIT_S
 from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.sealed_json import read_sealed, write_sealed
 from scalesweep.planning.stock import take_stock
 
 DECISIONS = ".spend.json"  # in the folder of a site's runs
@@ -231,13 +230,11 @@ def keep_decisions(campaign: Campaign, kept: Kept) -> None:
     path = campaign.runs_folder / DECISIONS
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "format": _FORMAT,
         "decisions": [one._asdict() for one in kept.decisions],
         "ended": kept.ended,
         "seen": kept.seen,
     }
-    # JSON without its last brace, which the seal puts behind itself.
-    write_atomic(path, seal(orjson.dumps(content)[:-1]))
+    write_sealed(path, _FORMAT, content)
 
 
 def read_decisions(campaign: Campaign) -> Kept:
@@ -246,9 +243,8 @@ def read_decisions(campaign: Campaign) -> Kept:
     What those runs cost is counted all the same, as far as the campaign names them.
     """
     try:
-        content = read_regular(campaign.runs_folder / DECISIONS)
-        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
-        if kept.get("format") != _FORMAT:
+        kept = read_sealed(campaign.runs_folder / DECISIONS, _FORMAT)
+        if not kept:
             return Kept()
         decisions = tuple(Decision(**one) for one in kept["decisions"])
         return Kept(decisions, str(kept["ended"]), str(kept["seen"]))

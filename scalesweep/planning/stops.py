@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
@@ -23,12 +21,9 @@ from scalesweep.config.stop_rule import StopRule
 from scalesweep.core.files import (
     canonical_json,
     digest_of,
-    is_whole,
-    read_regular,
-    seal,
-    write_atomic,
 )
 from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.sealed_json import read_sealed, write_sealed
 from scalesweep.planning.stock import take_stock
 
 STOPS = ".stops.json"  # in the folder of a site's runs
@@ -138,17 +133,13 @@ def keep_stops(campaign: Campaign, looks: Mapping[str, KeptStop]) -> None:
     """
     path = campaign.runs_folder / STOPS
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"format": _FORMAT, "series": {**_read(path), **looks}}
-    # JSON without its last brace, which the seal puts behind itself.
-    write_atomic(path, seal(orjson.dumps(content, default=list)[:-1]))
+    write_sealed(path, _FORMAT, {"series": {**_read(path), **looks}})
 
 
 def _read(path: Path) -> dict[str, KeptStop]:
     """Decisions by series; none where the file is not there, not whole or of another format."""
     try:
-        content = read_regular(path)
-        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
-        series = kept["series"] if kept.get("format") == _FORMAT else {}
+        series = read_sealed(path, _FORMAT).get("series", {})
         return {name: KeptStop._make(one) for name, one in series.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return {}

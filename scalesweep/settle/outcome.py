@@ -17,6 +17,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.record import RECORD
+from scalesweep.history.series_head import POINT
 from scalesweep.history.session import Numbers, head_of, usable_record
 from scalesweep.history.settled import SettledPoint
 from scalesweep.history.store import METRIC
@@ -104,8 +105,7 @@ def settled_point(measured: Measured, verdict: Paired) -> SettledPoint | None:
     head, row = measured.head, measured.row
     if not head or not row:
         return None
-    own = ("site", "source", "benchmark", "version", "device", "identity", "scaling", "label")
-    fields: dict[str, Any] = {name: head[name] for name in own}
+    fields: dict[str, Any] = {name: head[name] for name in (*POINT, "scaling", "label")}
     fields |= {name: row[name] for name in ("metric", "phase", "unit", "better")}
     for name in ("ratio", "low", "high", "p"):
         value = getattr(verdict, name)
