@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.metrics import units_with_bounds
 from scalesweep.analysis.profile import OTHER
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
@@ -44,12 +45,8 @@ def part_table(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame | 
         table[key] = typed_values([values[key] for _, values in rows])
     frame = pd.DataFrame(table)
     kinds = {"seconds": ("Time per rank", "s"), "share": ("Share of time", "1")}
-    frame.attrs["units"] = {
-        name: {"label": kinds[kind][0], "unit": kinds[kind][1], "better": "lower", "scope": "rank"}
-        for name in map(str, frame.columns)
-        if (kind := name.removesuffix("_low").removesuffix("_high")) in kinds
-        and name not in data.axes
-    }
+    columns = [name for name in frame.columns if name not in data.axes]
+    frame.attrs["units"] = units_with_bounds(columns, kinds, "rank")
     return frame
 
 

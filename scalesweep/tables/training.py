@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import ENERGY_SO_FAR, EPOCH_CURVES, Quantity, column, units_of
+from scalesweep.analysis.metrics import (
+    ENERGY_SO_FAR,
+    EPOCH_CURVES,
+    Quantity,
+    column,
+    units_of,
+    units_with_bounds,
+)
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
@@ -204,12 +211,8 @@ def _phases(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame | Non
     if not frame["energy_runs"].any():
         frame = frame.drop(columns=[name for name in frame if str(name).startswith("energy")])
     kinds = {"seconds": ("Time", "s"), "energy": ("Energy", "J")}
-    frame.attrs["units"] = {
-        name: {"label": kinds[kind][0], "unit": kinds[kind][1], "better": "lower", "scope": "total"}
-        for name in map(str, frame.columns)
-        if (kind := name.removesuffix("_low").removesuffix("_high")) in kinds
-        and name not in data.axes
-    }
+    columns = [name for name in frame.columns if name not in data.axes]
+    frame.attrs["units"] = units_with_bounds(columns, kinds, "total")
     return frame
 
 

@@ -126,6 +126,13 @@ class Program:
             env=os.environ | dict(env),
         )
 
+    def staged(self, tmp_path_factory, files):
+        """Stage the data set of the small runs in a folder of its own, and return that."""
+        folder = tmp_path_factory.mktemp("data") / "set"
+        done = self.stage(folder, files, how=warm)
+        assert done.returncode == 0, done.stderr
+        return folder
+
 
 def start_ranks(words, ranks, env=()):
     """Start a program on some ranks; return the finished process."""

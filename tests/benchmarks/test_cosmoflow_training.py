@@ -8,7 +8,7 @@ import pytest
 
 from cosmoflow_data import files
 from harness.program import Run
-from tests.benchmarks.programs import Program, entry, read, warm
+from tests.benchmarks.programs import Program, entry, read
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -36,10 +36,7 @@ SAME = {"rtol": 1e-6, "atol": 0}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
-    folder = tmp_path_factory.mktemp("data") / "set"
-    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return PROGRAM.staged(tmp_path_factory, {"train": 32, "valid": 8})
 
 
 def value(native, name):

@@ -25,10 +25,7 @@ start = PROGRAM.start
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
-    folder = tmp_path_factory.mktemp("data") / "set"
-    done = PROGRAM.stage(folder, {"train": 32, "valid": 8}, how=warm)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return PROGRAM.staged(tmp_path_factory, {"train": 32, "valid": 8})
 
 
 def sums(ranks):

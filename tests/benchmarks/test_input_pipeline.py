@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
-from tests.benchmarks.programs import Program, read, start_helper, warm
+from tests.benchmarks.programs import Program, read, start_helper
 
 SHAPE = [32, 32, 32, 4]
 SMALL = {
@@ -24,10 +24,7 @@ start = PROGRAM.start
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
-    folder = tmp_path_factory.mktemp("data") / "set"
-    done = PROGRAM.stage(folder, {"train": 8, "valid": 0}, how=warm)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return PROGRAM.staged(tmp_path_factory, {"train": 8, "valid": 0})
 
 
 def sum_y(ranks):

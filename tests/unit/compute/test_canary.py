@@ -17,21 +17,14 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.stock import take_stock
+from tests.fakes.toy_run import spec
 
-TOY = REPO / "tests" / "toy" / "main.py"
 
-
-def spec(
+def watched(
     folder: Path, argv: list[str], behaviour: str = "good", results: int = 4, **more: Any
-) -> Any:
-    params = {"ranks": 2, "ranks_per_node": 2, "size": 3, "behaviour": behaviour}
-    return {
-        "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
-        "repeat": 0, "site": "toy", "folder": str(folder / "toy-r2-0123456789ab"), "data": None,
-        "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
-        "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
-        "profile": "none", "canary": {"argv": argv, "results": results, **more},
-    }  # fmt: skip
+) -> dict[str, Any]:
+    """A run between two looks at its machine."""
+    return spec(folder, behaviour, canary={"argv": argv, "results": results, **more})
 
 
 def record(folder: Path) -> dict[str, Any]:
@@ -45,7 +38,7 @@ def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
     words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
     words += ["--read", "{out}"]
     both = ["bash", "-c", '"$@" & "$@" & wait', "-", *words]
-    assert launch(spec(tmp_path, both, read=True), REPO) == 0
+    assert launch(watched(tmp_path, both, read=True), REPO) == 0
     found = record(tmp_path)
     assert found["canary"].keys() == {"before", "after"}
     for look in found["canary"].values():
@@ -79,7 +72,7 @@ def test_each_kind_is_taken_by_its_rule_or_left_out_with_the_reason(tmp_path: Pa
         {"host": "a", "allreduce": 7.0}, {"host": "a", "allreduce": 6.0},
         {"host": "b", "allreduce": 8.0},
     )  # fmt: skip
-    assert launch(spec(tmp_path, argv, results=3, read=True, ranks=3), REPO) == 0
+    assert launch(watched(tmp_path, argv, results=3, read=True, ranks=3), REPO) == 0
     look = record(tmp_path)["canary"]["before"]
     assert look.pop("seconds") > 0
     assert look == {
@@ -91,7 +84,7 @@ def test_each_kind_is_taken_by_its_rule_or_left_out_with_the_reason(tmp_path: Pa
 def test_an_allreduce_that_fails_costs_nothing_but_itself_and_that_once(tmp_path: Path) -> None:
     files = ({"host": "a", **RATES}, {"host": "a", "read": 5.0}, {"host": "a", "allreduce": 7.0})
     argv = [*leaves(*files, ends="echo asked: $*; [ -z $1 ] || exit 3"), "-", "--allreduce"]
-    assert launch(spec(tmp_path, argv, results=1, read=True, ranks=2), REPO) == 0
+    assert launch(watched(tmp_path, argv, results=1, read=True, ranks=2), REPO) == 0
     for look in record(tmp_path)["canary"].values():
         assert (look["read"], look["left_out"]) == ([5.0], {"allreduce": "exit code 3"})
     work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
@@ -112,13 +105,13 @@ def test_a_canary_that_fails_is_no_failure_of_the_run(
     tmp_path: Path, argv: list[str], missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(canary, "LIMIT_S", 0.2 if argv[0] == "sleep" else 60)
-    assert launch(spec(tmp_path, argv), REPO) == 0
+    assert launch(watched(tmp_path, argv), REPO) == 0
     found = record(tmp_path)["canary"]
     assert missing in found["before"]["missing"] and missing in found["after"]["missing"]
 
 
 def test_a_run_that_fails_is_not_followed_by_one(tmp_path: Path) -> None:
-    assert launch(spec(tmp_path, ["true"], "exit3"), REPO) == 1
+    assert launch(watched(tmp_path, ["true"], "exit3"), REPO) == 1
     work = tmp_path / "toy-r2-0123456789ab" / "attempt-1"
     assert (work / "canary-before.log").exists() and not (work / "canary-after.log").exists()
 

@@ -22,19 +22,7 @@ from scalesweep.core.files import stamp_of
 from scalesweep.core.host import cpu_set, host_facts
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
-
-TOY = ROOT / "tests" / "toy" / "main.py"
-
-
-def spec(tmp_path: Path, behaviour: str = "good", **changes: Any) -> dict[str, Any]:
-    params = {"ranks": 2, "ranks_per_node": 2, "size": 3, "behaviour": behaviour}
-    return {
-        "run_id": "toy-r2-0123456789ab", "benchmark": "toy", "version": 1, "params": params,
-        "repeat": 0, "site": "toy", "folder": str(tmp_path / "toy-r2-0123456789ab"), "data": None,
-        "node_local": "/tmp", "argv": [sys.executable, str(TOY), "--run", "{run_file}"],
-        "env": {"TOY_THREADS": "7"}, "prologue": [], "time_limit_s": 60.0, "asked": None,
-        "profile": "none", **changes,
-    }  # fmt: skip
+from tests.fakes.toy_run import TOY, spec
 
 
 def failure(tmp_path: Path) -> dict[str, Any]:
