@@ -1,10 +1,9 @@
-"""Tables: published efficiencies, series, repeats, sources and holes."""
+"""Tables: runs and points over their repeats, sources, holes, heat maps and their files."""
 
 import json
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,109 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.table_io import remove_stale, write_tables
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
-from scalesweep.core.record import write_record
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
+from tests.fakes.epoch_study import Study
 from tests.fakes.plan import whole_plan
 from tests.fakes.scripts import run_script
-
-# Weak scaling on Piz Daint, later epochs: ranks -> throughput per rank, total throughput and
-# their efficiencies, as printed by cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at
-# b93a54a. (Its row of 1024 ranks was computed from three of them.)
-PUBLISHED = {
-    1: (49.457012, 49.321757, 1.0, 1.0),
-    2: (48.843115, 97.100322, 0.987587, 0.984356),
-    4: (48.190793, 190.202862, 0.974398, 0.964092),
-    64: (49.503954, 3058.711587, 1.000949, 0.968992),
-    512: (41.896833, 18971.588413, 0.847136, 0.751269),
-}
-
-
-class Study:
-    """A made-up campaign: runs with constant or given epoch times, and their plan."""
-
-    def __init__(self, root: Path, name: str = "io", scaling: str = "weak") -> None:
-        self.root = root
-        self.experiment: dict[str, Any] = {
-            "name": name, "benchmark": "data_loading", "version": 1, "scaling": scaling,
-            "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
-            "metrics": {}, "linked": [],
-            "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [],
-            "profiles": [], "points": 0,
-        }  # fmt: skip
-        self.records: list[Path] = []
-
-    def run(
-        self,
-        point: dict[str, Any],
-        seconds: float | None,
-        *,
-        samples: int | None = None,
-        arrays: dict[str, Any] | None = None,
-        **changes: Any,
-    ) -> str:
-        """Add a run whose epochs take ``seconds`` (None: it failed); returns its id."""
-        runs = self.experiment["runs"]
-        run_id = f"{self.experiment['name']}-{len(runs)}"
-        repeat = sum(run["point"] == point for run in runs)
-        done = seconds is not None or arrays is not None
-        runs.append({
-            "run_id": run_id, "repeat": repeat, "point": point, "detail": "", "reused": False,
-            "status": "done" if done else "failed", "cause": "" if done else "TIMEOUT",
-        })  # fmt: skip
-        names = [n for n in point if any(r["point"][n] != point[n] for r in runs)]
-        axes = set(names) | set(self.experiment["axes"])
-        self.experiment["axes"] = sorted(axes, key=lambda n: (n != "ranks", n))
-        if not done:
-            return run_id
-        if arrays is None:
-            same = np.full((2, point["ranks"]), seconds)
-            arrays = {"local_times": same, "global_times": same}
-        record = {
-            "run_id": run_id, "benchmark": "data_loading", "version": 1, "point": point,
-            "repeat": repeat, "site": "here", "source": "measured", "started": "2024-01-01",
-            "ended": "2024-01-01", "wall_s": 1.0, "attempt": 1, "phases": {}, "metrics": {},
-            "work": {"samples_per_epoch": samples or 100 * point["ranks"]}, "resources": {},
-            "environment": {}, "notes": {}, "git": None, "command": [], **changes,
-        }  # fmt: skip
-        np.savez(self.root / "samples.npz", **arrays)
-        path = write_record(self.root / "runs" / run_id, record, self.root / "samples.npz")
-        self.records.append(path)
-        return run_id
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        return make_tables(build_summary(self.records), {"experiments": [self.experiment]})[
-            self.experiment["name"]
-        ]
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return Study(tmp_path)
-
-
-def test_published_efficiencies(study: Study) -> None:
-    for ranks, (local, total, _, _) in PUBLISHED.items():
-        samples = 320 * ranks
-        arrays = {
-            "local_times": np.full((2, ranks), samples / (ranks * local)),
-            "global_times": np.full((2, ranks), samples / total),
-        }
-        study.run({"ranks": ranks}, None, samples=samples, arrays=arrays)
-    scaling = study.tables()["scaling"].set_index("ranks")
-    for ranks, (local, total, local_eff, total_eff) in PUBLISHED.items():
-        row = scaling.loc[ranks]
-        assert row["local_eff_later"] == pytest.approx(local_eff, abs=6e-7)
-        assert row["total_eff_later"] == pytest.approx(total_eff, abs=6e-7)
-        assert row["local_ideal_later"] == pytest.approx(49.457012)
-        assert row["total_ideal_later"] == pytest.approx(ranks * 49.321757)
-        assert row["total_speedup_later"] == pytest.approx(total / 49.321757)
-        assert row["local_throughput_mean_later"] == pytest.approx(local)
-    assert scaling.loc[2, "total_ideal_later"] == pytest.approx(98.643514, abs=6e-7)
 
 
 def test_statistics_over_repeats_equal_naive_arithmetic(study: Study) -> None:
@@ -163,94 +72,6 @@ def test_one_repeat_has_its_own_spread_and_no_interval(study: Study) -> None:
     assert row["total_time_std_init"] == 0.5
     for stat in ("low", "high", "cv"):
         assert math.isnan(row[f"total_time_{stat}_init"])
-
-
-def test_base_is_the_smallest_finished_count_and_exactly_one(study: Study) -> None:
-    study.run({"ranks": 1}, None)
-    for ranks, seconds in ((4, 12.0), (2, 10.0)):
-        for repeat in range(3):
-            study.run({"ranks": ranks}, seconds + repeat / 10)
-    scaling = study.tables()["scaling"]
-    assert scaling["ranks"].tolist() == [1, 2, 4]
-    assert scaling["repeats"].tolist() == [0, 3, 3]
-    missing, base, top = (scaling.iloc[i] for i in range(3))
-    assert math.isnan(missing["total_eff_init"]) and math.isnan(missing["total_ideal_init"])
-    assert base["total_eff_init"] == 1.0
-    assert base["total_speedup_init"] == 1.0
-    assert math.isnan(base["total_eff_low_init"]) and math.isnan(base["total_speedup_high_init"])
-    rates = [np.array([100 * ranks / (s + r / 10) for r in range(3)]) for ranks, s in
-             ((4, 12.0), (2, 10.0))]  # fmt: skip
-    assert top["total_eff_init"] == pytest.approx(rates[0].mean() / (2 * rates[1].mean()))
-    bounds = stats.ratio_interval(rates[0], rates[1])
-    assert top["total_eff_low_init"] == pytest.approx(bounds.low / 2)
-    assert top["total_speedup_high_init"] == pytest.approx(bounds.high)
-    assert top["total_eff_low_init"] < top["total_eff_init"] < top["total_eff_high_init"]
-
-
-def test_missing_base_metric_means_missing_efficiency(study: Study) -> None:
-    work = {"work": {"samples_per_epoch": None}}
-    study.run({"ranks": 1}, 5.0, **work)
-    study.run({"ranks": 2}, 5.0)
-    scaling = study.tables()["scaling"]
-    assert scaling["total_eff_init"].isna().all()
-    assert scaling["total_ideal_init"].isna().all()
-    assert scaling["total_time_mean_init"].tolist() == [5.0, 5.0]
-
-
-def test_series_keep_other_parameters_and_sources_apart(study: Study) -> None:
-    for batch, slow in ((4, 1.0), (8, 2.0)):
-        for ranks in (1, 2):
-            study.run({"ranks": ranks, "batch": batch, "mode": None}, 10 * slow * ranks**0.5)
-    study.run({"ranks": 2, "batch": 8, "mode": None}, 1.0, source="simulated")
-    tables = study.tables()
-    assert series_parameters(study.experiment) == ["batch"]
-    points = tables["points"]
-    assert points["source"].tolist() == ["measured"] * 4 + ["simulated"]
-    assert points["planned"].tolist() == [1, 1, 1, 2, 2]
-    scaling = tables["scaling"]
-    assert scaling["batch"].tolist() == [4, 4, 8, 8, 8]
-    assert scaling["ranks"].tolist() == [1, 2, 1, 2, 2]
-    # A series with nothing to compare with stays, but has no efficiency.
-    expected = [1.0, 2**-0.5, 1.0, 2**-0.5, math.nan]
-    assert scaling["total_eff_later"].tolist() == pytest.approx(expected, nan_ok=True)
-    assert scaling["source"].tolist()[-1] == "simulated"
-    assert scaling["base_ranks"].tolist() == [1, 1, 1, 1, 2]
-
-
-def test_a_series_without_the_smallest_scale_has_no_efficiency_at_its_own_base(
-    study: Study,
-) -> None:
-    times = {("a", 1): 8.0, ("a", 2): 10.0, ("b", 2): 9.0, ("b", 4): 12.0, ("c", 2): 7.0}
-    for (mode, ranks), seconds in times.items():
-        study.run({"ranks": ranks, "batch": 4, "mode": mode}, seconds)
-    scaling = study.tables()["scaling"].set_index(["mode", "ranks"])
-    efficiency = scaling["total_eff_later"].to_dict()
-    assert efficiency["a", 1] == 1.0 and 0 < efficiency["a", 2] < 1
-    # 100 % next to what a has at 2 would be of b's own making; c has nothing smaller.
-    assert math.isnan(efficiency["b", 2]) and math.isnan(efficiency["c", 2])
-    assert math.isnan(scaling["total_speedup_later"].to_dict()["b", 2])
-    assert 0 < efficiency["b", 4] < 1 and scaling["base_ranks"].to_dict()["b", 4] == 2
-
-
-def test_parameters_that_follow_the_ranks_do_not_split_a_series(tmp_path: Path) -> None:
-    study = Study(tmp_path, scaling="strong")
-    for ranks in (1, 2, 4):
-        study.run({"ranks": ranks, "samples_per_rank": 400 // ranks}, 8 / ranks, samples=400)
-    scaling = study.tables()["scaling"]
-    assert scaling["total_eff_later"].tolist() == pytest.approx([1, 1, 1])
-    assert scaling["total_speedup_later"].tolist() == pytest.approx([1, 2, 4])
-
-
-def test_strong_series_of_two_sizes_are_told_apart_by_their_work(tmp_path: Path) -> None:
-    study = Study(tmp_path, scaling="strong")
-    study.experiment["work"] = ["samples_per_rank"]
-    for size in (400, 800):
-        for ranks in (1, 2):
-            point = {"ranks": ranks, "samples_per_rank": size // ranks}
-            study.run(point, size / 100 / ranks, samples=size)
-    scaling = study.tables()["scaling"]
-    assert scaling["samples"].tolist() == [400, 400, 800, 800]
-    assert scaling["total_speedup_later"].tolist() == pytest.approx([1, 2, 1, 2])
 
 
 def test_failed_points_are_holes(study: Study) -> None:

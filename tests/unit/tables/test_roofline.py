@@ -11,7 +11,6 @@ import pytest
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, Roof
 from scalesweep.analysis.stats import mean_interval
-from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.rooflines import rooflines
@@ -21,7 +20,7 @@ from scalesweep.report.export_tables import write_all
 from scalesweep.report.layer_table import layer_table
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
-from scalesweep.tables.layers import LAYERS, LayerTimes, layers_text
+from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.roofline import roofline_table
 from tests.fakes.plan import whole_plan
@@ -385,48 +384,3 @@ def test_a_new_ceiling_makes_the_tables_of_layers_again(tmp_path: Path) -> None:
         write_all(summary, plan, tmp_path / "runs", tmp_path / "tables")
         table = pd.read_csv(tmp_path / "tables" / "layers" / "roofline.csv")
         assert table["least_ms"][0] == pytest.approx(expected)
-
-
-def record(**layers: Any) -> dict[str, Any]:
-    noted = {
-        "name": ["a", "b"], "kind": ["dense", "add"], "count": [1, 2], "flop_forward": [1.0, 2.0],
-        "flop_backward": [1.0, 0.0], "bytes_forward": [4.0, 4.0], "bytes_backward": [4.0, 0.0],
-    }  # fmt: skip
-    return {"point": {"ranks": 2}, "notes": {"layers": noted | layers}}
-
-
-def arrays(**changes: Any) -> dict[str, Any]:
-    one = np.arange(1.0, 13).reshape(3, 2, 2)
-    alone = np.arange(1.0, 7).reshape(3, 2)
-    found = {
-        "layer_forward": one, "layer_both": 2 * one, "layer_step": alone, "layer_launch": alone,
-    }  # fmt: skip
-    return found | changes
-
-
-def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
-    text = layers_text(record(), arrays())
-    assert text is not None
-    found = LayerTimes.from_text(text)
-    assert found.forward == [5.5, 7.5]  # of rounds 5, 6 and 7, 8
-    assert found.both == [11, 15]
-    assert (found.step, found.launch) == (3.5, 3.5)
-    assert layers_text({"point": {"ranks": 2}, "notes": {}}, arrays()) is None
-    assert layers_text(record(), {}) is None
-
-
-@pytest.mark.parametrize(
-    ("noted", "changes", "said"),
-    [
-        ({"count": [1]}, {}, "notes.layers.count is not a list of 2 values"),
-        ({"flop_forward": [1.0, -1.0]}, {}, "notes.layers.flop_forward: '-1.0' is not a number"),
-        ({"name": [1, "b"]}, {}, "notes.layers.name: '1' is not a name"),
-        ({"name": []}, {}, "notes.layers.name is not a list of 1 to 5,000 names"),
-        ({}, {"layer_step": np.ones((3, 1))}, r"layer_step is not \[round, rank\]"),
-        ({}, {"layer_both": np.ones((3, 2))}, r"layer_both is not \[round, layer, rank\]"),
-        ({}, {"layer_both": np.zeros((3, 2, 2))}, "layer_both holds what is no positive time"),
-    ],
-)
-def test_contradictions_are_named(noted: Any, changes: Any, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        layers_text(record(**noted), arrays(**changes))

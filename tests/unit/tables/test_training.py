@@ -10,20 +10,11 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.metrics import plain_quantity
-from scalesweep.compute.power.domains import Domain
-from scalesweep.compute.power.energy import Host, energy_of, power_rows
-from scalesweep.compute.power.series import series_of
-from scalesweep.compute.power_sampling import _table
-from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import scaled_unit
-from scalesweep.core.rank_columns import by_column
-from scalesweep.core.record import BadRecord
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.epoch_curves import curves_of
 from scalesweep.tables.power import ALL, MAX_ROWS, MAX_RUNS, TOTAL
-from scalesweep.tables.power_series import energy_between, mean_power, read_power
 from tests.fakes.results import Fake, make_results
-from tests.fakes.training import BEGAN, SITE, Training, make_training, nt3
+from tests.fakes.training import SITE, Training, make_training, nt3
 
 
 def one(root: Path, fake: Training) -> ExperimentResults:
@@ -34,68 +25,6 @@ def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
     found = study.tables[name]
     assert found is not None
     return found
-
-
-def record(**changes: Any) -> dict[str, Any]:
-    return {"point": {"ranks": 2}, "source": "measured", **changes}
-
-
-def epochs_of(samples: dict[str, Any], **changes: Any) -> Any:
-    text = curves_of(record(**changes), samples, None)["_epochs"]
-    return None if text is None else json.loads(text)
-
-
-def test_epochs_are_means_over_the_ranks() -> None:
-    loss = np.array([[1.0, 3.0], [0.5, 0.25]])
-    ends = np.array([[10.0, 10.0], [20.0, 20.0]])
-    found = epochs_of({"loss": loss, "epoch_ends": ends, "unknown": loss})
-    assert found == {"loss": [2.0, 0.375], "epoch_ends": [10.0, 20.0]}
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_missing(bad: float) -> None:
-    loss = np.array([[1.0, 3.0], [bad, 0.25], [0.5, 0.5]])
-    assert epochs_of({"loss": loss}) == {"loss": [2.0, None, 0.5]}
-    assert epochs_of({"loss": np.full((2, 2), bad)}) is None
-
-
-def test_one_column_stands_for_all_ranks_only_of_imported_runs() -> None:
-    loss = np.array([[1.0], [0.5]])
-    assert epochs_of({"validation_mae": loss}, source="imported") == {"validation_mae": [1.0, 0.5]}
-    with pytest.raises(UserError, match="loss holds 1 ranks, the point has 2"):
-        epochs_of({"loss": loss})
-
-
-@pytest.mark.parametrize(
-    ("samples", "message"),
-    [
-        ({"loss": np.ones(3)}, r"loss is float64 of shape \(3,\), not \[epoch, rank\]"),
-        ({"loss": np.ones((0, 2))}, "not .epoch, rank."),
-        ({"loss": np.array([["a", "b"]])}, "not .epoch, rank."),
-        ({"loss": np.ones((3, 2)), "mae": np.ones((2, 2))}, "loss 3, mae 2"),
-    ],
-)
-def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        epochs_of(samples)
-
-
-def test_losses_of_steps_are_no_curves() -> None:
-    steps = np.ones((50, 2))
-    assert epochs_of({"loss": steps, "step_times": steps}) is None
-    assert epochs_of({"local_times": steps}) is None
-
-
-def test_phases_and_energy_of_a_record() -> None:
-    told = record(
-        phases={"import": 1.5, "training": math.nan},
-        energy={"joules": None, "phases": {}},
-    )
-    found = curves_of(told, {}, None)
-    assert found["_phases"] == '{"import": 1.5}'
-    assert found["_energy"] is None
-    with pytest.raises(UserError, match=r"phases\.import is 'x'"):
-        curves_of(record(phases={"import": "x"}), {}, None)
 
 
 def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
@@ -260,84 +189,6 @@ def test_long_runs_are_thinned_and_few(tmp_path: Path) -> None:
     assert {0, 9} <= set(table["batch_size"])
     total = table[(table["domain"] == TOTAL)]
     assert total["watts"].between(99, 201).all()
-
-
-def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
-    path = folder / "power.csv"
-    lines = ["time,host,domain,watts"]
-    for second, host, domain, watts in rows:
-        stamp = pd.Timestamp(BEGAN + second, unit="s", tz="UTC").isoformat(timespec="milliseconds")
-        lines.append(f"{stamp},{host},{domain},{'' if watts is None else watts}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-ROWS = {"hosts": ["n"], "domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
-COUNTED = by_column({"energy": ROWS})["energy"]  # as a record has it
-
-
-def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:
-    counter = power_file(tmp_path, [(0, "n", "p", None), (1, "n", "p", 10), (2, "n", "p", 30)])
-    channels = read_power(counter, COUNTED)
-    assert energy_between(channels, BEGAN, BEGAN + 2) == pytest.approx(40)
-    assert energy_between(channels, BEGAN + 0.5, BEGAN + 1.5) == pytest.approx(20)
-    sensor = power_file(tmp_path, [(0, "n", "p", 0), (1, "n", "p", 10), (2, "n", "p", 30)])
-    assert energy_between(read_power(sensor, COUNTED), BEGAN, BEGAN + 2) == pytest.approx(25)
-
-
-def test_what_was_not_watched_is_missing(tmp_path: Path) -> None:
-    rows = [(0, "n", "p", None), (1, "n", "p", 10), (5, "n", "p", None), (6, "n", "p", 10)]
-    channels = read_power(power_file(tmp_path, rows), COUNTED)
-    assert energy_between(channels, BEGAN, BEGAN + 1) == pytest.approx(10)
-    assert energy_between(channels, BEGAN, BEGAN + 6) is None
-    assert energy_between(channels, BEGAN - 2, BEGAN + 1) is None
-    watts = mean_power(channels, BEGAN + np.array([0.0, 1.0, 5.0, 6.0]))
-    assert watts[[0, 2]].tolist() == pytest.approx([10, 10]) and math.isnan(watts[1])
-    assert energy_between(read_power(tmp_path / "power.csv", {}), BEGAN, BEGAN + 1) is None
-
-
-def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
-    package = Domain("rapl:package-0", "rapl", "package", "counter", 1e-6, 2**38)
-    gpu = Domain("nvml:gpu0", "nvml", "gpu", "power", 1e-3)
-    core = Domain("rapl:core", "rapl", "core", "counter", 1e-6, 2**38)
-    times = [BEGAN + 0.9 * i for i in range(12)]
-    series = {
-        package.name: series_of(package, [(t, 7e7 * (t - BEGAN) ** 1.3) for t in times], 1.0),
-        gpu.name: series_of(gpu, [(t, (100 + 9 * (t - BEGAN)) * 1e3) for t in times], 1.0),
-        core.name: series_of(core, [(t, 3e7 * (t - BEGAN)) for t in times], 1.0),
-    }
-    domains = {domain.name: domain for domain in (package, gpu, core)}
-    host = Host("n0", 1.0, domains, series, None, {}, {}, 12, 0.1, 0.0)
-    spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
-    energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
-    (tmp_path / "power.csv").write_text(_table(power_rows([host])))
-    stored = by_column({"energy": energy})["energy"]
-    channels = read_power(tmp_path / "power.csv", stored)
-    assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]
-    whole = energy_between(channels, BEGAN, BEGAN + 9.9)
-    # Times are kept to the millisecond, watts to six digits.
-    assert whole == pytest.approx(energy["joules"], rel=1e-4)
-    for name, start, end in spans:
-        read = energy_between(channels, start, end)
-        assert read == pytest.approx(energy["phases"][name], rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is not a table of power"),
-        ("a,b\n1,2\n", "its columns are not time, host, domain, watts"),
-        ("time,host,domain,watts\nyesterday,n,p,1\n", "its times or watts are not numbers"),
-        (
-            "time,host,domain,watts\n2026-01-01T00:00:00.000+00:00,n,p,x\n",
-            "times or watts are not numbers",
-        ),
-    ],
-)
-def test_damaged_power_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "power.csv").write_text(text)
-    with pytest.raises(BadRecord, match=rf"^power\.csv.*{message}"):
-        read_power(tmp_path / "power.csv", {})
 
 
 def test_ranks_that_share_epochs_are_one_strong_series(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Experiments whose tables are a few made-up rows, for the rules of findings."""
+
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings import Finding
+
+Triple = tuple[float, float | None, float | None]
+T = "total_throughput"
+
+
+def study(
+    rows: list[dict[str, Any]],
+    axes: list[str] | None = None,
+    runs: list[dict[str, Any]] | None = None,
+    **plan: Any,
+) -> ExperimentResults:
+    """An experiment with these rows of its tables ``points`` and, over ranks, ``scaling``."""
+    axes = axes or ["a"]
+    rows = [{"source": "measured", "repeats": 3, "planned": 3, **row} for row in rows]
+    plan_runs = [
+        {"run_id": f"r{i}", "repeat": 0, "status": "done", "cause": "", "detail": "",
+         "point": {name: row[name] for name in axes}}
+        for i, row in enumerate(rows)
+    ]  # fmt: skip
+    entry = {
+        "name": "e", "benchmark": "b", "version": 1, "axes": axes, "fixed": {},
+        "scaling": "weak" if "ranks" in axes else "none", "scale": "ranks",
+        "scale_parameters": ["ranks"], "work": [], "main_metric": None, "metrics": {}, "linked": [],
+        "runs": plan_runs, "excluded": [], "profiles": [],
+        "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
+    }  # fmt: skip
+    frame = pd.DataFrame(rows)
+    tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
+    tables["runs"] = pd.DataFrame(runs) if runs else None
+    return ExperimentResults(entry, tables)
+
+
+def value(phase: str, triple: Triple, metric: str = T) -> dict[str, Any]:
+    """Mean and bounds of a metric in a phase, as columns of a row."""
+    return {
+        f"{metric}_{s}_{phase}": v for s, v in zip(("mean", "low", "high"), triple, strict=True)
+    }
+
+
+def eff(phase: str, triple: Triple) -> dict[str, Any]:
+    """Efficiency and its bounds in a phase, as columns of a row."""
+    names = ("total_eff", "total_eff_low", "total_eff_high")
+    return {f"{name}_{phase}": v for name, v in zip(names, triple, strict=True)}
+
+
+def only(findings: list[Finding]) -> Finding:
+    """The one finding that there is."""
+    assert len(findings) == 1, [finding.text for finding in findings]
+    return findings[0]
+
+
+def scaling(*effs: Triple, **more: Any) -> ExperimentResults:
+    """A series over ranks, doubled from 1, with these efficiencies."""
+    rows = []
+    for i, triple in enumerate(((1.0, None, None), *effs)):
+        bounds = (None, None) if i and triple[1] is None else (9.0, 11.0)
+        rows.append(
+            {"ranks": 2**i, **value("later", (10.0 * 2**i, *bounds)), **eff("later", triple)}
+        )
+    return study(rows, ["ranks"], **more)

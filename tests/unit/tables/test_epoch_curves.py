@@ -1,0 +1,73 @@
+"""Curves, phases and energy of a record, as columns of the summary."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.core.errors import UserError
+from scalesweep.tables.epoch_curves import curves_of
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {"point": {"ranks": 2}, "source": "measured", **changes}
+
+
+def epochs_of(samples: dict[str, Any], **changes: Any) -> Any:
+    text = curves_of(record(**changes), samples, None)["_epochs"]
+    return None if text is None else json.loads(text)
+
+
+def test_epochs_are_means_over_the_ranks() -> None:
+    loss = np.array([[1.0, 3.0], [0.5, 0.25]])
+    ends = np.array([[10.0, 10.0], [20.0, 20.0]])
+    found = epochs_of({"loss": loss, "epoch_ends": ends, "unknown": loss})
+    assert found == {"loss": [2.0, 0.375], "epoch_ends": [10.0, 20.0]}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_missing(bad: float) -> None:
+    loss = np.array([[1.0, 3.0], [bad, 0.25], [0.5, 0.5]])
+    assert epochs_of({"loss": loss}) == {"loss": [2.0, None, 0.5]}
+    assert epochs_of({"loss": np.full((2, 2), bad)}) is None
+
+
+def test_one_column_stands_for_all_ranks_only_of_imported_runs() -> None:
+    loss = np.array([[1.0], [0.5]])
+    assert epochs_of({"validation_mae": loss}, source="imported") == {"validation_mae": [1.0, 0.5]}
+    with pytest.raises(UserError, match="loss holds 1 ranks, the point has 2"):
+        epochs_of({"loss": loss})
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ({"loss": np.ones(3)}, r"loss is float64 of shape \(3,\), not \[epoch, rank\]"),
+        ({"loss": np.ones((0, 2))}, "not .epoch, rank."),
+        ({"loss": np.array([["a", "b"]])}, "not .epoch, rank."),
+        ({"loss": np.ones((3, 2)), "mae": np.ones((2, 2))}, "loss 3, mae 2"),
+    ],
+)
+def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        epochs_of(samples)
+
+
+def test_losses_of_steps_are_no_curves() -> None:
+    steps = np.ones((50, 2))
+    assert epochs_of({"loss": steps, "step_times": steps}) is None
+    assert epochs_of({"local_times": steps}) is None
+
+
+def test_phases_and_energy_of_a_record() -> None:
+    told = record(
+        phases={"import": 1.5, "training": math.nan},
+        energy={"joules": None, "phases": {}},
+    )
+    found = curves_of(told, {}, None)
+    assert found["_phases"] == '{"import": 1.5}'
+    assert found["_energy"] is None
+    with pytest.raises(UserError, match=r"phases\.import is 'x'"):
+        curves_of(record(phases={"import": "x"}), {}, None)
