@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.network_fit import RING, predicted_seconds
+from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.step_account import STEPS, StepAccount
+from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import Plan
+from scalesweep.report.export_tables import write_all
+from scalesweep.tables.advice_points import longest_wall
 from scalesweep.tables.build import make_tables, series_of
 from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, OUTSIDE, REST
 from scalesweep.tables.machine import Machine, machine_of
@@ -206,3 +211,17 @@ def test_predicted_runtimes_know_the_network_as_predicted_rates_do() -> None:
     assert probed["expected_s"] == pytest.approx(truth, rel=0.01)
     assert probed["low_s"] < truth < probed["high_s"]
     assert abs(blind["expected_s"] - truth) > 2 * abs(probed["expected_s"] - truth)
+
+
+def test_written_runtimes_know_the_network_where_there_is_no_ledger(tmp_path: Path) -> None:
+    plan, summary = campaign(ledger=False, counts=(*COUNTS, 64), pending=[128])
+    write_all(summary, plan, tmp_path / "runs", tmp_path / "tables")
+    written = read_table(tmp_path / "tables" / "train" / "runtimes.parquet").iloc[0]
+    data = ExperimentData(summary, plan["experiments"][0])
+    points = [point for point in data.points() if point.rows.size]
+    walls = wall_series(data, points, wall_times(data), machine_of(summary, plan))
+    assert walls.parts is not None
+    low, high = predict(walls, [128.0]).interval()
+    assert written[["low_s", "high_s"]].tolist() == pytest.approx([low[0], high[0]])
+    # What advice charges for a run there is of the same prediction, at a lower level.
+    assert walls.cost[-1] < longest_wall(walls, 128) < high[0]
