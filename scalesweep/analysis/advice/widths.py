@@ -133,7 +133,7 @@ class Known:
         runs keep, and by the spread of its runs, which they even out.
         """
         runs, noise = float(self.repeats[place]), self.spread**2
-        own = float(self.now.sources.scatter[place]) ** 2
+        own = self.now.sources.point**2
         fitted = float(self.now.final.log_cost[place])
         away = float(np.log(self.series.cost[place])) - fitted
         kept = own / (own + noise / runs) if own + noise > 0 else 1.0

@@ -58,7 +58,7 @@ def network() -> Network:
     ranks = np.repeat([2.0, 4.0, 8.0], 9)
     sizes = np.tile(2.0 ** np.arange(10, 27, 2), 3)
     seconds = [
-        predicted_seconds(RING, int(p), np.array([size]), 2e-5, 5e9)[0]
+        predicted_seconds(RING, int(p), np.array([size]), 2e-3, 5e7)[0]
         for p, size in zip(ranks, sizes, strict=True)
     ]
     return Network(Layout(8, 16), {}, fit_network(ranks, sizes, np.array(seconds)), "probe")
