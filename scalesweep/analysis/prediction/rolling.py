@@ -40,15 +40,13 @@ def fit_each(
     each = (ranks, cost) if part is None else (ranks, cost, part)
     firsts = [[one[:k].tobytes() for one in each] for k in range(FIRST_ORIGIN, count + 1)]
     for number, model in enumerate(models):
-        at_places = design(model, places)
-        sizes = np.zeros(len(model.terms))
-        for k, first in enumerate(firsts, FIRST_ORIGIN):
-            # As many terms as points leave nothing to judge by, except where there is no choice.
-            if len(model.terms) >= max(k, FIRST_ORIGIN + 1):
-                continue
-            sizes = _sizes(model, *first)
-            found[k, number] = at_places @ sizes
-        last.append(sizes)
+        # As many terms as points leave nothing to judge by, except where there is no choice.
+        many = len(model.terms)
+        start = FIRST_ORIGIN if many <= FIRST_ORIGIN else many + 1
+        sizes = [_sizes(model, *first) for first in firsts[start - FIRST_ORIGIN :]]
+        if sizes:
+            found[start:, number] = np.stack(sizes) @ design(model, places).T
+        last.append(sizes[-1] if sizes else np.zeros(many))
     return found, tuple(last)
 
 
