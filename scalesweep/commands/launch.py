@@ -1,4 +1,4 @@
-"""Launch one attempt of one run, or of several runs that share a Slurm job."""
+"""Launch one attempt of one run, or of several, one after the other."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--order", type=Path, help="file that describes the run")
-    what.add_argument("--pack", type=Path, help="file that lists the runs of this Slurm job")
+    what.add_argument("--pack", type=Path, help="file that lists several runs")
     parser.add_argument("--digest", default="", help="of the order, where it may not be seen yet")
     parser.add_argument(
         "--marker",
@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> None:
         elif code:
             sys.exit(code)
         return
-    from scalesweep.compute.pack import run_pack  # milliseconds, which other jobs are spared
+    from scalesweep.compute.pack_launcher import (
+        run_pack,
+    )  # milliseconds, which other jobs are spared
 
     def one(order: Path, digest: str) -> int:
         return _launch(order, digest, args.marker and order.with_name(args.marker.name))

@@ -1,5 +1,6 @@
 """A job of several runs: whatever becomes of one, the others are measured."""
 
+import contextlib
 import json
 import os
 import signal
@@ -19,10 +20,10 @@ from scalesweep.compute.pack import (
     is_over,
     pack_file,
     read_pack,
-    run_pack,
     was_begun,
     write_pack,
 )
+from scalesweep.compute.pack_launcher import run_pack
 from scalesweep.core.record import read_failure
 
 JOB = 41
@@ -121,6 +122,48 @@ def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -
     assert begun(runs, path.stem) == []
     path.write_text(path.read_text().replace("good-1", "good-3"))
     assert read_pack(runs, path.stem) is None and was_begun(runs, path.stem, "good-2")
-    monkeypatch.setattr(sys.modules["scalesweep.compute.pack"], "CACHED_S", 0.1)
+    monkeypatch.setattr(sys.modules["scalesweep.compute.pack_launcher"], "CACHED_S", 0.1)
     with pytest.raises(Exception, match="cannot read the runs of this job"):
         run_pack(path, launch)
+
+
+def test_a_group_of_which_a_run_has_failed_is_left_out_in_a_job_or_not(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID")
+    ids = ("base/good-1", "base/stuck", "new/stuck", "new/late", "new/good-2")
+    path = made(runs, *ids, needs_s=0.5)
+    pack: Any = json.loads(path.read_text())
+    for run, group in zip(pack["runs"], "abacc", strict=True):
+        run["group"] = group
+    path = pack_file(runs, write_pack(runs, pack | {"given_s": None, "spare_s": 0.2}))
+    pack["runs"][2]["group"] = "b"
+    with capfd.disabled():
+        run_pack(path, launch)
+    # A launcher that was killed with its record written has not failed.
+    assert begun(runs, path.stem) == list(ids)
+    assert (runs / "new/good-2" / "record.json").exists()
+    for side in ("base", "new"):
+        failure = read_failure(runs / side / "stuck") or {}
+        assert (failure["cause"], failure["run_id"]) == ("KILLED", "stuck")
+        assert "was not over after 0.7 s" in failure["detail"] and "job_id" not in failure
+    path = pack_file(runs, write_pack(runs, pack))
+    with capfd.disabled():
+        run_pack(path, launch)
+    assert begun(runs, path.stem) == [run_id for run_id in ids if run_id != "new/stuck"]
+
+
+def test_called_off_it_ends_what_it_has_begun(runs: Path) -> None:
+    path = made(runs, "stuck", "good-1", needs_s=60.0)
+    if (pid := os.fork()) == 0:
+        with contextlib.suppress(SystemExit):
+            run_pack(path, launch)
+            os._exit(0)
+        os._exit(1)
+    since = time.monotonic()
+    while not (runs / "stuck" / "launcher.log").exists() and time.monotonic() - since < 20:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert time.monotonic() - since < 30  # it has waited for the end of one that was called off too
+    assert begun(runs, path.stem) == ["stuck"] and not (runs / "stuck" / "failure.json").exists()
