@@ -1,11 +1,13 @@
-"""Launch one attempt of one run, or of several, one after the other."""
+"""Launch one attempt of one run, or of several in one job or process."""
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.compute.job_spec import await_order, read_order
 from scalesweep.compute.launcher import launch
+from scalesweep.compute.placement import placed
 from scalesweep.core.paths import REPO
 
 
@@ -41,15 +43,16 @@ def run(args: argparse.Namespace) -> None:
         run_pack,
     )  # milliseconds, which other jobs are spared
 
-    def one(order: Path, digest: str) -> int:
-        return _launch(order, digest, args.marker and order.with_name(args.marker.name))
+    def one(order: Path, digest: str, hosts: Sequence[str]) -> int:
+        return _launch(order, digest, args.marker and order.with_name(args.marker.name), hosts)
 
     run_pack(args.pack, one)
 
 
-def _launch(path: Path, digest: str, marker: Path | None) -> int:
-    """Launch the run that the order at ``path`` describes; the exit code."""
-    order = await_order(path, digest) if digest else read_order(path)
+def _launch(path: Path, digest: str, marker: Path | None, hosts: Sequence[str] = ()) -> int:
+    """Launch the run that the order at ``path`` describes, on these nodes of its job (all where
+    none is named); the exit code."""
+    order = placed(await_order(path, digest) if digest else read_order(path), hosts)
     try:
         code = launch(order, REPO)
     except OSError as error:

@@ -24,13 +24,15 @@ class PackedRun(TypedDict):
     """A run of a pack: its folder below that of the runs (the id of a campaign's run), the digest
     of its order, and the most seconds that it may take.
 
-    ``group``: once a run of it has failed, its others are left out.
+    ``group``: once a run of it has failed, its others are left out. ``nodes``: those of the job
+    that it takes, where runs on other ones may be measured at the same time.
     """
 
     run_id: str
     order: str
     needs_s: float
     group: NotRequired[str]
+    nodes: NotRequired[int]
 
 
 class Pack(TypedDict):
@@ -69,10 +71,22 @@ def read_pack(runs: Path, name: str) -> Pack | None:
 
 def begun(runs: Path, name: str) -> list[str]:
     """Ids of the runs of a pack that its job has begun, in order; one twice if it was requeued."""
+    return [run_id for run_id, _ in _begun(runs, name)]
+
+
+def nodes_of(runs: Path, name: str, run_id: str) -> str:
+    """The nodes of its job (``a,b``) that a run of a pack last had to itself; empty if it had
+    all."""
+    return next((hosts for one, hosts in reversed(_begun(runs, name)) if one == run_id), "")
+
+
+def _begun(runs: Path, name: str) -> list[tuple[str, str]]:
     try:
-        return pack_file(runs, name).with_suffix(".begun").read_text().split()
+        lines = pack_file(runs, name).with_suffix(".begun").read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+    words = (line.partition(" ") for line in lines if line)
+    return [(run_id, hosts) for run_id, _, hosts in words]
 
 
 def was_begun(runs: Path, name: str, run_id: str) -> bool:

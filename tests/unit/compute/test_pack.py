@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from scalesweep.compute.pack import (
     call_off,
     ended_in,
     is_over,
+    nodes_of,
     pack_file,
     read_pack,
     was_begun,
@@ -27,6 +29,7 @@ from scalesweep.compute.pack_launcher import run_pack
 from scalesweep.core.record import read_failure
 
 JOB = 41
+HOSTS = ["a", "b", "c", "d"]
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def made(runs: Path, *run_ids: str, needs_s: float = 5.0, given_s: float = 100.0
     return pack_file(runs, write_pack(runs, pack))
 
 
-def launch(order: Path, digest: str) -> int:
+def launch(order: Path, digest: str, hosts: Sequence[str]) -> int:
     """What the launcher may come to, by the name of the run's folder."""
     folder, kind = order.parent, order.parent.name.partition("-")[0]
     print(f"launching {folder.name} {digest}")
@@ -113,6 +116,41 @@ def test_a_run_begins_only_with_its_whole_limit_left(runs: Path) -> None:
     # The first begins in any case, so that each job ends with one run less.
     assert begun(runs, path.stem) == ["failed"]
     assert was_begun(runs, path.stem, "failed") and not was_begun(runs, path.stem, "good-1")
+
+
+def test_runs_on_nodes_of_their_own_begin_in_order_and_share_none(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A launcher that hangs on one node keeps neither the others waiting nor the node for ever."""
+    monkeypatch.setattr(sys.modules["scalesweep.compute.pack_launcher"], "_hosts", lambda: HOSTS)
+    sizes = {"stuck": 1, "one-1": 1, "two-1": 2, "one-2": 1, "killed": 1, "two-2": 2, "four": 4}
+    path = made(runs, *sizes, needs_s=2.0)
+    pack: Any = json.loads(path.read_text())
+    for run in pack["runs"]:
+        run["nodes"] = sizes[run["run_id"]]
+    path = pack_file(runs, write_pack(runs, pack))
+
+    def placed(order: Path, digest: str, hosts: Sequence[str]) -> int:
+        began = time.time()
+        time.sleep(0.2)
+        (order.parent / "when.json").write_text(json.dumps([began, time.time(), *hosts]))
+        return launch(order, digest, hosts)
+
+    with capfd.disabled():
+        run_pack(path, placed)
+    assert begun(runs, path.stem) == list(sizes)
+    when = {i: json.loads((runs / i / "when.json").read_text()) for i in sizes}
+    for run_id, (began, ended, *hosts) in when.items():
+        assert len(set(hosts)) == sizes[run_id] and set(hosts) <= set(HOSTS)
+        assert nodes_of(runs, path.stem, run_id) == ",".join(hosts)
+        for other, (since, until, *others) in when.items():
+            if other != run_id and not set(hosts).isdisjoint(others):
+                assert until <= began or ended <= since, (run_id, other)
+    assert when["one-1"][0] < when["stuck"][1] and when["two-1"][0] < when["stuck"][1]
+    # While one hangs the others go on; what needs its node waits until it has been killed.
+    assert when["two-2"][1] < when["stuck"][0] + 2.2 <= when["four"][0]
+    causes = {i: (read_failure(runs / i) or {}).get("cause") for i in sizes}
+    assert {i for i, cause in causes.items() if cause} == {"stuck", "killed"}
 
 
 def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
