@@ -126,17 +126,18 @@ def _side_by_side(
     the campaign's order."""
     site, slurm, runs = campaign.site, of_slurm(campaign.site), campaign.unique_runs()
     most_mb = None if site.memory_gb_per_node is None else int(site.memory_gb_per_node * MB_PER_GB)
-    assert slurm.pack_minutes is not None and slurm.pack_nodes is not None
+    assert slurm.pack_minutes is not None
     capacity_s = (slurm.pack_minutes - slurm.startup_minutes) * 60 + _ROUNDING_S
     kinds: dict[Shape, list[str]] = {}
     for run_id in run_ids:
-        kinds.setdefault(kind(shapes[run_id], slurm.pack_nodes), []).append(run_id)
+        shape = shapes[run_id]
+        kinds.setdefault(kind(shape, _most_nodes(site, shape)), []).append(run_id)
     found: list[Allocation] = []
-    for members in kinds.values():
+    for key, members in kinds.items():
         tasks = [
             Task(shapes[i].nodes, *_need(campaign, *runs[i], shapes[i], estimates)) for i in members
         ]
-        nodes = max(slurm.pack_nodes, tasks[0].nodes)
+        nodes = key.nodes or _most_nodes(site, key)
         for places in fill(tasks, [blocks[i] for i in members], nodes, capacity_s):
             ids = tuple(members[place] for place in places)
             if len(ids) == 1:
@@ -149,6 +150,14 @@ def _side_by_side(
             found.append(Allocation(shape, ids, table.peak_runs))
     positions = campaign.positions()
     return sorted(found, key=lambda one: positions[one.run_ids[0]])
+
+
+def _most_nodes(site: Site, shape: Shape) -> int:
+    """Nodes of an allocation at most; where it is to be kept off some, half of the site's, which
+    are left then (``request_for``)."""
+    most = of_slurm(site).pack_nodes
+    assert most is not None
+    return min(most, max(1, site.nodes // 2)) if shape.exclude else most
 
 
 def joined(items: Sequence[Item]) -> Item:

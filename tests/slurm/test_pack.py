@@ -1,6 +1,7 @@
 """Short runs that share Slurm jobs: each has its own end, whatever fails or is killed around it."""
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import SlurmProject, slurm_project
+from tests.slurm.support import SlurmProject, slurm_project, stays
 
 pytestmark = needs_slurm
 
@@ -116,3 +117,45 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     # Nothing was measured twice: a second attempt is of a run that had failed.
     for again in project.path.glob("results/runs/*/*/attempt-2"):
         assert (again / "previous_failure.json").exists(), again
+
+
+AT_ONCE = """\
+campaign: at_once
+site: toy_cluster
+experiments:
+  hangs:
+    benchmark: toy
+    fixed: {ranks: 1, ranks_per_node: 1, behaviour: hang}
+    time_limit_minutes: 0.1
+    expected_minutes: 0.1
+  sizes:
+    benchmark: toy
+    axes: {ranks: [1, 2]}
+    fixed: {ranks_per_node: 1}
+    time_limit_minutes: 1
+    expected_minutes: 0.01
+    repeats: 4
+"""
+
+
+def test_runs_at_the_same_time_share_no_node(cluster: Cluster, tmp_path: Path) -> None:
+    slurm = "{startup_minutes: 0.2, max_attempts: 1, pack: {minutes: 10, nodes: 4}}"
+    project = slurm_project(tmp_path / "p", cluster, slurm, "prologue: [sleep 0.5]\n")
+    project.write("c.yaml", AT_ONCE)
+    code, said = project.slurm("--configfile", "c.yaml")
+    assert code == 1 and "Traceback" not in said, said
+    (job,) = rows(project, "jobs.csv")
+    assert (job["nodes"], job["state"], len(job["run_id"].split())) == ("4", "COMPLETED", 9), said
+    there = stays(project)
+    assert sorted(len(one.nodes) for one in there) == [1] * 4 + [2] * 4, said
+    together = [pair for pair in itertools.combinations(there, 2) if pair[0].overlaps(pair[1])]
+    assert together and all(one.nodes.isdisjoint(other.nodes) for one, other in together)
+    # One that hangs keeps its node for its own time only, and nobody waiting.
+    plan = rows(project, "plan.csv")
+    (hung,) = (row for row in plan if row["status"] == "failed")
+    assert (hung["behaviour"], hung["cause"]) == ("hang", "HANG")
+    # As the campaign has it: none overtakes another one.
+    place = {row["run_id"]: int(row["position"]) for row in plan}
+    (begun,) = project.path.glob("results/runs/*/.packs/*.begun")
+    ids = [line.split()[0] for line in begun.read_text().splitlines()]
+    assert ids == sorted(place, key=place.__getitem__)
