@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep.core.rank_columns import machine_names
+from scalesweep.core.record import read_record
 from tests.conftest import ROOT, Project, make_project
 from tests.slurm.cluster import Cluster
 
@@ -109,10 +111,10 @@ def stays(project: SlurmProject) -> list[Stay]:
     """Those of all finished runs that had nodes of their own in a job."""
     found = []
     for path in project.path.glob("results/runs/*/*/record.json"):
-        record = json.loads(path.read_bytes())
+        record = read_record(path)
         (word,) = (word for word in record["command"] if word.startswith("--nodelist="))
         nodes = frozenset(word.partition("=")[2].split(","))
-        assert set(record["resources"]["slurm_nodes"]) <= nodes, path
+        assert set(machine_names(record["resources"])) <= nodes, path
         assert len(nodes) == record["resources"]["slurm"]["nodes"], path
         times = (datetime.fromisoformat(record[name]) for name in ("started", "ended"))
         found.append(Stay(path.parent.name, nodes, *times))

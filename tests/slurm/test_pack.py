@@ -126,15 +126,15 @@ experiments:
   hangs:
     benchmark: toy
     fixed: {ranks: 1, ranks_per_node: 1, behaviour: hang}
-    time_limit_minutes: 0.1
-    expected_minutes: 0.1
+    time_limit_minutes: 0.05
+    expected_minutes: 0.05
   sizes:
     benchmark: toy
     axes: {ranks: [1, 2]}
     fixed: {ranks_per_node: 1}
     time_limit_minutes: 1
     expected_minutes: 0.01
-    repeats: 4
+    repeats: 3
 """
 
 
@@ -145,15 +145,15 @@ def test_runs_at_the_same_time_share_no_node(cluster: Cluster, tmp_path: Path) -
     code, said = project.slurm("--configfile", "c.yaml")
     assert code == 1 and "Traceback" not in said, said
     (job,) = rows(project, "jobs.csv")
-    assert (job["nodes"], job["state"], len(job["run_id"].split())) == ("4", "COMPLETED", 9), said
+    assert (job["nodes"], job["state"], len(job["run_id"].split())) == ("4", "COMPLETED", 7), said
     there = stays(project)
-    assert sorted(len(one.nodes) for one in there) == [1] * 4 + [2] * 4, said
+    assert sorted(len(one.nodes) for one in there) == [1] * 3 + [2] * 3, said
     together = [pair for pair in itertools.combinations(there, 2) if pair[0].overlaps(pair[1])]
     assert together and all(one.nodes.isdisjoint(other.nodes) for one, other in together)
     # One that hangs keeps its node for its own time only, and nobody waiting.
     plan = rows(project, "plan.csv")
     (hung,) = (row for row in plan if row["status"] == "failed")
-    assert (hung["behaviour"], hung["cause"]) == ("hang", "HANG")
+    assert hung["behaviour"] == "hang" and hung["cause"] in ("HANG", "TIMEOUT")
     # As the campaign has it: none overtakes another one.
     place = {row["run_id"]: int(row["position"]) for row in plan}
     (begun,) = project.path.glob("results/runs/*/.packs/*.begun")
