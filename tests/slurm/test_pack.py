@@ -8,6 +8,7 @@ import re
 import signal
 from pathlib import Path
 
+from scalesweep.compute.job_spec import ORDER
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
 from tests.slurm.support import SlurmProject, slurm_project, stays
@@ -123,11 +124,6 @@ AT_ONCE = """\
 campaign: at_once
 site: toy_cluster
 experiments:
-  hangs:
-    benchmark: toy
-    fixed: {ranks: 1, ranks_per_node: 1, behaviour: hang}
-    time_limit_minutes: 0.05
-    expected_minutes: 0.05
   sizes:
     benchmark: toy
     axes: {ranks: [1, 2]}
@@ -139,23 +135,21 @@ experiments:
 
 
 def test_runs_at_the_same_time_share_no_node(cluster: Cluster, tmp_path: Path) -> None:
-    slurm = "{startup_minutes: 0.2, max_attempts: 1, pack: {minutes: 10, nodes: 4}}"
+    """What hangs or fails among them: tests/unit/compute/test_pack.py."""
+    slurm = "{startup_minutes: 0.2, pack: {minutes: 10, nodes: 4}}"
     project = slurm_project(tmp_path / "p", cluster, slurm, "prologue: [sleep 0.5]\n")
     project.write("c.yaml", AT_ONCE)
-    code, said = project.slurm("--configfile", "c.yaml")
-    assert code == 1 and "Traceback" not in said, said
-    (job,) = rows(project, "jobs.csv")
-    assert (job["nodes"], job["state"], len(job["run_id"].split())) == ("4", "COMPLETED", 7), said
+    code, said = project.slurm("--configfile", "c.yaml", "--until", "run")
+    assert code == 0, said
     there = stays(project)
     assert sorted(len(one.nodes) for one in there) == [1] * 3 + [2] * 3, said
     together = [pair for pair in itertools.combinations(there, 2) if pair[0].overlaps(pair[1])]
     assert together and all(one.nodes.isdisjoint(other.nodes) for one, other in together)
-    # One that hangs keeps its node for its own time only, and nobody waiting.
-    plan = rows(project, "plan.csv")
-    (hung,) = (row for row in plan if row["status"] == "failed")
-    assert hung["behaviour"] == "hang" and hung["cause"] in ("HANG", "TIMEOUT")
-    # As the campaign has it: none overtakes another one.
-    place = {row["run_id"]: int(row["position"]) for row in plan}
+    # All of them in one job, in the campaign's order: none overtakes another one.
     (begun,) = project.path.glob("results/runs/*/.packs/*.begun")
-    ids = [line.split()[0] for line in begun.read_text().splitlines()]
-    assert ids == sorted(place, key=place.__getitem__)
+    lines = [line.split() for line in begun.read_text().splitlines()]
+    orders = [json.loads((begun.parents[1] / line[0] / ORDER).read_bytes()) for line in lines]
+    assert [order["order"]["position"] for order in orders] == [1, 2, 3, 4, 5, 6]
+    assert {run_id: set(nodes.split(",")) for run_id, nodes in lines} == {
+        one.run_id: one.nodes for one in there
+    }
