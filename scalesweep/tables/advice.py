@@ -14,6 +14,7 @@ from scalesweep.tables.advice_choices import ask_choices
 from scalesweep.tables.advice_points import Prices
 from scalesweep.tables.advice_series import ask_series
 from scalesweep.tables.advice_study import Gather, Study
+from scalesweep.tables.machine import known_machine
 from scalesweep.tables.points import ExperimentData
 
 
@@ -30,12 +31,14 @@ def make_study(
     Options are runs that cost no more than ``budget`` (node-hours).
     """
     study, left_out = Study(), _excluded(campaign)
+    machine = known_machine(summary, plan)  # as the page and `snakemake predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):
             continue
         data = ExperimentData(summary, entries[experiment.name])
-        gather = Gather(study, data, experiment, prices, wanted, budget, left_out[experiment.name])
+        excluded = left_out[experiment.name]
+        gather = Gather(study, data, experiment, prices, wanted, budget, excluded, machine)
         if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
             ask_series(gather)
         elif wanted.experiment and wanted.asks_series and not wanted.anything:
