@@ -9,7 +9,7 @@ from typing import Any
 from scalesweep.config.control import control_experiment
 from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
-from scalesweep.config.experiment_checks import check_programs
+from scalesweep.config.experiment_checks import check_own_launch, check_programs
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
 from scalesweep.config.repeats import Run, repeated
@@ -156,6 +156,7 @@ def load_campaign(
     for experiment in experiments:
         missing = f"{path}: experiments.{experiment.name}"
         check_programs(experiment.benchmark, experiment.points, machine, programs, missing)
+        check_own_launch(experiment.benchmark, experiment.points, machine, missing)
     digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],
