@@ -12,7 +12,7 @@ The Snakefile is parsed with this, so it imports nothing heavy.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,9 +106,26 @@ class Spending:
 
     @property
     def run_ids(self) -> set[str]:
-        """The planned runs of the experiments whose points are chosen in rounds."""
-        experiments = (one for one in self.campaign.experiments if one.name in self.governed)
-        return {run.run_id for one in experiments for run in one.runs}
+        """The planned runs: a round waits for those of all experiments."""
+        return set(self.campaign.unique_runs())
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A campaign with the runs that were chosen so far, before any account is taken; fields as in
+    ``Spending``."""
+
+    rule: Spend
+    campaign: Campaign
+    widest: Campaign
+    kept: Kept
+    governed: frozenset[str]
+
+    def widened(self, campaign: Campaign) -> Campaign:
+        """This campaign with every run that may be chosen in rounds too."""
+        wide = {one.name: one for one in self.widest.experiments if one.name in self.governed}
+        experiments = tuple(wide.get(one.name, one) for one in campaign.experiments)
+        return replace(campaign, experiments=experiments)
 
 
 def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
@@ -126,11 +143,10 @@ def limit_of(expected_s: float, experiment: Experiment) -> float:
     return min(limit_s, experiment.time_limit_minutes * 60)
 
 
-def plan_spending(campaign: Campaign, remember: bool = True) -> Spending | None:
-    """The campaign with the runs that its budget pays for so far; None without ``spend``.
+def plan_rounds(campaign: Campaign) -> Rounds | None:
+    """The campaign with the first runs, and those that rounds have chosen; None without ``spend``.
 
-    ``remember`` as in ``run_state.scan``. Raises UserError if not one run fits into the budget, and
-    for a target that is not an experiment.
+    Raises UserError for a target that is not an experiment.
     """
     whole = campaign.whole or campaign
     if whole.spend is None:
@@ -151,53 +167,55 @@ def plan_spending(campaign: Campaign, remember: bool = True) -> Spending | None:
         if one.name not in governed:
             widest.append(one)
             continue
-        added = [
-            (d, run) for d in kept.decisions if d.experiment == one.name for run in _runs(one, d)
-        ]
-        limits.update({run.run_id: decision.limit_s for decision, run in added})
-        first = _first_points(one)
+        mine = [decision for decision in kept.decisions if decision.experiment == one.name]
         known = {run.run_id: run for run in one.runs}
+        points = {one.benchmark.identity_of(point): point for point in one.points}
+        added: dict[str, Run] = {}
+        for decision in mine:
+            for run in _runs(one, decision, points):
+                limits[run.run_id] = decision.limit_s
+                added[run.run_id] = known.get(run.run_id, run)
+        first = _first_points(one)
         started = [run for run in one.runs if id(run.point) in first or run.run_id in there]
-        chosen = {run.run_id: known.get(run.run_id, run) for run in started}
-        chosen |= {run.run_id: known.get(run.run_id, run) for _, run in added}
-        planned[one.name] = tuple(chosen.values())
-        runs = {**known, **{run.run_id: run for _, run in added if run.run_id not in known}}
-        widest.append(_with_runs(one, tuple(runs.values())))
+        planned[one.name] = tuple(({run.run_id: run for run in started} | added).values())
+        widest.append(_with_runs(one, tuple((known | added).values())))
     wide = replace(whole, experiments=tuple(widest), whole=whole, limits=limits)
     narrow = replace(wide, experiments=tuple(
         _with_runs(one, planned.get(one.name, one.runs)) for one in widest
     ))  # fmt: skip
     # The control point is measured between all others, however many these are.
-    return _account(with_repeats(narrow, {}), wide, whole.spend, kept, governed, remember)
+    return Rounds(whole.spend, with_repeats(narrow, {}), wide, kept, governed)
 
 
-def _account(
-    campaign: Campaign,
-    widest: Campaign,
-    rule: Spend,
-    kept: Kept,
-    governed: frozenset[str],
-    remember: bool,
+def take_account(
+    rounds: Rounds, chosen: Campaign, campaign: Campaign, widest: Campaign, remember: bool = True
 ) -> Spending:
-    """The account of the planned runs; those that do not fit are left out."""
-    runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, remember=remember)
-    limits = dict(campaign.limits)
+    """The account of the planned runs; those that do not fit into the budget are left out.
+
+    ``chosen``: with all runs that were chosen, of which every attempt counts; ``campaign``: with
+    those of them that no ``stop`` leaves out, for which node-hours are reserved; ``widest`` as in
+    ``Spending``. ``remember`` as in ``run_state.scan``. Raises UserError if not one run fits.
+    """
+    rule = rounds.rule
+    runs = chosen.unique_runs()
+    states = take_stock(chosen, runs, remember=remember)
+    limits = dict(chosen.limits)
     spent, costs = 0.0, {}
     for run_id, (experiment, run) in runs.items():
-        state, limit_s = states[run_id], campaign.limit_s(experiment, run_id)
-        failed = _failed(campaign.runs_folder / run_id, state)
+        state, limit_s = states[run_id], chosen.limit_s(experiment, run_id)
+        failed = _failed(chosen.runs_folder / run_id, state)
         if state.status == DONE:
-            costs[run_id] = held_hours(campaign, run.point, state.wall_s or 0.0)
+            costs[run_id] = held_hours(chosen, run.point, state.wall_s or 0.0)
             spent += costs[run_id]
         for attempt in range(failed):
             longer = min(limit_s * 2**attempt, experiment.time_limit_minutes * 60)
-            spent += held_hours(campaign, run.point, longer)
+            spent += held_hours(chosen, run.point, longer)
         if failed and run_id in limits:
             limits[run_id] = limit_s * 2**failed
     campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
     reserved, cut = 0.0, []
-    for run_id, (experiment, run) in runs.items():
+    planned = campaign.unique_runs()
+    for run_id, (experiment, run) in planned.items():
         if states[run_id].settled:
             continue
         most = held_hours(campaign, run.point, campaign.limit_s(experiment, run_id))
@@ -205,24 +223,23 @@ def _account(
             cut.append(run_id)
         else:
             reserved += most
-    if len(cut) == len(runs):
+    if len(cut) == len(planned):
         raise UserError(
             f"{campaign.file}: spend.budget_node_hours: {rule.budget:g}: not one run fits: the "
             f"first may take up to {most:.3g} node-hours (nodes times time_limit_minutes); raise "
             "the budget or lower time_limit_minutes"
         )
     left_out = set(cut)
-    experiments = tuple(
-        _with_runs(one, tuple(run for run in one.runs if run.run_id not in left_out))
-        for one in campaign.experiments
-    )
+    experiments = tuple(_without_runs(one, left_out) for one in campaign.experiments)
     campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
     tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != NEW]
-    waits = any(s.status == NEW and i not in left_out for i, s in states.items())
-    seen = digest_of([rule.budget, rule.until, rule.target, tried])
+    waits = any(states[i].status == NEW and i not in left_out for i in planned)
+    stops = [one.stop.text for one in campaign.experiments if one.stop]
+    seen = digest_of([rule.budget, rule.until, rule.target, tried, *stops])
     return Spending(
-        rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits, governed
-    )
+        rule, campaign, widest, rounds.kept, spent, reserved, tuple(cut), costs, seen, waits,
+        rounds.governed,
+    )  # fmt: skip
 
 
 def keep_decisions(campaign: Campaign, kept: Kept) -> None:
@@ -286,22 +303,36 @@ def _first_points(experiment: Experiment) -> set[int]:
     return {id(point) for point in experiment.points if scale_of(point) in found}
 
 
-def _runs(experiment: Experiment, decision: Decision) -> list[Run]:
-    """The runs that a decision names; none of a point that the benchmark has no longer."""
+def _runs(
+    experiment: Experiment, decision: Decision, points: dict[str, Mapping[str, Any]]
+) -> list[Run]:
+    """The runs that a decision names; none of a point that the benchmark has no longer.
+
+    ``points``: those of the experiment by identity, to which one of its own is added.
+    """
     benchmark = experiment.benchmark
     if set(decision.point) != set(benchmark.parameters):
         return []
     point = dict(decision.point)
-    same = next((one for one in experiment.points if dict(one) == point), point)
+    same = points.setdefault(benchmark.identity_of(point), point)
     return [Run(benchmark.run_id(same, number), same, number) for number in decision.repeats]
 
 
 def _with_runs(experiment: Experiment, runs: tuple[Run, ...]) -> Experiment:
-    """An experiment with other runs, and the points of these."""
+    """An experiment with other runs, the points of these, and profiles of those points."""
     if runs == experiment.runs:
         return experiment
     points = {experiment.benchmark.identity_of(run.point): run.point for run in runs}
-    return replace(experiment, runs=runs, points=tuple(points.values()))
+    there = {id(run.point) for run in runs}
+    profiles = tuple(run for run in experiment.profiles if id(run.point) in there)
+    return replace(experiment, runs=runs, points=tuple(points.values()), profiles=profiles)
+
+
+def _without_runs(experiment: Experiment, cut: Collection[str]) -> Experiment:
+    """An experiment without these runs, profiled ones too."""
+    kept = _with_runs(experiment, tuple(run for run in experiment.runs if run.run_id not in cut))
+    profiles = tuple(run for run in kept.profiles if run.run_id not in cut)
+    return replace(kept, profiles=profiles)
 
 
 def _failed(folder: Path, state: RunState) -> int:

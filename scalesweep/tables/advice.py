@@ -10,6 +10,7 @@ from scalesweep.config.grid import exclusions
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.plan_format import Plan
 from scalesweep.planning.advice_target import Wanted
+from scalesweep.planning.stops import stopped_at
 from scalesweep.tables.advice_choices import ask_choices
 from scalesweep.tables.advice_points import Prices
 from scalesweep.tables.advice_series import ask_series
@@ -29,13 +30,16 @@ def make_study(
 
     Options are runs that cost no more than ``budget`` (node-hours).
     """
-    study, left_out = Study(), _excluded(campaign)
+    study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):
             continue
         data = ExperimentData(summary, entries[experiment.name])
-        gather = Gather(study, data, experiment, prices, wanted, budget, left_out[experiment.name])
+        gather = Gather(
+            study, data, experiment, prices, wanted, budget, left_out[experiment.name],
+            stopped[experiment.name],
+        )  # fmt: skip
         if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
             ask_series(gather)
         elif wanted.experiment and wanted.asks_series and not wanted.anything:

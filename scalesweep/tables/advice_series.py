@@ -100,12 +100,18 @@ def _ask(
     else:
         counts = [*geometric_counts(one.counts[0], largest, top), top]
         counts += [count for count in planned if count <= top]
-    points: dict[float, PointOf] = {float(count): point for count, point in known.items()}
     experiment, prices = gather.experiment, gather.prices
+    # What a stop leaves out gets no further runs either.
+    points: dict[float, PointOf] = {
+        float(count): point for count, point in known.items() if not gather.stopped(point)
+    }
     longest = {count: longest_wall(times, count) for count in points}
-    new = []
+    measured, new = set(points), []
     for count in sorted(set(counts) - known.keys()):
         if (point := _point(gather, planned.get(count), known, count)) is None:
+            continue
+        if why := gather.stopped(point):
+            gather.study.stop(f"{label}: larger counts: {why}")
             continue
         wall_s, limit_s = longest_wall(times, count), prices.limit_s(experiment)
         if wall_s > limit_s:
@@ -118,7 +124,7 @@ def _ask(
         new.append(float(count))
     costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
     new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
-    costs = {count: cost for count, cost in costs.items() if count in known or count in new}
+    costs = {count: cost for count, cost in costs.items() if count in measured or count in new}
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
     asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
     gather.study.ask_series(asked_of, experiment, points, longest)
@@ -154,4 +160,6 @@ def _point(
         return gather.whole(planned)
     skipped = [point for point, _ in gather.experiment.excluded]
     point = derived(gather.experiment, gather.prices.campaign.site, known, count, gather.left_out)
+    if point is None or gather.stopped(point):  # of a stop the user hears why
+        return point
     return None if point in skipped else point

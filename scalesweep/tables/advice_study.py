@@ -44,13 +44,15 @@ class Study:
     """What is asked, and which point each count of a series and each setting of a choice is.
 
     ``refused``: why nothing is advised for an experiment; ``left_out``: points and why they are not
-    among the options; ``notes``: what else is to be said.
+    among the options, ``stopped`` of these, where a series was stopped; ``notes``: what else is to
+    be said.
     """
 
     series: list[SeriesAsked] = field(default_factory=list)
     choices: list[ChoiceAsked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _experiments: dict[str, str] = field(default_factory=dict)
     _points: dict[str, dict[float, PointOf]] = field(default_factory=dict)
@@ -141,6 +143,12 @@ class Study:
         self._longest[asked.name] = dict(enumerate(longest))
         self._take(asked.name, experiment)
 
+    def stop(self, text: str) -> None:
+        """Say once of a series that was stopped why larger counts are no options."""
+        if text not in self.stopped:
+            self.stopped.append(text)
+            self.left_out.append(text)
+
     def note(self, text: str) -> None:
         """Say something once."""
         if text not in self.notes:
@@ -156,7 +164,8 @@ class Study:
 class Gather:
     """One experiment with its results, as questions about it are gathered into a study.
 
-    ``left_out``: whether the campaign excludes a point.
+    ``left_out``: whether the campaign excludes a point; ``stopped``: why its ``stop`` leaves one
+    out, empty where it does not.
     """
 
     study: Study
@@ -166,6 +175,7 @@ class Gather:
     wanted: Wanted
     budget: float  # node-hours
     left_out: Callable[[PointOf], bool]
+    stopped: Callable[[PointOf], str]
 
     def fits(self, point: Point) -> bool:
         """Whether a point has the values that the target names."""

@@ -42,6 +42,8 @@ def look(campaign: Campaign) -> RepeatPlan:
         keep_looks(campaign, looks)
     if stops:
         keep_stops(campaign, stops)
+    if stops or looks:  # of what is planned now, and not left out, a round decides
+        plan = plan_repeats(campaign)
     if plan.spending is not None and plan.spending.due:
         from scalesweep.tables.spend_round import decide  # pandas
 

@@ -59,7 +59,7 @@ def decide(spending: Spending) -> Kept:
             key = row.question if row.question in pairs else f"{row.question} {row.words}"
             together.setdefault(key, []).append(row)
     if not together:
-        return end(SPENT)
+        return end("; ".join([SPENT, *study.stopped]))
     groups = sorted(together.values(), key=lambda rows: sum(row.node_hours for row in rows))
     number = 1 + max((one.round for one in kept.decisions), default=0)
     made = []

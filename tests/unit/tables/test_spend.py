@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,91 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     other = replace(campaign.experiments[0], name="other")
     both = replace(campaign, experiments=(*campaign.experiments, other))
     assert len(plan_repeats(both).campaign.experiments[1].runs) == 7
+
+
+STOP = BODY.replace("predict:", "repeats: 2\nstop: {when: efficiency < 0.6}\npredict:")
+
+
+def measure(campaign: Campaign, rate: Callable[[int], float]) -> list[int]:
+    """Finish the runs that may begin, at such rates; their rank counts."""
+    plan = plan_repeats(campaign)
+    runs = plan.campaign.unique_runs()
+    states = take_stock(plan.campaign, runs)
+    counts = []
+    for run_id, (_, run) in runs.items():
+        if not states[run_id].settled and run_id not in plan.held:
+            counts.append(ranks := run.point["ranks"])
+            value = rate(ranks) * (1 + 0.01 * run.repeat)
+            write_unchecked(
+                campaign.runs_folder, run_id, benchmark="toy", repeat=run.repeat,
+                point=dict(run.point), metrics={"speed": {"value": value, **RATE}},
+                work={"samples_per_epoch": None}, resources={}, wall_s=30.0,
+            )  # fmt: skip
+    return counts
+
+
+@pytest.mark.parametrize(("last", "ended"), [(4, "no run that narrows it fits"), (2, "needs 3")])
+def test_what_stop_leaves_out_is_neither_measured_nor_advised(
+    load: Callable[..., Campaign], last: int, ended: str
+) -> None:
+    campaign = load("{budget_node_hours: 0.3}", STOP)
+    # The smallest counts first, one after the other; reserved are all.
+    assert account(campaign).reserved == pytest.approx(6 / 30)
+    seen = []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.3
+        if found.ended:
+            break
+        block = measure(campaign, lambda ranks: ranks if ranks < last else 0.4 * ranks)
+        assert len(set(block)) == 1 or found.kept.decisions
+        seen += block
+    assert set(seen) == {count for count in (1, 2, 4) if count <= last} and found.left > 0
+    # All else is named with the reason, and neither counted nor asked for.
+    why = f"efficiency < 0.6 at ranks {last}: efficiency 0.4"
+    (one,) = plan_repeats(campaign).campaign.experiments
+    gone = {point["ranks"]: reason for point, reason in one.excluded}
+    assert list(gone) == [count for count in (4, 8, 16, 32, 64) if count > last]
+    assert all(reason.startswith(why) for reason in gone.values())
+    assert found.reserved == 0 and not planned(campaign) and ended in found.ended
+    assert (why in found.ended) is (last == 4)  # with two counts nothing is asked at all
+    # An attempt at a point that is left out since has cost what it has cost.
+    point = one.excluded[0][0]
+    (campaign.runs_folder / one.benchmark.run_id(point, 0) / "attempt-1").mkdir(parents=True)
+    again = account(campaign)
+    assert again.spent == pytest.approx(found.spent + 2 * -(-point["ranks"] // 16) / 60)
+    assert not planned(campaign)
+
+
+def test_no_count_waits_for_runs_that_do_not_fit(load: Callable[..., Campaign]) -> None:
+    campaign = load("{budget_node_hours: 0.11, until: 50 %, target: e ranks=8}", STOP)
+    blocks: list[int] = []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.11
+        if found.ended:
+            break
+        block = measure(campaign, float)
+        assert block
+        blocks += block
+    # Of each of the first counts one run, and a second one once the first ones took less.
+    assert blocks[0] == 1 and sorted(blocks)[:6] == [1, 1, 2, 2, 4, 4]
+
+
+def test_what_is_not_chosen_in_rounds_counts_too(load: Callable[..., Campaign]) -> None:
+    body = (
+        "axes: {behaviour: [good]}\nrepeats: {min: 3, max: 40, until: 1 %}\ntime_limit_minutes: 2"
+    )
+    campaign = load("{budget_node_hours: 0.2}", body)
+    for number in range(40):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.2
+        if not measure(campaign, partial(max, 1.0, 1.5 * (number % 2))):
+            break
+    runs = [run for one in found.campaign.experiments for run in one.runs]
+    assert 3 < len(runs) < 40 and found.spent > 0.2 - 2 / 60
+    # Profiled are the points that were chosen, and no others.
+    campaign = load(body=f"{BODY}profile: cprofile\n")
+    profiles = plan_repeats(campaign).campaign.experiments[0].profiles
+    assert [run.point["ranks"] for run in profiles] == [1, 2, 4]
+    assert account(campaign).reserved == pytest.approx(6 / 30)
