@@ -25,6 +25,8 @@ from scalesweep.tables.runtimes import pending_groups, series_key, wall_series, 
 
 # Knees are looked for among counts up to so many times the largest measured one.
 BEYOND = 4
+# Runs of a new count at least where its series may be stopped.
+FOR_STOP = 2
 
 
 def ask_series(gather: Gather) -> None:
@@ -123,10 +125,12 @@ def _ask(
         points[float(count)], longest[float(count)] = point, wall_s
         new.append(float(count))
     costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
-    new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
+    # One run of a count has no interval, by which a stop could go.
+    least = FOR_STOP if experiment.stop else 1
+    new = _chosen([count for count in new if least * costs[count] <= gather.budget], planned)
     costs = {count: cost for count, cost in costs.items() if count in measured or count in new}
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
-    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
+    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new, least)
     gather.study.ask_series(asked_of, experiment, points, longest)
 
 

@@ -42,13 +42,15 @@ LEVELS = 12
 @dataclass(frozen=True, eq=False)
 class SeriesAsked:
     """A scaling series, what is asked of it, and the node-hours of a run at each count that may be
-    measured (measured ones too); ``new``: those of them that have not been."""
+    measured (measured ones too); ``new``: those of them that have not been, of which ``least`` runs
+    are made if any."""
 
     name: str
     known: Known
     questions: Mapping[str, Question]
     costs: Mapping[float, float]
     new: Sequence[float]
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,11 @@ class Options:
             if name in self._choices:
                 levels[name] = levels.get(name, 0) + 1
                 continue
+            asked = self._series[name]
             for count in parts:
                 runs = counts.setdefault(name, {})
-                runs[count] = runs.get(count, 0) + 1
+                first = asked.least if count in asked.new else 1
+                runs[count] = runs[count] + 1 if count in runs else first
         more = {}
         for name, level in levels.items():
             one = self._choices[name]
@@ -214,15 +218,16 @@ class Options:
     def _add_series(self, one: SeriesAsked) -> None:
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
-        there = [count for count in sorted(one.new) if one.costs[count] <= self._budget]
+        price = {count: one.least * one.costs[count] for count in one.new}
+        there = [count for count in sorted(one.new) if price[count] <= self._budget]
         there = there[-max(LEAST_NEW, MOST_NEW // len(self._series)) :]
         sets = {(count,) for count in there} | set(combinations(there, 2))
         for size in range(2, TOGETHER + 1):
             for counts in sorted(sets):
-                cost = sum(one.costs[count] for count in counts)
+                cost = sum(price[count] for count in counts)
                 if cost <= self._budget and counts not in gains:
                     costs[counts] = cost
-                    gains[counts] = self._gain(one, dict.fromkeys(counts, 1))
+                    gains[counts] = self._gain(one, dict.fromkeys(counts, one.least))
             alike = {counts: cost for counts, cost in costs.items() if len(counts) == size}
             grown = thrifty(alike, gains)
             sets = {
@@ -238,7 +243,7 @@ class Options:
             self._add(Item(costs[counts], gains[counts], group=one.name), (one.name, counts))
         measured = [count for count in one.costs if count not in set(one.new)]
         for count in [*sorted(homes), *measured]:
-            start = 2 if count in homes else 1
+            start = one.least + 1 if count in homes else 1
             base = gains.get((count,), 0.0)
             self._add_chain(
                 (one.name, (count,)),

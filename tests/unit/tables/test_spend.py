@@ -261,6 +261,20 @@ def test_what_stop_leaves_out_is_neither_measured_nor_advised(
     assert not planned(campaign)
 
 
+def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campaign]) -> None:
+    campaign, seen = load("{budget_node_hours: 0.5}", STOP), []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.5
+        if found.ended:
+            break
+        seen += measure(campaign, lambda ranks: ranks if ranks <= 8 else 0.4 * ranks)
+    # Of one run there is no interval, so there are two of it.
+    last = max(seen)
+    assert last > 8 and seen.count(last) == 2 and sum(count > 8 for count in set(seen)) == 1
+    assert f"efficiency < 0.6 at ranks {last}: efficiency 0.4" in found.ended
+
+
 def test_no_count_waits_for_runs_that_do_not_fit(load: Callable[..., Campaign]) -> None:
     campaign = load("{budget_node_hours: 0.11, until: 50 %, target: e ranks=8}", STOP)
     blocks: list[int] = []
