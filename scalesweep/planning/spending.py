@@ -24,8 +24,10 @@ from scalesweep.config.repeats import Run
 from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
-from scalesweep.planning.job_requests import CANARY_S, LEAST_LIMIT_S
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.core.record import read_failure
+from scalesweep.planning.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
+from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
+from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
 
 DECISIONS = ".spend.json"  # in the folder of a site's runs
@@ -61,11 +63,15 @@ class Kept:
     """What is kept next to the runs: decisions, and why no more are made.
 
     ``seen``: digest of the runs at which the end was found; another one makes a new decision due.
+    ``billed``: by run the node-hours of all of its jobs by Slurm's accounting, with the state that
+    it was in then (``bill_key``); ``other``: those of jobs that are of no run, which stage data.
     """
 
     decisions: tuple[Decision, ...] = ()
     ended: str = ""
     seen: str = ""
+    billed: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    other: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,7 @@ class Rounds:
 def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
     """Node-hours of a run whose program takes so long: with what a job takes beyond it."""
     site = campaign.site
-    seconds += CANARY_S * campaign.canary
+    seconds += canary_s(campaign, point)
     if site.slurm is not None:
         seconds = 60 * math.ceil(seconds / 60 + site.slurm.startup_minutes)
     return site.nodes_for(point) * seconds / 3600
@@ -199,26 +205,34 @@ def take_account(
     rule = rounds.rule
     runs = chosen.unique_runs()
     states = take_stock(chosen, runs, remember=remember)
-    limits = dict(chosen.limits)
-    spent, costs = 0.0, {}
+    limits, kept = dict(chosen.limits), rounds.kept
+    spent, costs = kept.other, {}
     for run_id, (experiment, run) in runs.items():
         state, limit_s = states[run_id], chosen.limit_s(experiment, run_id)
-        failed = _failed(chosen.runs_folder / run_id, state)
-        if state.status == DONE:
-            costs[run_id] = held_hours(chosen, run.point, state.wall_s or 0.0)
-            spent += costs[run_id]
-        for attempt in range(failed):
-            longer = min(limit_s * 2**attempt, experiment.time_limit_minutes * 60)
-            spent += held_hours(chosen, run.point, longer)
+        folder = chosen.runs_folder / run_id
+        failed = _failed(folder, state)
         if failed and run_id in limits:
             limits[run_id] = limit_s * 2**failed
+        took, known = 0.0, kept.billed.get(run_id)
+        if known is not None and known[0] == bill_key(folder, state):
+            took = known[1]
+        else:
+            for attempt in range(failed):
+                longer = min(limit_s * 2**attempt, longest_s(chosen, experiment))
+                spent += held_hours(chosen, run.point, longer)
+            if state.status == DONE:
+                took = held_hours(chosen, run.point, state.wall_s or 0.0)
+        spent += took
+        if state.status == DONE:
+            costs[run_id] = took
     campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
     reserved, cut = 0.0, []
     planned = campaign.unique_runs()
+    estimates = Estimates(campaign, states)
     for run_id, (experiment, run) in planned.items():
         if states[run_id].settled:
             continue
-        most = held_hours(campaign, run.point, campaign.limit_s(experiment, run_id))
+        most = _at_most(campaign, experiment, run, states[run_id], estimates)
         if spent + reserved + most > rule.budget:
             cut.append(run_id)
         else:
@@ -237,9 +251,27 @@ def take_account(
     stops = [one.stop.text for one in campaign.experiments if one.stop]
     seen = digest_of([rule.budget, rule.until, rule.target, tried, *stops])
     return Spending(
-        rule, campaign, widest, rounds.kept, spent, reserved, tuple(cut), costs, seen, waits,
+        rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits,
         rounds.governed,
     )  # fmt: skip
+
+
+def _at_most(
+    campaign: Campaign, experiment: Experiment, run: Run, state: RunState, estimates: Estimates
+) -> float:
+    """Node-hours that the next attempt of a run may cost: with Slurm what its job will ask for."""
+    if campaign.site.slurm is None:
+        limit_s = campaign.limit_s(experiment, run.run_id)
+        return held_hours(campaign, run.point, limit_s)
+    folder = campaign.runs_folder / run.run_id
+    failure = read_failure(folder) if state.status == FAILED else None
+    return request_for(campaign, experiment, run, estimates, failure).shape.node_hours
+
+
+def bill_key(folder: Path, state: RunState) -> str:
+    """What a run's bill is of: its state, and how often it was tried."""
+    tried = sum(name.startswith("attempt-") for name in _names(folder))
+    return f"{state.status} {state.stamp} {tried}"
 
 
 def keep_decisions(campaign: Campaign, kept: Kept) -> None:
@@ -251,6 +283,8 @@ def keep_decisions(campaign: Campaign, kept: Kept) -> None:
         "decisions": [one._asdict() for one in kept.decisions],
         "ended": kept.ended,
         "seen": kept.seen,
+        "billed": kept.billed,
+        "other": kept.other,
     }
     # JSON without its last brace, which the seal puts behind itself.
     write_atomic(path, seal(orjson.dumps(content)[:-1]))
@@ -267,7 +301,10 @@ def read_decisions(campaign: Campaign) -> Kept:
         if kept.get("format") != _FORMAT:
             return Kept()
         decisions = tuple(Decision(**one) for one in kept["decisions"])
-        return Kept(decisions, str(kept["ended"]), str(kept["seen"]))
+        bills = kept.get("billed", {}).items()
+        billed = {run_id: (str(key), float(hours)) for run_id, (key, hours) in bills}
+        other = float(kept.get("other", 0.0))
+        return Kept(decisions, str(kept["ended"]), str(kept["seen"]), billed, other)
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return Kept()
 

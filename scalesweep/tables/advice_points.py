@@ -13,7 +13,7 @@ from scalesweep.analysis.stats import t_quantile
 from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
-from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.spending import held_hours, limit_of
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 
@@ -30,8 +30,8 @@ MOST_COUNTS = 16
 class Prices:
     """What runs of a campaign cost on its site: nodes times the time for which they are held.
 
-    ``overhead_s``: of a job beyond its program, ``measured`` or else what the site file says;
-    ``by_limit``: runs are charged their time limits, which cannot be exceeded.
+    ``overhead_s``: of a job beyond its program and canaries, ``measured`` or else what the site
+    file says; ``by_limit``: runs are charged their time limits, which cannot be exceeded.
     """
 
     campaign: Campaign
@@ -43,7 +43,8 @@ class Prices:
         """Node-hours of a run whose program takes so long at most."""
         if self.by_limit:
             return held_hours(self.campaign, point, limit_of(wall_s, experiment))
-        return self.campaign.site.nodes_for(point) * (wall_s + self.overhead_s) / 3600
+        seconds = wall_s + self.overhead_s + canary_s(self.campaign, point)
+        return self.campaign.site.nodes_for(point) * seconds / 3600
 
     def limit_s(self, experiment: Experiment) -> float:
         """The longest time that a run of an experiment may be given."""
@@ -55,12 +56,11 @@ class Prices:
 
 def prices_of(campaign: Campaign, by_limit: bool = False) -> Prices:
     """The prices of a campaign, with what its jobs have held their nodes for so far."""
-    canary_s = CANARY_S * campaign.canary
     if campaign.site.slurm is None:
-        return Prices(campaign, canary_s, True, by_limit)
+        return Prices(campaign, 0.0, True, by_limit)
     seen = overhead_s(read_jobs(campaign.results / JOBS))
     beyond = campaign.site.slurm.startup_minutes * 60 if seen is None else seen
-    return Prices(campaign, beyond + canary_s, seen is not None, by_limit)
+    return Prices(campaign, beyond, seen is not None, by_limit)
 
 
 def longest_wall(walls: Series, count: float) -> float:

@@ -71,7 +71,7 @@ def decide(spending: Spending) -> Kept:
             Decision(number, row.experiment, dict(row.point), free[: row.runs], row.question,
                      row.now, row.after, limit_s, row.node_hours)
         )  # fmt: skip
-    return Kept((*kept.decisions, *made))
+    return replace(kept, decisions=(*kept.decisions, *made), ended="", seen="")
 
 
 def half_width(width: float) -> float:

@@ -17,8 +17,10 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.spend_bill import with_bill
 from scalesweep.planning.spending import DECISIONS, Spending
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_table import Collected
 from scalesweep.tables.looks import look
 from tests.fakes.records import write_unchecked
 
@@ -307,3 +309,38 @@ def test_what_is_not_chosen_in_rounds_counts_too(load: Callable[..., Campaign]) 
     profiles = plan_repeats(campaign).campaign.experiments[0].profiles
     assert [run.point["ranks"] for run in profiles] == [1, 2, 4]
     assert account(campaign).reserved == pytest.approx(6 / 30)
+
+
+def test_with_slurm_the_accounting_says_what_runs_cost(
+    campaign_of: Load, toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
+    (toy / "sites" / "toy.yaml").write_text(f"{site}slurm: {{startup_minutes: 0.5}}\n")
+    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 2}}\n"
+    campaign = campaign_of(BODY, head)
+    # What each job asks for: two minutes and a half, rounded up.
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
+    finish(campaign)
+    assert account(campaign).spent == pytest.approx(3 * 1 / 60)
+    first, second, third = (run.run_id for run in account(campaign).campaign.experiments[0].runs)
+    rows = [
+        {"run_id": first, "state": "FAILED", "node_hours": 0.001},
+        {"run_id": first, "state": "COMPLETED", "node_hours": 0.002},
+        # A shared allocation; one that goes on; one that stages data.
+        {"run_id": f"{second} {third}", "state": "COMPLETED", "node_hours": 0.006},
+        {"run_id": third, "state": "RUNNING", "node_hours": 0.001},
+        {"run_id": None, "state": "COMPLETED", "node_hours": 0.01},
+    ]
+    books = Collected([], ["no accounting data"])
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: books)
+    assert with_bill(account(campaign)) == account(campaign).kept
+    books.notes, books.rows = [], rows
+    found = account(look(campaign).campaign)
+    assert found.kept.decisions and found.costs[first] == pytest.approx(0.003)
+    assert found.costs[second] == pytest.approx(0.003)
+    assert found.costs[third] == pytest.approx(1 / 60)  # by its record
+    assert found.spent == pytest.approx(0.01 + 0.006 + 1 / 60)
+    # A run that was tried again since counts with its limits once more.
+    (campaign.runs_folder / first / "attempt-1").mkdir()
+    (campaign.runs_folder / first / "attempt-2").mkdir()
+    assert account(campaign).costs[first] == pytest.approx(1 / 60)
