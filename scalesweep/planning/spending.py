@@ -25,10 +25,13 @@ from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
 from scalesweep.core.record import read_failure
+from scalesweep.planning.dataset_staging import is_staged
 from scalesweep.planning.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
+from scalesweep.planning.run_spec import data_folder
 from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_shape import staging_shape
 
 DECISIONS = ".spend.json"  # in the folder of a site's runs
 _FORMAT = 1
@@ -226,23 +229,8 @@ def take_account(
         if state.status == DONE:
             costs[run_id] = took
     campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
-    reserved, cut = 0.0, []
     planned = campaign.unique_runs()
-    estimates = Estimates(campaign, states)
-    for run_id, (experiment, run) in planned.items():
-        if states[run_id].settled:
-            continue
-        most = _at_most(campaign, experiment, run, states[run_id], estimates)
-        if spent + reserved + most > rule.budget:
-            cut.append(run_id)
-        else:
-            reserved += most
-    if len(cut) == len(planned):
-        raise UserError(
-            f"{campaign.file}: spend.budget_node_hours: {rule.budget:g}: not one run fits: the "
-            f"first may take up to {most:.3g} node-hours (nodes times time_limit_minutes); raise "
-            "the budget or lower time_limit_minutes"
-        )
+    reserved, cut = _reserve(campaign, states, spent, rule.budget)
     left_out = set(cut)
     experiments = tuple(_without_runs(one, left_out) for one in campaign.experiments)
     campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
@@ -256,6 +244,35 @@ def take_account(
     )  # fmt: skip
 
 
+def _reserve(
+    campaign: Campaign, states: Mapping[str, RunState], spent: float, budget: float
+) -> tuple[float, list[str]]:
+    """What the runs to come may cost, with the data sets that are made for them, in node-hours; and
+    those that do not fit. Raises UserError if none does."""
+    runs, estimates = campaign.unique_runs(), Estimates(campaign, states)
+    reserved, cut, first = 0.0, [], 0.0
+    staged: set[str | None] = {None}
+    for run_id, (experiment, run) in runs.items():
+        if states[run_id].settled:
+            continue
+        most = _at_most(campaign, experiment, run, states[run_id], estimates)
+        if (folder := _to_stage(campaign, experiment, run)) not in staged:
+            most += staging_shape(campaign.site).node_hours
+        first = first or most
+        if spent + reserved + most > budget:
+            cut.append(run_id)
+        else:
+            reserved += most
+            staged.add(folder)
+    if len(cut) == len(runs):
+        raise UserError(
+            f"{campaign.file}: spend.budget_node_hours: {budget:g}: not one run fits: the "
+            f"first may take up to {first:.3g} node-hours (nodes times time_limit_minutes); raise "
+            "the budget or lower time_limit_minutes"
+        )
+    return reserved, cut
+
+
 def _at_most(
     campaign: Campaign, experiment: Experiment, run: Run, state: RunState, estimates: Estimates
 ) -> float:
@@ -266,6 +283,13 @@ def _at_most(
     folder = campaign.runs_folder / run.run_id
     failure = read_failure(folder) if state.status == FAILED else None
     return request_for(campaign, experiment, run, estimates, failure).shape.node_hours
+
+
+def _to_stage(campaign: Campaign, experiment: Experiment, run: Run) -> str | None:
+    """Folder of the data set that a job has to make before a run; None for none."""
+    if campaign.site.slurm is None or is_staged(campaign, experiment, run.point):
+        return None
+    return data_folder(campaign, experiment.benchmark, run.point)
 
 
 def bill_key(folder: Path, state: RunState) -> str:

@@ -127,10 +127,17 @@ def _ask(
     costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
     # One run of a count has no interval, by which a stop could go.
     least = FOR_STOP if experiment.stop else 1
-    new = _chosen([count for count in new if least * costs[count] <= gather.budget], planned)
+    once = {c: made for c in new if (made := prices.staged_first(experiment, points[c]))}
+    new = [c for c in new if least * costs[c] + once.get(c, ("", 0.0))[1] <= gather.budget]
+    new = _chosen(new, planned)
+    if any(count in once for count in new):
+        gather.study.note(
+            f"{label}: counts whose data set has files to be made cost {prices.staging:.3g} "
+            "node-hours more, for the job that makes them"
+        )
     costs = {count: cost for count, cost in costs.items() if count in measured or count in new}
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
-    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new, least)
+    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new, least, once)
     gather.study.ask_series(asked_of, experiment, points, longest)
 
 

@@ -21,7 +21,8 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 class Row:
     """A point that is to be measured: ``measured`` runs so far, ``runs`` more.
 
-    ``node_hours``: of those at most; ``longest_s``: upper bound of the time of one. Widths are
+    ``node_hours``: of those at most, and of the data set that they are the first to read;
+    ``longest_s``: upper bound of the time of one. Widths are
     natural logarithms of the upper over the lower bound: ``now``, ``after`` all of the advice, and
     ``without`` this row of it.
     """
@@ -73,10 +74,13 @@ class Study:
         for one in self.series:
             label = next(iter(one.questions))
             key = f"{one.name}: {label}"
+            priced: dict[float, int] = {}
             for count, runs in sorted(advice.counts.get(one.name, {}).items()):
                 left = options.without(advice, one.name, count)
                 without = next(answer.after for answer in left if answer.question == key)
                 place = np.flatnonzero(one.known.series.ranks == count)
+                so_far = one.price(priced)  # a data set counts with the first that reads it
+                priced[count] = runs
                 found.append(
                     Row(
                         self._experiments[one.name],
@@ -84,7 +88,7 @@ class Study:
                         self._words(one.name, self._points[one.name][count]),
                         int(one.known.repeats[place[0]]) if place.size else 0,
                         runs,
-                        runs * one.costs[count],
+                        one.price(priced) - so_far,
                         self._longest[one.name][count],
                         key,
                         answers[key].before,

@@ -14,7 +14,7 @@ of all runs together.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
@@ -43,7 +43,11 @@ LEVELS = 12
 class SeriesAsked:
     """A scaling series, what is asked of it, and the node-hours of a run at each count that may be
     measured (measured ones too); ``new``: those of them that have not been, of which ``least`` runs
-    are made if any."""
+    are made if any.
+
+    ``once``: what has to be made before the first run of a new count, by name, with its node-hours:
+    counts that name the same share it.
+    """
 
     name: str
     known: Known
@@ -51,6 +55,13 @@ class SeriesAsked:
     costs: Mapping[float, float]
     new: Sequence[float]
     least: int = 1
+    once: Mapping[float, tuple[str, float]] = field(default_factory=dict)
+
+    def price(self, added: Additions) -> float:
+        """Node-hours of these runs, and of what has to be made before them."""
+        made = {self.once[count] for count in added if count in self.once}
+        runs = (runs * self.costs[count] for count, runs in added.items())
+        return math.fsum([*runs, *(hours for _, hours in made)])
 
 
 @dataclass(frozen=True)
@@ -145,10 +156,7 @@ class Options:
         saved = 0.0
         for name, added in counts.items():
             kept = self._worth(self._series[name], added, limit)
-            saved += math.fsum(
-                (runs - kept.get(count, 0)) * self._series[name].costs[count]
-                for count, runs in added.items()
-            )
+            saved += self._series[name].price(added) - self._series[name].price(kept)
             counts[name] = kept
         answers = self._answers(counts, levels)
         return Advice(limit, counts, levels, max(best.cost - saved, 0.0), best.gap, answers)
@@ -161,7 +169,7 @@ class Options:
         for count in sorted(added):
             rest = {other: runs for other, runs in kept.items() if other != count}
             without = self._gain(one, rest)
-            if gain - without <= THRIFT * added[count] * one.costs[count] / budget:
+            if gain - without <= THRIFT * (one.price(kept) - one.price(rest)) / budget:
                 kept, gain = rest, without
         return kept
 
@@ -218,13 +226,14 @@ class Options:
     def _add_series(self, one: SeriesAsked) -> None:
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
-        price = {count: one.least * one.costs[count] for count in one.new}
-        there = [count for count in sorted(one.new) if price[count] <= self._budget]
+        there = [
+            count for count in sorted(one.new) if one.price({count: one.least}) <= self._budget
+        ]
         there = there[-max(LEAST_NEW, MOST_NEW // len(self._series)) :]
         sets = {(count,) for count in there} | set(combinations(there, 2))
         for size in range(2, TOGETHER + 1):
             for counts in sorted(sets):
-                cost = sum(price[count] for count in counts)
+                cost = one.price(dict.fromkeys(counts, one.least))
                 if cost <= self._budget and counts not in gains:
                     costs[counts] = cost
                     gains[counts] = self._gain(one, dict.fromkeys(counts, one.least))

@@ -16,9 +16,9 @@ from scalesweep.findings.spend import spent
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.repeats import plan_repeats
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_spec import data_folder, run_spec
 from scalesweep.planning.spend_bill import with_bill
-from scalesweep.planning.spending import DECISIONS, Spending
+from scalesweep.planning.spending import DECISIONS, Spending, held_hours
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_table import Collected
 from scalesweep.tables.looks import look
@@ -344,3 +344,35 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
     (campaign.runs_folder / first / "attempt-1").mkdir()
     (campaign.runs_folder / first / "attempt-2").mkdir()
     assert account(campaign).costs[first] == pytest.approx(1 / 60)
+
+
+def test_data_sets_to_come_are_a_part_of_it(
+    campaign_of: Load, toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
+    slurm = f"{site}slurm: {{startup_minutes: 0.5, staging: {{minutes: 6, memory_gb: 1}}}}\n"
+    (toy / "sites" / "toy.yaml").write_text(f"{slurm}data: {toy / 'data'}\n")
+    spec = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    data = "data: {name: d, program: main.py, parameters: [rate], files: {train: 2 * ranks}, "
+    spec.write_text(f'{spec.read_text()}\n{data}bytes_per_file: "1"}}\n')
+    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 1}}\n"
+    campaign = campaign_of(BODY, head)
+    # One job makes the files of all three.
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60 + 6 / 60)
+    tight = replace(campaign, spend=replace(campaign.spend, budget=0.14))  # type: ignore[type-var]
+    with pytest.raises(UserError, match=r"not one run fits: the first may take up to 0\.15"):
+        account(tight)
+    (one,) = campaign.experiments
+    folder = Path(data_folder(campaign, one.benchmark, one.points[0]) or "")
+    (folder / "train").mkdir(parents=True)
+    for number in range(8):
+        (folder / "train" / f"part-{number:06}.csv").touch()
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
+    finish(campaign)
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: Collected([]))
+    found = account(look(campaign).campaign)
+    # Larger counts need more files, once: the first of them is charged with the job.
+    charged = [one.node_hours for one in found.kept.decisions]
+    jobs = [held_hours(campaign, one.point, one.limit_s) for one in found.kept.decisions]
+    assert sum(charged) == pytest.approx(sum(jobs) + 0.1)
+    assert found.reserved == pytest.approx(sum(jobs) + 0.1)
