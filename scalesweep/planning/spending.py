@@ -14,6 +14,7 @@ The Snakefile is parsed with this, so it imports nothing heavy.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,8 +36,7 @@ from scalesweep.slurm.job_shape import staging_shape
 
 DECISIONS = ".spend.json"  # in the folder of a site's runs
 _FORMAT = 1
-# The first counts of a series: so many, over a factor of at least ``APART`` (in strong scaling each
-# of the one before it, as all cost about the same).
+# The first counts of a series: so many, over a factor of at least ``APART``.
 FIRST, APART = 3, 4
 # Limits of runs that a round decides on, over the upper bound of their predicted time.
 MARGIN = 1.5
@@ -184,7 +184,7 @@ def plan_rounds(campaign: Campaign) -> Rounds | None:
             for run in _runs(one, decision, points):
                 limits[run.run_id] = decision.limit_s
                 added[run.run_id] = known.get(run.run_id, run)
-        first = _first_points(one)
+        first = _first_points(whole, one, whole.spend.budget)
         started = [run for run in one.runs if id(run.point) in first or run.run_id in there]
         planned[one.name] = tuple(({run.run_id: run for run in started} | added).values())
         widest.append(_with_runs(one, tuple((known | added).values())))
@@ -346,22 +346,46 @@ def _is_governed(experiment: Experiment, rule: Spend) -> bool:
     return asked and not experiment.control and experiment.until_precise is None
 
 
-def _first_points(experiment: Experiment) -> set[int]:
+def _first_points(campaign: Campaign, experiment: Experiment, budget: float) -> set[int]:
     """The points (by identity of the object) that an experiment begins with: those at the first
     counts, or all where none scales."""
     if experiment.scaling == "none" or experiment.benchmark.scale not in experiment.axes:
         return {id(point) for point in experiment.points}
     scale_of = experiment.benchmark.scale_of
     counts = sorted({scale_of(point) for point in experiment.points})
-    found = counts[:1]
+    first = _far_counts(campaign, experiment, counts, budget) or _near_counts(experiment, counts)
+    return {id(point) for point in experiment.points if scale_of(point) in first}
+
+
+def _near_counts(experiment: Experiment, counts: Sequence[int]) -> Sequence[int]:
+    """The smallest counts, over a factor of ``APART``; in strong scaling each apart from the one
+    before it."""
+    strong = experiment.scaling == "strong"
+    found = list(counts[:1])
     for count in counts[1:]:
-        each = experiment.scaling == "strong" or len(found) == FIRST - 1
-        least = APART * (found[-1] if experiment.scaling == "strong" else found[0])
-        if len(found) < FIRST and (not each or count >= least):
+        least = APART * found[0 if not strong else -1]
+        if len(found) < FIRST and (count >= least or not (strong or len(found) == FIRST - 1)):
             found.append(count)
-    if len(found) < FIRST:  # a narrow grid: all of it
-        found = counts
-    return {id(point) for point in experiment.points if scale_of(point) in found}
+    return found if len(found) == FIRST else counts  # a narrow grid: all of it
+
+
+def _far_counts(
+    campaign: Campaign, experiment: Experiment, counts: Sequence[int], budget: float
+) -> Sequence[int]:
+    """In strong scaling, where all counts cost about the same: the smallest, to which the others
+    are compared, and the two largest neighbours that can be paid with it, at their limits; none
+    where no two can, or larger ones may have to be left out."""
+    if experiment.scaling != "strong" or experiment.stop:
+        return ()
+    limit_s, hours = experiment.time_limit_minutes * 60, dict.fromkeys(counts, 0.0)
+    for run in experiment.runs:
+        count = experiment.benchmark.scale_of(run.point)
+        hours[count] += held_hours(campaign, run.point, limit_s)
+    for lower, upper in reversed(list(pairwise(counts[1:]))):
+        three = (counts[0], lower, upper)
+        if upper >= APART * counts[0] and math.fsum(hours[one] for one in three) <= budget:
+            return three
+    return ()
 
 
 def _runs(

@@ -201,7 +201,13 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     body = BODY.replace("weak", "strong").replace("[1, 2, 4, 8, 16, 32, 64]", "[1, 64]")
     linked = ", ".join(f"{{ranks: {2**k}, size: {2 ** (6 - k)}}}" for k in range(7))
     body = body.replace("axes: {ranks: [1, 64]}", f"linked: [{linked}]")
-    assert planned(load(body=body)) == [1, 4, 16]
+    # The smallest count, and the two largest that can be paid with it.
+    assert planned(load(body=body)) == [1, 32, 64]
+    assert planned(load("{budget_node_hours: 0.2}", body)) == [1, 16, 32]
+    # Small ones where larger ones may be left out, or none can be paid.
+    stop = f"{body}stop: {{when: efficiency < 0.3}}\n"
+    assert planned(load(body=stop)) == [1, 4, 16]
+    assert planned(load("{budget_node_hours: 0.07}", body)) == [1, 4]
     # Only what the target names is chosen in rounds: the rest of the grid is the user's.
     campaign = load("{budget_node_hours: 5, target: e ranks=64}")
     other = replace(campaign.experiments[0], name="other")
