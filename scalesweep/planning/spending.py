@@ -32,6 +32,7 @@ from scalesweep.planning.run_spec import data_folder
 from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_file import submitted_jobs
 from scalesweep.slurm.job_shape import staging_shape
 
 DECISIONS = ".spend.json"  # in the folder of a site's runs
@@ -421,9 +422,17 @@ def _without_runs(experiment: Experiment, cut: Collection[str]) -> Experiment:
 
 
 def _failed(folder: Path, state: RunState) -> int:
-    """Attempts of a run that gave no result; those that were killed too."""
+    """Attempts of a run that gave no result; those that were killed too.
+
+    Not that of a job of Slurm of whose end nothing is known: it may be at work, left by a call that
+    was killed, and what is reserved for the run is for that attempt.
+    """
     tried = sum(name.startswith("attempt-") for name in _names(folder))
-    return max(tried - (state.status == DONE), 0)
+    failed = max(tried - (state.status == DONE), 0)
+    if failed and state.status != DONE and (jobs := submitted_jobs(folder)):
+        last = (read_failure(folder) or {}).get("job_id") or 0
+        failed = min(failed, len(jobs) - (jobs[-1].job_id > last))
+    return failed
 
 
 def costs_of(spending: Spending, runs: Iterable[str]) -> float:

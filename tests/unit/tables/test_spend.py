@@ -20,6 +20,7 @@ from scalesweep.planning.run_spec import data_folder, run_spec
 from scalesweep.planning.spend_bill import with_bill
 from scalesweep.planning.spending import DECISIONS, Spending, held_hours
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_table import Collected
 from scalesweep.tables.looks import look
 from tests.fakes.records import write_unchecked
@@ -346,6 +347,21 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
     assert found.costs[second] == pytest.approx(0.003)
     assert found.costs[third] == pytest.approx(1 / 60)  # by its record
     assert found.spent == pytest.approx(0.01 + 0.006 + 1 / 60)
+    # One that is at work, or of whose end nothing is known, is reserved for, and has not failed.
+    chosen = found.kept.decisions[0]
+    (one,) = (run for run in found.campaign.experiments[0].runs if run.point == chosen.point)
+    folder = campaign.runs_folder / one.run_id
+    note_submitted(folder, SubmittedJob(7, 1, "log"))
+    (folder / "attempt-1").mkdir()
+    assert account(campaign).spent == found.spent
+    assert account(campaign).reserved == found.reserved
+    failure = {"cause": "NON_ZERO_EXIT", "detail": "broken", "run_id": one.run_id, "job_id": 7}
+    (folder / "failure.json").write_text(json.dumps(failure))
+    assert account(campaign).spent > found.spent
+    note_submitted(folder, SubmittedJob(8, 2, "log"))
+    (folder / "attempt-2").mkdir()
+    again = account(campaign)
+    assert again.spent == pytest.approx(found.spent + held_hours(campaign, one.point, 60))
     # A run that was tried again since counts with its limits once more.
     (campaign.runs_folder / first / "attempt-1").mkdir()
     (campaign.runs_folder / first / "attempt-2").mkdir()
