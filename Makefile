@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup demo study check test lint format bench soak screenshots lock slurm-up slurm-down clean
+.PHONY: help setup demo study check test readme lint format bench soak screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -8,7 +8,8 @@ help:
 	@echo "make demo   install .venv, run the demo campaign, print the report's path"
 	@echo "make study DIR=FOLDER   make a study of your own: campaign, site and benchmark that run at once"
 	@echo "make check  install .venv, lint, run the fast unit tests: for every edit"
-	@echo "make test   install .venv, run every test (TESTS=PATH: only these)"
+	@echo "make test   install .venv, run the tests (TESTS=PATH: only these)"
+	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
@@ -33,7 +34,12 @@ check: lint
 
 # The third worker waits for Slurm most of its time (tests/scheduling.py).
 test: setup
-	@pytest -n 3 --dist loadfile $(TESTS)
+	@pytest -n 3 --dist loadfile $(or $(TESTS),--ignore $(README))
+
+# The demo measures: with nothing else on the machine, its sentences are those of a quiet one.
+README := tests/workflow/test_readme.py
+readme: setup
+	@pytest $(README)
 
 lint: setup
 	ruff check .

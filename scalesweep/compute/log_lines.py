@@ -56,6 +56,10 @@ def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
     yield from joiner.rest()
 
 
+class DamagedPack(OSError):
+    """What begins as gzip or xz packs a file does not go on so, or ends too early."""
+
+
 _PACKERS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
 PACKED = (".gz", ".xz")  # ends of the names of their files
 
@@ -69,7 +73,7 @@ def has_packed_name(path: Path) -> bool:
 def open_packed(path: Path) -> Iterator[BinaryIO]:
     """A file to read bytes from, unpacked where gzip or xz has packed it.
 
-    Raises OSError where it cannot be read, also while it is: a packed file that was cut, too.
+    Raises OSError where it cannot be read, also while it is: DamagedPack if a packed file was cut.
     """
     with path.open("rb") as file:
         start = file.read(6)
@@ -85,7 +89,7 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
             with module.open(file) as unpacked:
                 yield unpacked
         except (EOFError, zlib.error, *own) as error:
-            raise OSError(0, f"the packed file is damaged ({error})") from None
+            raise DamagedPack(0, f"the packed file is damaged ({error})") from None
 
 
 def _plain(piece: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.log_lines import read_lines
+from scalesweep.compute.log_lines import DamagedPack, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
@@ -137,8 +137,8 @@ def read_metrics(
     """Read the logs in ``work``, the folder of an attempt of a run with ``ranks`` ranks.
 
     ``srun_labels``: the launcher's command labels lines as ``srun --label`` does. Raises
-    Unreadable naming metric and pattern, LogsGone if stdout.log or stderr.log is not there, OSError
-    if a file cannot be read.
+    Unreadable naming metric and pattern or a damaged packed file, LogsGone if stdout.log or
+    stderr.log is not there, OSError if a file cannot be read.
     """
     found: dict[str, _Found] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
@@ -190,7 +190,7 @@ def _search(
     compiled = [re.compile(metric.pattern) for metric in metrics]
     wanted = [(m, p, value_group(p)) for m, p in zip(metrics, compiled, strict=True)]
     limit_s = reading_limit(len(metrics) * sum(path.stat().st_size for path in files))
-    metric, place = metrics[0], ""
+    metric, name, place = metrics[0], "", ""
     try:
         with cpu_limit(limit_s):
             for index, path in enumerate(files):
@@ -208,6 +208,8 @@ def _search(
             f"metric {metric.metric}: pattern '{metric.pattern}' takes too long: unfinished after "
             f"{limit_s:.0f} s of CPU time{place and f' in {place}'}; make it simpler"
         ) from None
+    except DamagedPack as error:
+        raise Unreadable(f"{name}: {error.strerror}") from None
 
 
 def value_group(pattern: "re.Pattern[str]") -> str | int:

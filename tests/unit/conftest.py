@@ -1,5 +1,6 @@
 """Unit tests see the toy benchmark and a toy site instead of the shipped ones."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,11 @@ from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
 from tests.fakes.logs import Read
 
-# An example may take as long as a busy machine makes it.
-settings.register_profile("busy", deadline=None)
-settings.load_profile("busy")
+# An example may take as long as a busy machine makes it. The same ones every time, so that a change
+# is judged by what it changes; with EXPLORE=1 others each time (docs/testing.md).
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("explore" if os.environ.get("EXPLORE") else "same")
 
 TOY = Path(__file__).resolve().parents[1] / "toy"
 SITE = (

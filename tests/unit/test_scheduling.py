@@ -9,11 +9,11 @@ import pytest
 from tests.conftest import ROOT
 from tests.scheduling import OTHER_S, SECONDS, LongestFirst, group_of, seconds_of
 
-SLOW = ("tests/workflow/test_readme.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
+SLOW = ("tests/workflow/test_cnn_campaigns.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
 
 
 def test_groups_are_files_and_slurm() -> None:
-    assert [group_of(test) for test in SLOW] == ["workflow/test_readme", "slurm"]
+    assert [group_of(test) for test in SLOW] == ["workflow/test_cnn_campaigns", "slurm"]
 
 
 def test_a_worker_gets_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> None:

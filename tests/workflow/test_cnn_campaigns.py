@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.conftest import Project, make_project
+from tests.workflow.warm_site import start_warm
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def shortened(name: str, without: str = "", **axes: dict[str, Any]) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Project:
-    return make_project(tmp_path / "project")
+    return start_warm(make_project(tmp_path / "project"))
 
 
 def run(folder: Project, text: str) -> dict[str, pd.DataFrame]:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.conftest import make_project
+from tests.workflow.warm_site import start_warm
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "config" / "campaigns"
 
@@ -27,7 +28,7 @@ def shortened() -> str:
 
 @pytest.mark.slow
 def test_the_reduced_campaign_trains_to_its_target(tmp_path: Path) -> None:
-    folder = make_project(tmp_path / "project")
+    folder = start_warm(make_project(tmp_path / "project"))
     folder.write("c.yaml", shortened())
     done = folder.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.conftest import Project, make_project
+from tests.workflow.warm_site import start_warm
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     readers = experiments["loading"]["linked"]
     experiments["loading"]["linked"] = [readers[0], readers[-2]]
     experiments["loading"]["fixed"] |= {"features": 4000}
-    project = make_project(tmp_path_factory.mktemp("nt3") / "project")
+    project = start_warm(make_project(tmp_path_factory.mktemp("nt3") / "project"))
     project.write("c.yaml", yaml.safe_dump(content, sort_keys=False))
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

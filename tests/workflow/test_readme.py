@@ -63,7 +63,7 @@ def readme_blocks(language: str) -> list[list[str]]:
 
 def readme_commands() -> list[str]:
     lines = [line for block in readme_blocks("bash") for line in block]
-    # `make test` is what is running right now.
+    # `make test` does what CI does before it calls this.
     return [line for line in lines if not line.startswith("make test")]
 
 

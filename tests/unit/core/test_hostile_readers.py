@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalesweep.compute.external_program import read_attempt
@@ -327,6 +327,8 @@ OUTPUT = b"".join(
 
 
 @SETTINGS
+@example(content=b"\xfd7zXZ\x00" + OUTPUT, ranks=1, labels=False)
+@example(content=b"\x1f\x8b" + OUTPUT, ranks=1, labels=False)
 @given(content=damaged(OUTPUT), ranks=st.integers(1, 3), labels=st.booleans())
 def test_output_of_foreign_programs(
     tmp_path: Path, content: bytes, ranks: int, labels: bool
