@@ -7,7 +7,8 @@ to ask each time. What is not in it counts at its limit (``planning.spending``).
 from dataclasses import replace
 
 from scalesweep.planning.run_state import NEW
-from scalesweep.planning.spending import Kept, Spending, bill_key
+from scalesweep.planning.spend_decisions import Kept
+from scalesweep.planning.spending import Spending, bill_key
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.slurm.sacct import FINAL

@@ -16,66 +16,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import orjson
+from typing import Any
 
 from scalesweep.config.campaign import Campaign, Experiment, with_repeats
 from scalesweep.config.repeats import Run
 from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.files import digest_of, is_whole, read_regular, seal, write_atomic
+from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_failure
 from scalesweep.planning.dataset_staging import is_staged
 from scalesweep.planning.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
 from scalesweep.planning.run_spec import data_folder
 from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.spend_decisions import Decision, Kept, read_decisions
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_file import submitted_jobs
 from scalesweep.slurm.job_shape import staging_shape
 
-DECISIONS = ".spend.json"  # in the folder of a site's runs
-_FORMAT = 1
 # The first counts of a series: so many, over a factor of at least ``APART``.
 FIRST, APART = 3, 4
 # Limits of runs that a round decides on, over the upper bound of their predicted time.
 MARGIN = 1.5
-
-
-class Decision(NamedTuple):
-    """Runs of one point that a round decided on.
-
-    ``repeats``: their numbers; ``question``: what they narrow most, from a ``now`` to an expected
-    ``after`` (natural logarithms of the upper over the lower bound); ``limit_s``: of each run;
-    ``node_hours``: of all, at most.
-    """
-
-    round: int
-    experiment: str
-    point: Mapping[str, Any]
-    repeats: Sequence[int]
-    question: str
-    now: float
-    after: float
-    limit_s: float
-    node_hours: float
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What is kept next to the runs: decisions, and why no more are made.
-
-    ``seen``: digest of the runs at which the end was found; another one makes a new decision due.
-    ``billed``: by run the node-hours of all of its jobs by Slurm's accounting, with the state that
-    it was in then (``bill_key``); ``other``: those of jobs that are of no run, which stage data.
-    """
-
-    decisions: tuple[Decision, ...] = ()
-    ended: str = ""
-    seen: str = ""
-    billed: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    other: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -297,41 +259,6 @@ def bill_key(folder: Path, state: RunState) -> str:
     """What a run's bill is of: its state, and how often it was tried."""
     tried = sum(name.startswith("attempt-") for name in _names(folder))
     return f"{state.status} {state.stamp} {tried}"
-
-
-def keep_decisions(campaign: Campaign, kept: Kept) -> None:
-    """Keep what was decided next to the runs. Raises OSError."""
-    path = campaign.runs_folder / DECISIONS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "format": _FORMAT,
-        "decisions": [one._asdict() for one in kept.decisions],
-        "ended": kept.ended,
-        "seen": kept.seen,
-        "billed": kept.billed,
-        "other": kept.other,
-    }
-    # JSON without its last brace, which the seal puts behind itself.
-    write_atomic(path, seal(orjson.dumps(content)[:-1]))
-
-
-def read_decisions(campaign: Campaign) -> Kept:
-    """What was decided so far; nothing where it was not kept, or not whole.
-
-    What those runs cost is counted all the same, as far as the campaign names them.
-    """
-    try:
-        content = read_regular(campaign.runs_folder / DECISIONS)
-        kept = orjson.loads(content) if is_whole(content, needed=True) else {}
-        if kept.get("format") != _FORMAT:
-            return Kept()
-        decisions = tuple(Decision(**one) for one in kept["decisions"])
-        bills = kept.get("billed", {}).items()
-        billed = {run_id: (str(key), float(hours)) for run_id, (key, hours) in bills}
-        other = float(kept.get("other", 0.0))
-        return Kept(decisions, str(kept["ended"]), str(kept["seen"]), billed, other)
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
-        return Kept()
 
 
 def _names(folder: Path) -> set[str]:

@@ -21,7 +21,7 @@ from scalesweep.planning.repeats import (
 )
 from scalesweep.planning.run_state import DONE
 from scalesweep.planning.spend_bill import with_bill
-from scalesweep.planning.spending import keep_decisions
+from scalesweep.planning.spend_decisions import keep_decisions
 from scalesweep.planning.stops import keep_stops
 from scalesweep.tables.stops import look_at_series
 from scalesweep.tables.summary import read_rows

@@ -7,7 +7,8 @@ from itertools import chain
 from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import read_target
 from scalesweep.planning.run_state import DONE, FAILED
-from scalesweep.planning.spending import Decision, Kept, Spending, limit_of
+from scalesweep.planning.spend_decisions import Decision, Kept
+from scalesweep.planning.spending import Spending, limit_of
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import prices_of

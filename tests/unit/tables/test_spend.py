@@ -18,7 +18,8 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_spec import data_folder, run_spec
 from scalesweep.planning.spend_bill import with_bill
-from scalesweep.planning.spending import DECISIONS, Spending, held_hours
+from scalesweep.planning.spend_decisions import DECISIONS
+from scalesweep.planning.spending import Spending, held_hours
 from scalesweep.planning.stock import take_stock
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_table import Collected
