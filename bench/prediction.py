@@ -4,7 +4,9 @@ Public series (``scalesweep.analysis.prediction.public_series``) and twelve kind
 (``bench.lib.prediction_laws``), without and with a change of regime; next to ours the last value,
 a + b log2 p, Ernest, USL, and the hypothesis search of Extra-P (``bench.lib.prediction_rivals``).
 Errors are of the cost (time at equal work), relative to what was measured. The training series are
-scored once more from every origin, because their larger halves are few rows. Simulated series whose
+scored once more from every origin, because their larger halves are few rows. Series of 1 to 8 GPUs
+(``bench.lib.prediction_unseen``), on which nothing was calibrated, are forecast from the first
+three. Simulated series whose
 parts are known (``bench.lib.prediction_parts``) are forecast without and with the sums by parts.
 Series of which the smaller half has too few points are refused, and are left out for all; how many
 is printed.
@@ -16,6 +18,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +30,7 @@ from bench.lib.prediction_laws import STRONG, WEAK, simulate
 from bench.lib.prediction_parts import KINDS as PARTS
 from bench.lib.prediction_parts import WRONG, with_and_without
 from bench.lib.prediction_rivals import RIVALS, Guess
+from bench.lib.prediction_unseen import unseen
 from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.prediction.public_series import LOADING, TENSORFLOW, TRAINING, by_study
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
@@ -37,6 +41,7 @@ SEED = 20
 OF_A_KIND = 40
 OURS = "scalesweep"
 ROLLING = f"{TRAINING}, every origin"
+UNSEEN = "TensorFlow 2017 on one machine, not calibrated on"
 Method = Callable[[Series, Floats, float], Guess]
 Cut = Callable[[Series], Sequence[int]]
 
@@ -107,6 +112,7 @@ def sets_of_series(of_a_kind: int) -> dict[str, tuple[list[Series], Cut]]:
     for study, those in by_study().items():
         found[study] = ([one.series() for one in those], halves)
     found[ROLLING] = (found[TRAINING][0], origins)
+    found[UNSEEN] = (unseen(), origins)
     random = np.random.default_rng(SEED)
     for scaling, kinds in (("weak", WEAK), ("strong", STRONG)):
         for change in (False, True):
@@ -149,9 +155,10 @@ def main() -> int:
                      "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
     print("\n".join(aligned(rows, left={0})))
     one = by_study()[TRAINING][2].series()
+    others = [replace(one, cost=one.cost * (1 + 1e-6 * n)) for n in range(20)]  # no fit is kept
     began = time.perf_counter()
-    for _ in range(20):
-        predict(one, [2048.0])
+    for other in others:
+        predict(other, [2048.0])
     figures = _figures(scores, (time.perf_counter() - began) / 20)
     helped = [
         own.mean / without.mean for kind, (without, own) in parts.items() if kind not in WRONG
@@ -176,7 +183,7 @@ def _figures(scores: Mapping[str, Mapping[str, Score]], seconds: float) -> list[
         figure(f"{ROLLING}: in 90 %, most", inside, "%", 97),
         figure("one prediction", seconds, "s", 0.2),
     ]  # fmt: skip
-    for study in (LOADING, TENSORFLOW):
+    for study in (LOADING, TENSORFLOW, UNSEEN):
         found.append(figure(f"{study}: median error", 100 * scores[study][OURS].median, "%"))
     for name, those in scores.items():
         if name.startswith("simulated"):

@@ -1,13 +1,15 @@
 """What shared allocations save on Slurm: nodes held beyond the programs, and the campaign's time.
 
 Sixty runs of a program that sleeps for 2 s, in four shapes (one and two nodes, one and two ranks a
-node), on a Slurm of four nodes that this program boots: once with a job for each run, once with
-``slurm: {pack: {minutes: 10}}``. Node-seconds are those of Slurm's accounting, and the programs'
-own are those of the records.
+node), on a Slurm of four nodes that this program boots: with a job for each run, with ``slurm:
+{pack: {minutes: 10}}``, and with ``nodes: 4`` too, by which runs are measured at the same time on
+nodes of their own (that no two shared a node is checked). Node-seconds are those of Slurm's
+accounting, and the programs' own are those of the records.
 """
 
 import argparse
 import csv
+import itertools
 import tempfile
 import time
 from pathlib import Path
@@ -17,7 +19,7 @@ from bench.lib.pairs import figure, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 from tests.slurm.cluster import Cluster
-from tests.slurm.support import slurm_project
+from tests.slurm.support import slurm_project, stays
 
 CAMPAIGN = """\
 campaign: c
@@ -37,6 +39,7 @@ experiments:
 """
 SHAPES = 4
 PROGRAM_S = 2.0
+AT_ONCE = "the same, at once"
 
 
 def measured(cluster: Cluster, folder: Path, slurm: str, repeats: int) -> dict[str, float]:
@@ -49,6 +52,10 @@ def measured(cluster: Cluster, folder: Path, slurm: str, repeats: int) -> dict[s
     wall_s = time.monotonic() - began
     if code:
         raise SystemExit(f"{slurm}: {said}")
+    if "nodes" in slurm:
+        for one, other in itertools.combinations(stays(project), 2):
+            if one.overlaps(other) and not one.nodes.isdisjoint(other.nodes):
+                raise SystemExit(f"{one} and {other} shared a node")
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     if len(project.records()) != SHAPES * repeats:
@@ -70,7 +77,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15, help="of each of the four shapes")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     args = parser.parse_args()
-    ways = {"a job for each run": "{}", "shared allocations": "{pack: {minutes: 10}}"}
+    ways = {
+        "a job for each run": "{}",
+        "shared allocations": "{pack: {minutes: 10}}",
+        AT_ONCE: "{pack: {minutes: 10, nodes: 4}}",
+    }
     result: dict[str, Any] = {"runs": SHAPES * args.repeats}
     with tempfile.TemporaryDirectory(prefix="b-") as name, Cluster(f"{name}/c") as cluster:
         print(f"{'':20} jobs  held, node-s  programs'  beyond them  wall, s")
@@ -82,7 +93,7 @@ def main() -> None:
                 f" {found['program_node_s']:10.0f} {found['beyond_node_s']:12.0f}"
                 f" {found['wall_s']:8.0f}"
             )
-    alone, shared = (result[key] for key in ways)
+    alone, shared, _ = (result[key] for key in ways)
     result["ratio"] = alone["beyond_node_s"] / shared["beyond_node_s"]
     print(f"held beyond the programs: {result['ratio']:.1f} times less with shared allocations")
     name = f"{result['runs']} runs of 2 s in {SHAPES} shapes: node-seconds held beyond the programs"

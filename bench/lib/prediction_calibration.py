@@ -3,125 +3,176 @@
 python -m bench.lib.prediction_calibration
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
-from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
-from scalesweep.analysis.prediction.forecast import predict
+from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration, Side
 from scalesweep.analysis.prediction.intervals import SCATTER_STRENGTH, quantile
 from scalesweep.analysis.prediction.public_series import PUBLIC
 from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
-from scalesweep.analysis.prediction.weights import combine
+from scalesweep.analysis.prediction.weights import combine, fit_models
 from scalesweep.analysis.types import Floats
 
 SEED = 20_261_122  # not that of bench.prediction
-OF_A_KIND = 80
+OF_A_KIND = 200
 # Of 95 % intervals: rows without a change of regime and with one that have to be within.
 WANTED = (0.935, 0.86)
-NAMES = ("scatter", "rate", "strength", "models", "noise", "power", "up", "down", "slope")
+# Weight of the public series; simulated ones without and with a change of regime have 1 each.
+PUBLIC_WEIGHT = 0.7
+# Keeps values where they are of which the rows say nothing.
+PULL = 4e-3
+SHARED = ("scatter", "rate", "strength")
+OF_A_SIDE = ("noise", "models", "regime", "power", "slope")
 
 
-def facts(series: Series) -> list[list[float]]:
-    """What the intervals of the larger half of a series are made of, a row per count."""
-    half = (len(series.ranks) + 1) // 2
-    known = series.first(half)
-    found = predict(known, series.ranks[half:])
-    fits, final = found.fits, found.final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Forecasts of many series: what was measured, and what their intervals are made of.
+
+    All ``[row]``, logarithms of the cost: ``error`` (measured less forecast), ``spread`` of the
+    models, expected ``change``; ``distance`` in doublings; ``squares`` of the points' deviations
+    with their ``degrees``; ``rolled``, the sum of the mean squares of so many rolling forecasts
+    (``origins``). ``weight``: of each series 1 in all; ``half``: whether it is a forecast from the
+    smaller half of the counts.
+    """
+
+    error: Floats
+    distance: Floats
+    spread: Floats
+    change: Floats
+    squares: Floats
+    degrees: Floats
+    rolled: Floats
+    origins: Floats
+    weight: Floats
+    half: Floats
+
+
+def rows(many: Iterable[Series]) -> Rows:
+    """The rows of every origin of every series that is not refused."""
+    found = [row for series in many for row in _rows(series)]
+    return Rows(*np.array(found).T)
+
+
+def _rows(series: Series) -> list[list[float]]:
+    """Those of one series: of every count from those below it, three or more."""
+    count = len(series.ranks)
+    fits = fit_models(series, np.empty(0))
     logs, doublings = np.log(series.cost), np.log2(series.ranks)
-    there = final.weights > 0
-    away = fits.log_cost[half][there, :half] - logs[:half]
-    away = away - away.mean(axis=1, keepdims=True)
-    squares = float(final.weights[there] @ (away**2).sum(axis=1))
-    rolled = [
-        np.mean(
-            ((combine(fits, known, k).log_cost[k:half] - logs[k:half])
-             / (doublings[k:half] - doublings[k - 1])) ** 2
-        )
-        for k in range(FIRST_ORIGIN, half)
-    ]  # fmt: skip
-    common = [squares, SCATTER_STRENGTH + max(half - 2, 1), float(sum(rolled)), len(rolled)]
-    return [
-        [
-            logs[i] - final.log_cost[i],
-            doublings[i] - doublings[half - 1],
-            final.spread[i],
-            final.log_cost[i] - final.log_cost[half - 1],
-            *common,
-        ]
-        for i in range(half, len(logs))
-    ]
+    said = {k: combine(fits, series, k) for k in range(FIRST_ORIGIN, count)}
+    found: list[list[float]] = []
+    for k, forecast in said.items():
+        if refusal(series.first(k)):
+            continue
+        there = forecast.weights > 0
+        away = fits.log_cost[k][there, :k] - logs[:k]
+        away = away - away.mean(axis=1, keepdims=True)
+        squares = float(forecast.weights[there] @ (away**2).sum(axis=1))
+        rolled = [
+            np.mean(
+                ((said[origin].log_cost[origin:k] - logs[origin:k])
+                 / (doublings[origin:k] - doublings[origin - 1])) ** 2
+            )
+            for origin in range(FIRST_ORIGIN, k)
+        ]  # fmt: skip
+        common = [squares, SCATTER_STRENGTH + max(k - 2, 1), float(sum(rolled)), len(rolled)]
+        for i in range(k, count):
+            own = [
+                logs[i] - forecast.log_cost[i],
+                doublings[i] - doublings[k - 1],
+                forecast.spread[i],
+                forecast.log_cost[i] - forecast.log_cost[k - 1],
+            ]
+            found.append([*own, *common, 1.0, k == (count + 1) // 2])
+    for row in found:
+        row[-2] /= len(found)
+    return found
 
 
-def _table(many: Iterable[Series]) -> Floats:
-    return np.array([row for one in many for row in facts(one)]).T
+def deviation(them: Rows, rule: Calibration, side: Side) -> Floats:
+    """``Sources.total`` of one side of every row."""
+    noise = (SCATTER_STRENGTH * rule.scatter**2 + them.squares) / them.degrees
+    rate = (rule.strength * rule.rate**2 + them.rolled) / (rule.strength + them.origins)
+    far = side.regime**2 * rate * them.distance ** (2 * side.power)
+    far = far + (side.slope * them.change) ** 2
+    spread = (side.models * them.spread) ** 2
+    return np.asarray(np.sqrt(side.noise**2 * noise + spread + far), np.float64)
 
 
-def deviation(table: Floats, rule: Calibration) -> Floats:
-    """``Sources.total`` of every row of ``facts``."""
-    _, distance, spread, change, squares, degrees, rolled, origins = table
-    noise = rule.noise**2 * (SCATTER_STRENGTH * rule.scatter**2 + squares) / degrees
-    rate = (rule.strength * rule.rate**2 + rolled) / (rule.strength + origins)
-    far = rate * distance ** (2 * rule.power) + (rule.slope * change) ** 2
-    return np.asarray(np.sqrt(noise + (rule.models * spread) ** 2 + far), np.float64)
+def covered(them: Rows, rule: Calibration, level: float) -> tuple[float, float, float]:
+    """Share of the rows from smaller halves within their interval; its mean width and interval
+    score over the measured cost."""
+    times = quantile(rule, level)
+    low, high = (
+        sign * times * deviation(them, rule, side) - them.error
+        for sign, side in ((-1, rule.low), (1, rule.high))
+    )
+    width = np.exp(high) - np.exp(low)
+    outside = np.maximum(np.exp(low) - 1, 0) + np.maximum(1 - np.exp(high), 0)
+    each = np.stack([outside == 0, width, width + 2 / (1 - level) * outside])
+    inside, mean, score = each[:, them.half == 1].mean(axis=1).tolist()
+    return inside, mean, score
 
 
-def covered(table: Floats, rule: Calibration, level: float) -> tuple[float, float]:
-    """Share of the rows within their interval, and its mean width over the forecast."""
-    half, error = quantile(rule, level) * deviation(table, rule), table[0]
-    inside = (error <= rule.up * half) & (error >= -rule.down * half)
-    return float(inside.mean()), float(np.mean(np.exp(rule.up * half) - np.exp(-rule.down * half)))
+def _values(rule: Calibration) -> list[float]:
+    sides = [getattr(side, name) for side in (rule.low, rule.high) for name in OF_A_SIDE]
+    return [*(getattr(rule, name) for name in SHARED), *sides]
 
 
-def _loss(logs: Floats, start: Floats, degrees: float, sets: list[tuple[Floats, float]]) -> float:
-    rule = Calibration(*np.exp(logs), degrees=degrees)
-    loss = 0.004 * float(((logs - start) ** 2).sum())
-    for table, weight in sets:
-        scale = deviation(table, rule)
-        side = np.where(table[0] > 0, rule.up, rule.down) * scale
-        tails = (degrees + 1) / 2 * np.log1p((table[0] / side) ** 2 / degrees)
-        loss += weight * float(np.mean(np.log((rule.up + rule.down) * scale) + tails))
+def _rule(values: Sequence[float], degrees: float, factor: float = 1.0) -> Calibration:
+    """The rule of these values, its intervals so many times as wide."""
+    first, size = len(SHARED), len(OF_A_SIDE)
+    sides = []
+    for start in (first, first + size):
+        noise, models, regime, power, slope = values[start : start + size]
+        sides.append(Side(noise * factor, models * factor, regime * factor, power, slope * factor))
+    return Calibration(*values[:first], *sides, degrees=degrees)
+
+
+def _loss(logs: Floats, start: Floats, degrees: float, sets: list[tuple[Rows, float]]) -> float:
+    """The negative log likelihood: Student's t with a scale for each side."""
+    rule = _rule(np.exp(logs).tolist(), degrees)
+    loss = PULL * float(((logs - start) ** 2).sum())
+    for them, weight in sets:
+        low, high = (deviation(them, rule, side) for side in (rule.low, rule.high))
+        off = them.error / np.where(them.error > 0, high, low)
+        each = np.log(low + high) + (degrees + 1) / 2 * np.log1p(off**2 / degrees)
+        loss += weight * float(np.average(each, weights=them.weight))
     return loss
 
 
 def calibrate(scaling: str) -> Calibration:
-    """Minimise the negative log likelihood, then widen until enough is covered; print both."""
+    """Minimise the negative log likelihood, then scale until enough is covered; print both."""
     random = np.random.default_rng(SEED)
     kinds = STRONG if scaling == "strong" else WEAK
     many = OF_A_KIND * (3 if scaling == "strong" else 1)
 
-    def drawn(change: bool, count: int) -> Floats:
-        series = (simulate(kind, random, change) for kind in kinds for _ in range(count))
-        return _table(make_series(one.ranks, one.cost, scaling) for one in series)
+    def drawn(change: bool) -> Rows:
+        series = (simulate(kind, random, change) for kind in kinds for _ in range(many))
+        return rows(make_series(one.ranks, one.cost, scaling) for one in series)
 
-    steady, changed = drawn(False, many), drawn(True, many // 2)
-    sets = [(steady, 1.0), (changed, 0.4)]
-    public: Floats | None = None
+    sets = {"steady": (drawn(False), 1.0), "changed": (drawn(True), 1.0)}
     if scaling == "weak":
-        halves = [one.series() for one in PUBLIC]
-        public = _table(one for one in halves if not refusal(one.first((len(one.ranks) + 1) // 2)))
-        sets.append((public, 0.7))
+        sets["public"] = (rows(one.series() for one in PUBLIC), PUBLIC_WEIGHT)
     old = CALIBRATION[scaling]
-    start = np.log([getattr(old, name) for name in NAMES])
-    options: dict[str, Any] = {"maxfev": 5000, "maxiter": 5000}
-    best = minimize(_loss, start, (start, old.degrees, sets), "Nelder-Mead", options=options).x
-    values = dict(zip(NAMES, np.exp(best).tolist(), strict=True))
-    for factor in np.arange(0.7, 2.0, 0.02):
-        wider = values | {side: factor * values[side] for side in ("up", "down")}
-        rule = Calibration(**wider, degrees=old.degrees)
-        reached = (covered(steady, rule, 0.95)[0], covered(changed, rule, 0.95)[0])
+    start = np.log(_values(old))
+    best = minimize(_loss, start, (start, old.degrees, [*sets.values()]), "BFGS").x
+    values = np.exp(best).tolist()
+    for factor in np.arange(0.6, 2.0, 0.01):
+        rule = _rule(values, old.degrees, factor)
+        reached = [covered(sets[name][0], rule, 0.95)[0] for name in ("steady", "changed")]
         if all(a >= b for a, b in zip(reached, WANTED, strict=True)):
             break
-    print(scaling, {name: round(getattr(rule, name), 4) for name in NAMES})
-    for name, table in (("steady", steady), ("changed", changed), ("public", public)):
-        if table is not None:
-            for level in (0.5, 0.9, 0.95):
-                share, width = covered(table, rule, level)
-                print(f"  {name:8} {level:.0%}: {share:.1%} within, width {width:.3f}")
+    print(scaling, rule)
+    for name, (them, _) in sets.items():
+        for level in (0.5, 0.9, 0.95):
+            share, width, score = covered(them, rule, level)
+            print(f"  {name:8} {level:.0%}: {share:.1%} within, width {width:.3f}, {score:.3f}")
     return rule
 
 

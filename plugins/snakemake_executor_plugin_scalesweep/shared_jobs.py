@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Packed(Protocol):
-    """A job of several: what it has in place of a rule and wildcards, and its limit in minutes."""
+    """A job of several: what it has in place of a rule and wildcards, and what it asks for."""
 
     @property
     def rule(self) -> str:
@@ -18,20 +18,20 @@ class Packed(Protocol):
         """In the place of the wildcards of a rule."""
 
     @property
-    def minutes(self) -> int:
-        """Its limit."""
+    def resources(self) -> Mapping[str, int | str]:
+        """Its resources, in place of those of the first of its jobs."""
 
 
 class Together:
     """Several jobs of Snakemake as the one that the Slurm executor submits: the first of them, with
-    another name, wildcards and limit."""
+    another name, wildcards and resources."""
 
     def __init__(self, jobs: Sequence[Any], packed: Packed) -> None:
         self.jobs, self.name = jobs, packed.rule
         self.wildcards_dict = packed.wildcards
         self.wildcards = list(packed.wildcards.values())
         self.resources = Resources(jobs[0].resources.items())
-        self.resources["runtime"] = packed.minutes
+        self.resources.update(packed.resources)
 
     def __getattr__(self, name: str) -> Any:
         """What the first job has under this name."""

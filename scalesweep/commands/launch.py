@@ -1,11 +1,13 @@
-"""Launch one attempt of one run, or of several runs that share a Slurm job."""
+"""Launch one attempt of one run, or of several in one job or process."""
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from scalesweep.compute.job_spec import await_order, read_order
 from scalesweep.compute.launcher import launch
+from scalesweep.compute.placement import placed
 from scalesweep.core.paths import REPO
 
 
@@ -13,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--order", type=Path, help="file that describes the run")
-    what.add_argument("--pack", type=Path, help="file that lists the runs of this Slurm job")
+    what.add_argument("--pack", type=Path, help="file that lists several runs")
     parser.add_argument("--digest", default="", help="of the order, where it may not be seen yet")
     parser.add_argument(
         "--marker",
@@ -37,17 +39,20 @@ def run(args: argparse.Namespace) -> None:
         elif code:
             sys.exit(code)
         return
-    from scalesweep.compute.pack import run_pack  # milliseconds, which other jobs are spared
+    from scalesweep.compute.pack_launcher import (
+        run_pack,
+    )  # milliseconds, which other jobs are spared
 
-    def one(order: Path, digest: str) -> int:
-        return _launch(order, digest, args.marker and order.with_name(args.marker.name))
+    def one(order: Path, digest: str, hosts: Sequence[str]) -> int:
+        return _launch(order, digest, args.marker and order.with_name(args.marker.name), hosts)
 
     run_pack(args.pack, one)
 
 
-def _launch(path: Path, digest: str, marker: Path | None) -> int:
-    """Launch the run that the order at ``path`` describes; the exit code."""
-    order = await_order(path, digest) if digest else read_order(path)
+def _launch(path: Path, digest: str, marker: Path | None, hosts: Sequence[str] = ()) -> int:
+    """Launch the run that the order at ``path`` describes, on these nodes of its job (all where
+    none is named); the exit code."""
+    order = placed(await_order(path, digest) if digest else read_order(path), hosts)
     try:
         code = launch(order, REPO)
     except OSError as error:

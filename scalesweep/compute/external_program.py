@@ -74,7 +74,7 @@ def keep_attempt(
 def _resources(spec: Order, job: int | None, environment: Mapping[str, str]) -> dict[str, Any]:
     if job is None:
         return {"hosts": [os.uname().nodename], "slurm_nodes": []}
-    nodes = _nodes_of(job, environment)
+    nodes = spec.get("hosts") or _nodes_of(job, environment)
     return {
         "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,

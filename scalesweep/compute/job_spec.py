@@ -109,6 +109,8 @@ class Order(TypedDict):
     # ``stamp_of`` the record that is there and is to be measured again; no other is replaced.
     replaces: NotRequired[str]
     study: NotRequired[str]  # folder of the user's study, whose git state is recorded
+    # Nodes of its job that it has to itself, where it shares the job; known in the job only.
+    hosts: NotRequired[list[str]]
 
 
 def write_order(path: Path, order: Order) -> str:

@@ -11,6 +11,7 @@ from scalesweep.config.executables import named_programs
 from scalesweep.config.experiment_checks import (
     check_constraint,
     check_metric,
+    check_own_launch,
     check_predicted,
     check_programs,
     check_variables,
@@ -222,6 +223,7 @@ def load_campaign(
     for experiment in experiments:
         missing = f"{path}: experiments.{experiment.name}"
         check_programs(experiment.benchmark, experiment.points, machine, programs, missing)
+        check_own_launch(experiment.benchmark, experiment.points, machine, missing)
     digest = digest_of([content, site_name, *([] if profile is None else [profile])])
     return Campaign(
         name=content["campaign"],

@@ -7,7 +7,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import program_named
 from scalesweep.config.parameter import VARIABLE_PREFIX
-from scalesweep.config.site import Site
+from scalesweep.config.site import Site, check_steps, template_for
 from scalesweep.core.errors import UserError, choices
 
 
@@ -54,6 +54,21 @@ def check_programs(
             f"{site.file}, or to this file, "
             f"'programs: {{{missing[0]}: /path}}'"
         )
+
+
+def check_own_launch(
+    benchmark: Benchmark, points: Collection[Mapping[str, Any]], site: Site, where: str
+) -> None:
+    """Raise UserError where the site measures runs at the same time in an allocation, and the
+    benchmark's own launcher cannot keep them on nodes of their own. ``where``: campaign file
+    and experiment."""
+    if benchmark.launch is None or site.slurm is None or site.slurm.pack_nodes is None:
+        return
+    names = {template_for(int(point["ranks"])) for point in points}
+    used = {name: words for name, words in benchmark.launch.items() if name in names}
+    check_steps(
+        used, f"{where}: slurm.pack.nodes of {site.file}: benchmark {benchmark.name}: launch"
+    )
 
 
 def check_variables(benchmark: Benchmark, env: Mapping[str, str], where: str) -> dict[str, str]:

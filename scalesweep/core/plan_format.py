@@ -192,6 +192,8 @@ class JobShapeEntry(TypedDict):
     node_hours_limit: float
     # Where runs share allocations: how many runs each of the jobs has.
     runs_each: NotRequired[list[int]]
+    # Where some of these are measured at the same time: how many in a job at most.
+    at_once: NotRequired[int]
 
 
 class PlanUnpacked(TypedDict):

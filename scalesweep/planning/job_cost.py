@@ -8,6 +8,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.plan_format import JobShapeEntry, PlanJobs, PlanUnpacked
 from scalesweep.planning.packing import Allocation, allocations, given_s, pack_minutes
 from scalesweep.planning.runtime_estimates import BASES, Estimates
+from scalesweep.planning.side_by_side import Task, timetable
 from scalesweep.slurm.job_shape import Shape, of_slurm
 from scalesweep.slurm.job_table import overhead_s, overheads_s
 
@@ -38,12 +39,14 @@ def cost_of_jobs(
     }
     if (minutes := pack_minutes(campaign.site)) is not None:
         found["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
-        of_shape: dict[Shape, list[int]] = {}
+        of_shape: dict[str, list[Allocation]] = {}
         for job in packed:
-            of_shape.setdefault(job.shape, []).append(len(job.run_ids))
-        each = {_words(shape): counts for shape, counts in of_shape.items()}
+            of_shape.setdefault(_words(job.shape), []).append(job)
         for line in lines:
-            line["runs_each"] = each[line["sbatch"]]
+            alike = of_shape[line["sbatch"]]
+            line["runs_each"] = [len(job.run_ids) for job in alike]
+            if (at_once := max(job.at_once for job in alike)) > 1:
+                line["at_once"] = at_once
     return found
 
 
@@ -63,12 +66,19 @@ def _lines(
     for shape, group in groups.items():
         known: list[float] = []  # of each job of which all runs are known
         for job in group:
-            seconds = [estimates.seconds(*runs[run_id]) for run_id in job.run_ids]
-            if None not in seconds:
-                beyond = per_job or 0.0
-                if len(seconds) > 1 and per_run is not None:
-                    beyond = per_run * len(seconds)
-                known.append(sum(s for s in seconds if s is not None) + beyond)
+            seconds = [s for i in job.run_ids if (s := estimates.seconds(*runs[i])) is not None]
+            if len(seconds) < len(job.run_ids):
+                continue
+            each = per_job or 0.0
+            if job.at_once > 1:
+                # What such jobs have held beyond programs were idle nodes too, which are in the
+                # timetable.
+                nodes = [campaign.site.nodes_for(runs[i][1].point) for i in job.run_ids]
+                tasks = [Task(n, s + each) for n, s in zip(nodes, seconds, strict=True)]
+                known.append(timetable(shape.nodes, tasks).end_s)
+                continue
+            shared = len(seconds) > 1 and per_run is not None
+            known.append(sum(seconds) + (len(seconds) * (per_run or 0.0) if shared else each))
         run_ids = [run_id for job in group for run_id in job.run_ids]
         alone = [s for run_id in run_ids if (s := estimates.seconds(*runs[run_id])) is not None]
         bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}

@@ -9,6 +9,9 @@ whole limit.
 What is packed are blocks: the runs of one shape that belong to one block of the campaign's order
 stay in one allocation where they fit. So what is compared within a block is measured on the same
 nodes, one after the other.
+
+With ``pack: {nodes}`` runs of different numbers of nodes share larger allocations, several at the
+same time (``side_by_side``).
 """
 
 import math
@@ -22,7 +25,8 @@ from scalesweep.config.site import Site
 from scalesweep.core.profilers import NONE
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.runtime_estimates import PREDICTED, Estimates
-from scalesweep.slurm.job_shape import Shape, of_slurm
+from scalesweep.planning.side_by_side import Task, fill, kind, timetable, whole_nodes
+from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm
 
 # Of each run in an allocation beyond its program: launcher, step, files (measured: 0.5 to 1.5 s).
 OVERHEAD_S = 3.0
@@ -42,10 +46,14 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """A Slurm job and its runs, in their order; of one run it is that run's own job."""
+    """A Slurm job and its runs, in their order; of one run it is that run's own job.
+
+    ``at_once``: how many of them are measured at the same time, as far as is expected.
+    """
 
     shape: Shape
     run_ids: tuple[str, ...]
+    at_once: int = 1
 
 
 def pack_minutes(site: Site) -> int | None:
@@ -74,6 +82,8 @@ def allocations(
     capacity_s = (minutes - startup) * 60
     runs = campaign.unique_runs()
     blocks = _blocks(campaign, runs, run_ids)
+    if of_slurm(campaign.site).pack_nodes is not None:
+        return _side_by_side(campaign, shapes, run_ids, blocks, estimates)
     places_in_order = {run_id: place for place, run_id in enumerate(run_ids)}
     groups: dict[Shape, dict[tuple[str, int], list[str]]] = {}
     for run_id in run_ids:
@@ -103,6 +113,51 @@ def allocations(
             longest = math.ceil((total.expected_s + total.spare_s - _ROUNDING_S) / 60 + startup)
             found.append(Allocation(replace(shape, minutes=longest), tuple(ids)))
     return sorted(found, key=lambda one: places_in_order[one.run_ids[0]])
+
+
+def _side_by_side(
+    campaign: Campaign,
+    shapes: Mapping[str, Shape],
+    run_ids: Sequence[str],
+    blocks: Mapping[str, tuple[str, int]],
+    estimates: Estimates,
+) -> list[Allocation]:
+    """The same where runs are measured at the same time on nodes of their own; ``run_ids`` are in
+    the campaign's order."""
+    site, slurm, runs = campaign.site, of_slurm(campaign.site), campaign.unique_runs()
+    most_mb = None if site.memory_gb_per_node is None else int(site.memory_gb_per_node * MB_PER_GB)
+    assert slurm.pack_minutes is not None
+    capacity_s = (slurm.pack_minutes - slurm.startup_minutes) * 60 + _ROUNDING_S
+    kinds: dict[Shape, list[str]] = {}
+    for run_id in run_ids:
+        shape = shapes[run_id]
+        kinds.setdefault(kind(shape, _most_nodes(site, shape)), []).append(run_id)
+    found: list[Allocation] = []
+    for key, members in kinds.items():
+        tasks = [
+            Task(shapes[i].nodes, *_need(campaign, *runs[i], shapes[i], estimates)) for i in members
+        ]
+        nodes = key.nodes or _most_nodes(site, key)
+        for places in fill(tasks, [blocks[i] for i in members], nodes, capacity_s):
+            ids = tuple(members[place] for place in places)
+            if len(ids) == 1:
+                found.append(Allocation(shapes[ids[0]], ids))
+                continue
+            table = timetable(nodes, (tasks[place] for place in places))
+            minutes = math.ceil((table.needs_s - _ROUNDING_S) / 60 + slurm.startup_minutes)
+            own = [shapes[run_id] for run_id in ids]
+            shape = whole_nodes(own, table.peak_nodes, table.peak_runs, minutes, most_mb)
+            found.append(Allocation(shape, ids, table.peak_runs))
+    positions = campaign.positions()
+    return sorted(found, key=lambda one: positions[one.run_ids[0]])
+
+
+def _most_nodes(site: Site, shape: Shape) -> int:
+    """Nodes of an allocation at most; where it is to be kept off some, half of the site's, which
+    are left then (``request_for``)."""
+    most = of_slurm(site).pack_nodes
+    assert most is not None
+    return min(most, max(1, site.nodes // 2)) if shape.exclude else most
 
 
 def joined(items: Sequence[Item]) -> Item:

@@ -192,7 +192,8 @@ def _jobs_of(shape: JobShapeEntry) -> str:
     """How many jobs ask for the same, and how many runs share each."""
     each = sorted(set(shape.get("runs_each", [1])))
     runs = "" if each == [1] else f" of {each[0]}" + (f"-{each[-1]}" if each[1:] else "") + " runs"
-    return f"{shape['jobs']}{runs}"
+    at_once = f", up to {shape['at_once']} at once" if "at_once" in shape else ""
+    return f"{shape['jobs']}{runs}{at_once}"
 
 
 def _unpacked(jobs: PlanJobs) -> list[str]:

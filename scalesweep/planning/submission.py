@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
-from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, was_begun
+from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, nodes_of, was_begun
 from scalesweep.config.campaign import Campaign, Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
@@ -175,7 +175,8 @@ class Submission:
         name = joined(str(self.campaign.runs_folder), run_id)
         log = Path(noted.get(job.job_id) or LOGS / "rule_run" / name / f"{job.job_id}.log")
         log = folder / LAUNCHER_LOG if pack else log
-        return settle(folder, run_id, job, self._asked(run_id), log, packed=bool(pack))
+        nodes = nodes_of(self.campaign.runs_folder, pack, run_id) if pack else ""
+        return settle(folder, run_id, job, self._asked(run_id), log, bool(pack), nodes)
 
     def _pack(self, run_id: str, job_id: int) -> str:
         """Name of the pack that a job of a run is of; empty if it has no other run."""
@@ -223,7 +224,10 @@ class Submission:
             return
         longest = max(shape.minutes for shape in shapes)
         constraints = {shape.constraint for shape in shapes}
-        commands.check_names(of_slurm(site).partition, constraints, longest, where, patience_s)
+        largest = max(shape.nodes for shape in shapes)
+        commands.check_names(
+            of_slurm(site).partition, constraints, longest, where, patience_s, largest
+        )
         # Limits may differ from point to point: the longest of equal requests is checked.
         longest_of: dict[Shape, Shape] = {}
         for shape in (*shapes, staging_shape(site)):

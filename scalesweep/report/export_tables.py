@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import remove_stale, without_attrs, write_tables
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
@@ -165,7 +166,9 @@ def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
     """Whether tables of an experiment hold its runs against the machine."""
     if entry.get("predict") or reads_files(entry):
         return True
-    return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT))
+    # Of these networks what runs exchange is known, which their predicted times rest on.
+    sized = column("model_parameters", "mean", "run")
+    return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT, sized))
 
 
 def _taken(frame: pd.DataFrame, rows: list[int], benchmark: str) -> pd.DataFrame:

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.compute.pack import PackedRun
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD, read_failure
-from scalesweep.planning.job_requests import Request
+from scalesweep.planning.job_requests import Request, canary_s
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.settle.checkouts import BadCommit, Checkout, relocated, spellings
 from scalesweep.settle.commits import SHORT, Repository
@@ -134,22 +135,28 @@ class Pairs:
         schedule: Sequence[Planned],
         checkouts: Mapping[str, Checkout],
         requests: Mapping[str, Request],
-    ) -> list[tuple[str, Path, str]]:
-        """Write the order of each run; returns its point, the order's file and its digest.
+    ) -> list[PackedRun]:
+        """Write the order of each run; returns the runs of a pack in ``folder``, grouped by point.
 
         What is there of a pair of which a run is missing is removed, so that both are measured one
         after the other. ``requests``: of the jobs they are in, by the id of a point's first run;
         none outside of Slurm. Raises BadCommit if a commit lacks a program.
         """
-        orders = []
+        runs: list[PackedRun] = []
         for planned in schedule:
             folder = self.run_folder(planned)
             shutil.rmtree(folder, ignore_errors=True)
             group = planned.target.run_id(0)
             order = self._order(planned, checkouts[planned.side], requests.get(group))
-            digest = write_order(folder / ORDER, order)
-            orders.append((group, folder / ORDER, digest))
-        return orders
+            runs.append(
+                {
+                    "run_id": str(folder.relative_to(self.folder)),
+                    "order": write_order(folder / ORDER, order),
+                    "needs_s": order["time_limit_s"] + canary_s(self.campaign, order["params"]),
+                    "group": group,
+                }
+            )
+        return runs
 
     def _order(self, planned: Planned, checkout: Checkout, request: Request | None) -> Order:
         target, repeat = planned.target, planned.repeat or 0

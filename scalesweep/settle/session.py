@@ -87,10 +87,8 @@ class SettleSession:
             nodes = self.campaign.site.nodes_for(target.point)
             limit = 0.0
             if self.in_slurm:
-                shape = job_request(
-                    self.campaign, self._request(target.experiment, run), count
-                ).shape
-                limit = shape.node_hours
+                request = self._request(target.experiment, run)
+                limit = job_request(self.campaign, target.point, request, count).shape.node_hours
             cost.add(count, seconds, nodes, limit)
         return cost
 
@@ -166,17 +164,17 @@ class SettleSession:
                 if count := groups.count(target.run_id(0)):
                     run = Run(target.run_id(0), target.point, 0)
                     request = self._request(target.experiment, run)
-                    requests[run.run_id] = job_request(self.campaign, request, count)
+                    requests[run.run_id] = job_request(self.campaign, target.point, request, count)
             if self.in_slurm:
                 cancel_left(pairs.folder)
-            orders = pairs.order_all(schedule, checkouts, requests)
+            runs = pairs.order_all(schedule, checkouts, requests)
             self.say(
                 f"{base[:SHORT]} and {new[:SHORT]}: {counted(len(schedule), 'run')}, alternately"
             )
             if self.in_slurm:
-                measure_in_slurm(self.campaign, pairs.folder, orders, requests, self.say)
+                measure_in_slurm(self.campaign, pairs.folder, runs, requests, self.say)
             else:
-                measure_here(pairs.folder, orders, self.say)
+                measure_here(pairs.folder, runs, self.say)
         found = [
             Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
         ]

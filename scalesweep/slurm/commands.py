@@ -49,12 +49,14 @@ class LiveJob:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition: its limit in minutes (None: no limit) and the features its nodes offer."""
+    """A partition: its limit in minutes (None: no limit), the features its nodes offer, and how
+    many nodes a job may have (None: all)."""
 
     name: str
     default: bool
     limit_minutes: float | None
     features: frozenset[str]
+    most_nodes: int | None = None
 
 
 def check_commands() -> None:
@@ -169,19 +171,23 @@ def parse_states(text: str) -> dict[int, tuple[str, str]]:
 
 def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
     """Partitions by name; raises UserError. ``patience_s``: as for ``ask``."""
-    return parse_partitions(ask("sinfo", "--noheader", "--format=%P|%l|%f", patience_s=patience_s))
+    words = ("sinfo", "--noheader", "--format=%P|%l|%f|%s")
+    return parse_partitions(ask(*words, patience_s=patience_s))
 
 
 def parse_partitions(text: str) -> dict[str, Partition]:
-    """Partitions of ``sinfo --format=%P|%l|%f`` (one line per group of like nodes)."""
+    """Partitions of ``sinfo --format=%P|%l|%f|%s`` (one line per group of like nodes)."""
     found: dict[str, Partition] = {}
     for line in text.splitlines():
         name, _, rest = line.strip().partition("|")
-        limit, _, features = rest.partition("|")
+        limit, _, rest = rest.partition("|")
+        features, _, size = rest.partition("|")
         default, name = name.endswith("*"), name.removesuffix("*")
         known = found[name].features if name in found else frozenset()
         offered = {feature for feature in features.split(",") if feature not in ("", "(null)")}
-        found[name] = Partition(name, default, minutes_of(limit), known | offered)
+        most = re.fullmatch(r"(?:\d{1,9}-)?(\d{1,9})", size, re.ASCII)  # else it has no limit
+        most_nodes = int(most[1]) if most else None
+        found[name] = Partition(name, default, minutes_of(limit), known | offered, most_nodes)
     return found
 
 
@@ -200,12 +206,13 @@ def check_names(
     minutes: int,
     where: str,
     patience_s: float = 0.0,
+    nodes: int = 1,
 ) -> None:
     """Raise UserError for what Slurm would refuse in fewer words, or let wait for ever.
 
-    That is: a partition that is not there, a feature that no node of it offers, a limit above the
-    partition's. ``where`` starts the error. Without a partition the cluster's default one counts.
-    ``patience_s``: as for ``ask``.
+    That is: a partition that is not there, a feature that no node of it offers, a limit or more
+    nodes than the partition allows. ``where`` starts the error. Without a partition the cluster's
+    default one counts. ``patience_s``: as for ``ask``.
     """
     known = partitions(patience_s)
     if partition and partition not in known:
@@ -218,6 +225,12 @@ def check_names(
             raise UserError(
                 f"{where}: a job requests {minutes} min, partition {one.name} allows "
                 f"{one.limit_minutes:g}; lower time_limit_minutes or name another partition"
+            )
+        if one.most_nodes is not None and nodes > one.most_nodes:
+            raise UserError(
+                f"{where}: a job requests {nodes} nodes, partition {one.name} allows "
+                f"{one.most_nodes}; lower pack.nodes or the points' nodes, or name another "
+                "partition"
             )
     offered = frozenset[str]().union(*(p.features for p in asked or known.values()))
     for constraint in constraints:

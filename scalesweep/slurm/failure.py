@@ -28,6 +28,7 @@ def settle(
     asked: Asked,
     job_log: Path | None = None,
     packed: bool = False,
+    nodes: str = "",
 ) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.
 
@@ -36,8 +37,8 @@ def settle(
     (``cause_of``). Without one, the launcher was itself killed: the failure is written here.
     ``asked`` is what the job asked for (minutes, mem_mb, nodes), ``job_log`` the log that Slurm
     wrote of it. ``packed``: the job is of other runs too, and may go on; what ended it is the cause
-    only of the run that ended with it. Doing it again changes nothing. Raises OSError where it
-    cannot write.
+    only of the run that ended with it. ``nodes``: those of the job that the run had to itself, all
+    of them where it is empty. Doing it again changes nothing. Raises OSError where it cannot write.
     """
     if (run_folder / RECORD).exists():
         return None
@@ -56,7 +57,7 @@ def settle(
         "cause": cause[0],
         "detail": cause[1],
         "asked": dict(asked),
-        "nodes": job.node_list,
+        "nodes": nodes or job.node_list,
     }
     # A rewritten file would trigger the report again.
     if new != old:

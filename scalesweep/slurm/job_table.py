@@ -29,7 +29,8 @@ Kind = Callable[[str], Any]
 
 # Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
 # that stages data has no run_id, nor one of which it is not known whose it was; one of several runs
-# has the ids of all, separated by spaces, and program_s is the sum over them.
+# has the ids of all, separated by spaces, and program_s is the sum over them, each by its share of
+# the job's nodes.
 COLUMNS: dict[str, Kind] = {
     "job_id": int, "run_id": str, "state": str, "cause": str, "exit_code": int, "partition": str,
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
@@ -210,21 +211,33 @@ def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
 
 
 def _told(folder: Path, job: Job) -> tuple[float | None, str]:
-    """Seconds of the benchmark program and cause of failure, as the launcher in this job says."""
+    """Seconds of the benchmark program and cause of failure, as the launcher in this job says.
+
+    Where others had the rest of the job's nodes, the seconds count by the run's share of them.
+    """
     record = read_json(folder / RECORD) or {}
     resources = record.get("resources")
     slurm = resources.get("slurm") if isinstance(resources, dict) else None
     if isinstance(slurm, dict) and written_in(job, slurm.get("job_id"), record.get("ended")):
         wall_s = record.get("wall_s")
-        return (float(wall_s) if finite(wall_s) else None), ""
+        return (float(wall_s) * _share(slurm, job) if finite(wall_s) else None), ""
     earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
             # Where the launcher was killed, it is unknown when its program began and ended.
             times = ("started", "ended") if BY_SLURM not in failure else ()
             program = [failure.get(key) for key in times]
-            return _between(*program) if program else None, str(failure["cause"])
+            seconds = _between(*program) if program else None
+            if seconds is not None:
+                seconds *= _share(failure.get("asked"), job)
+            return seconds, str(failure["cause"])
     return None, ""
+
+
+def _share(asked: Any, job: Job) -> float:
+    """The share of its job's nodes that a run has asked for."""
+    nodes = asked.get("nodes") if isinstance(asked, dict) else None
+    return nodes / job.nodes if isinstance(nodes, int) and 0 < nodes < job.nodes else 1.0
 
 
 def _between(start: Any, end: Any) -> float | None:

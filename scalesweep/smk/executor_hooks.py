@@ -41,11 +41,11 @@ class Failed(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A job of several runs: its rule and wildcards, and its limit in minutes."""
+    """A job of several runs: its rule and wildcards, and what it asks for (``Shape.resources``)."""
 
     rule: str
     wildcards: Mapping[str, str]
-    minutes: int
+    resources: Mapping[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class CampaignHooks:
     def pack(self, jobs: Sequence[tuple[Mapping[str, str], int]]) -> Packed:
         """Leave what the job of these runs reads. Raises UserError or OSError."""
         attempts = {wildcards["run_id"]: attempt for wildcards, attempt in jobs}
-        name, minutes = self.jobs.leave_pack(attempts)
-        return Packed(PACK, {"runs": jobs[0][0]["runs"], "pack": name}, minutes)
+        name, shape = self.jobs.leave_pack(attempts)
+        return Packed(PACK, {"runs": jobs[0][0]["runs"], "pack": name}, shape.resources())
 
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs. What it prints is in Slurm's log and in the rule's."""

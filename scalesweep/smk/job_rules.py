@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scalesweep.compute.job_spec import ORDER, RunPlace, write_order
-from scalesweep.compute.pack import LAUNCHER_LOG, Pack, pack_file, write_pack
+from scalesweep.compute.pack import LAUNCHER_LOG, Pack, PackedRun, pack_file, write_pack
 from scalesweep.core.files import stamp_of
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import RECORD
@@ -206,29 +206,33 @@ class JobRules:
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
 
-    def leave_pack(self, attempts: Mapping[str, int]) -> tuple[str, int]:
+    def leave_pack(self, attempts: Mapping[str, int]) -> tuple[str, Shape]:
         """Leave what the job of several runs reads, each at this attempt, whose orders are there.
 
-        Returns the name of the pack, and the minutes of its job. Raises UserError or OSError.
+        Returns the name of the pack, and what its job asks for. Raises UserError or OSError.
         """
         submission = self.context.submission
         assert submission is not None
         (job,) = submission.allocations(attempts)
+        slurm = of_slurm(submission.campaign.site)
+        runs: list[PackedRun] = []
+        for run_id in job.run_ids:
+            own = submission.request(run_id, attempts[run_id]).shape
+            needs_s = given_s(submission.campaign, own)
+            run: PackedRun = {
+                "run_id": run_id,
+                "order": self._digests[run_id],
+                "needs_s": needs_s,
+            }
+            if slurm.pack_nodes is not None:
+                run["nodes"] = own.nodes
+            runs.append(run)
         pack: Pack = {
-            "runs": [
-                {
-                    "run_id": run_id,
-                    "order": self._digests[run_id],
-                    "needs_s": given_s(
-                        submission.campaign, submission.request(run_id, attempts[run_id]).shape
-                    ),
-                }
-                for run_id in job.run_ids
-            ],
+            "runs": runs,
             "given_s": 60.0 * job.shape.minutes,
-            "spare_s": 60.0 * of_slurm(submission.campaign.site).startup_minutes,
+            "spare_s": 60.0 * slurm.startup_minutes,
         }
-        return write_pack(Path(self.context.runs_folder), pack), job.shape.minutes
+        return write_pack(Path(self.context.runs_folder), pack), job.shape
 
     def pack_job(self, runs: str, name: str) -> str:
         """Shell command of the Slurm job of several runs."""

@@ -15,6 +15,7 @@ from scalesweep.tables.advice_choices import ask_choices
 from scalesweep.tables.advice_points import Prices
 from scalesweep.tables.advice_series import ask_series
 from scalesweep.tables.advice_study import Gather, Study
+from scalesweep.tables.machine import known_machine
 from scalesweep.tables.points import ExperimentData
 
 
@@ -31,6 +32,7 @@ def make_study(
     Options are runs that cost no more than ``budget`` (node-hours).
     """
     study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
+    machine = known_machine(summary, plan)  # as the page and `snakemake predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):
@@ -38,7 +40,7 @@ def make_study(
         data = ExperimentData(summary, entries[experiment.name])
         gather = Gather(
             study, data, experiment, prices, wanted, budget, left_out[experiment.name],
-            stopped[experiment.name],
+            stopped[experiment.name], machine,
         )  # fmt: skip
         if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
             ask_series(gather)

@@ -46,12 +46,12 @@ def ask_series(gather: Gather) -> None:
         if there[0].source != "measured":
             gather.refuse(f"{label}: its points are {there[0].source}: none can be added to them")
             continue
-        if (one := _main(gather, predictable(data, [there]))) is None:
+        if (one := _main(gather, predictable(data, [there], gather.machine))) is None:
             gather.refuse(f"{label}: no rate was measured to be predicted")
         elif why := refusal(one.series):
             gather.refuse(f"{label}: {why}")
         else:
-            times = wall_series(data, there, walls)
+            times = wall_series(data, there, walls, gather.machine)
             missing = pending.get(series_key(data, there[0]), [])
             if refusal(times):
                 gather.refuse(f"{label}: its runs recorded no wall times")

@@ -13,6 +13,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.planning.advice_target import Wanted
 from scalesweep.tables.advice_points import PointOf, Prices
+from scalesweep.tables.machine import Machine
 from scalesweep.tables.pairwise import main_measures
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -169,7 +170,7 @@ class Gather:
     """One experiment with its results, as questions about it are gathered into a study.
 
     ``left_out``: whether the campaign excludes a point; ``stopped``: why its ``stop`` leaves one
-    out, empty where it does not.
+    out, empty where it does not; ``machine``: what probes say of it.
     """
 
     study: Study
@@ -180,6 +181,7 @@ class Gather:
     budget: float  # node-hours
     left_out: Callable[[PointOf], bool]
     stopped: Callable[[PointOf], str]
+    machine: Machine
 
     def fits(self, point: Point) -> bool:
         """Whether a point has the values that the target names."""

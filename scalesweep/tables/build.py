@@ -131,12 +131,15 @@ def make_tables(
             series = [[points[i] for i in group] for group in series_of(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
-            if data.scale in data.axes and (runtimes := runtime_table(data, series)) is not None:
+            if (
+                data.scale in data.axes
+                and (runtimes := runtime_table(data, series, machine)) is not None
+            ):
                 tables["runtimes"] = runtimes
             if counts := experiment.get("predict"):
                 predicted = prediction_table(data, series, counts, machine)
                 tables |= {} if predicted is None else {"prediction": predicted}
-                targets = target_times_table(data, series, counts)
+                targets = target_times_table(data, series, counts, machine)
                 tables |= {} if targets is None else {"target_times": targets}
             own, against = stated_accounts(data), companion_accounts(data, runs)
             steps = efficiency_table(data, series, machine, finer(own, against))

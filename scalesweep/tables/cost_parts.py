@@ -31,6 +31,8 @@ OF_LEDGER: Mapping[str, Sequence[str]] = {
     "barrier": ("barrier",),
 }
 REST = "rest"
+OUTSIDE = "outside the steps"  # starting, reading for the first time, validation
+LATER: Measure = ("total_throughput", "later")
 # What a parameter of a program does with gradients, by its name; the bytes of each number.
 _BYTES = 4
 _HALVED = ("compression", "gradient_compression")
@@ -61,6 +63,44 @@ def parts_of(
     rows = {name: row * costs for name, row in shares.items()}
     exchange = EXCHANGE if EXCHANGE in rows else None
     return Parts(tuple(rows), np.stack(list(rows.values())), collective, exchange)
+
+
+def parts_within(
+    data: ExperimentData,
+    points: Sequence[Point],
+    work: Floats,
+    costs: Floats,
+    machine: Machine,
+) -> Parts | None:
+    """What costs add up from that hold ``work[point]`` samples read at the rate of later epochs.
+
+    ``costs[point]`` are rank-seconds in all, such as of whole runs: beyond the parts of their
+    samples they have ``OUTSIDE``, what they take more. None where the samples have no parts.
+    """
+    rates = [data.repeats(point, LATER) for point in points]
+    if LATER not in data.measures or not all(one.size and one.min() > 0 for one in rates):
+        return None
+    counts = np.array([float(point.values[data.scale]) for point in points])
+    each = counts / np.array([one.mean() for one in rates])
+    known = parts_of(data, points, each, LATER, machine)
+    if known is None or not (np.isfinite(work).all() and (work > 0).all()):
+        return None
+    own = known.cost * work
+    outside = costs - own.sum(axis=0)
+    if (outside < 0).any():  # what it is wrong by counts as computation, as in a ledger
+        own[0] += outside
+        outside = np.zeros(len(costs))
+    if (own[0] <= 0).any():
+        return None
+    rows = [*zip(known.names, own, strict=True), *([(OUTSIDE, outside)] if outside.any() else [])]
+    names, parts = zip(*rows, strict=True)
+    even = np.ptp(work) <= _SAME * work[-1]
+    collective = _times(known.collective, float(work[-1])) if known.collective and even else None
+    return Parts(names, np.stack(parts), collective, known.exchange)
+
+
+def _times(collective: Collective, work: float) -> Collective:
+    return lambda ranks: work * collective(ranks)
 
 
 def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] | None:

@@ -231,9 +231,6 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
     (low, high), (low_50, high_50) = found.interval(0.95), found.interval(0.5)
     efficiency = found.efficiency()
     term, share = found.dominating(place)
-    parts = found.sources
-    variance = float(parts.total[place] ** 2)
-    names = ("repeats", "scatter", "models", "regime")
     part, part_share = found.growing_part(place) or (None, math.nan)
     models = [f"{formula} {weight:.0%}" for formula, weight in found.weighted[:MODELS_NAMED]]
     return {
@@ -250,7 +247,7 @@ def _numbers(found: Prediction, place: int) -> dict[str, Any]:
         ".part": part,
         ".part_share": part_share,
         ".models": "; ".join(models),
-        **{f".from_{n}": float(getattr(parts, n)[place] ** 2) / variance for n in names},
+        **{f".from_{name}": share for name, share in found.sources.shares(place).items()},
     }
 
 

@@ -15,20 +15,25 @@ from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import finite
+from scalesweep.tables.cost_parts import parts_within
+from scalesweep.tables.machine import UNKNOWN, Machine, whole_point
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, read_facts
 
 
-def runtime_table(data: ExperimentData, groups: Sequence[Sequence[Point]]) -> pd.DataFrame | None:
+def runtime_table(
+    data: ExperimentData, groups: Sequence[Sequence[Point]], machine: Machine = UNKNOWN
+) -> pd.DataFrame | None:
     """A row for each run of a point that has no result, in series that can be predicted.
 
     ``groups``: the points of each series, by scale; those without a result are groups of their
-    own. Columns: ``run_id``, ``expected_s`` and its 95 % bounds ``low_s`` and ``high_s``. From the
-    wall times of measured runs, whose work per rank (in weak scaling) or in all (in strong
-    scaling) is the same. None without any.
+    own; ``machine``: what probes say of it, for the parts of the costs. Columns: ``run_id``,
+    ``expected_s`` and its 95 % bounds ``low_s`` and ``high_s``. From the wall times of measured
+    runs, whose work per rank (in weak scaling) or in all (in strong scaling) is the same. None
+    without any.
     """
-    scaling = str(data.experiment["scaling"])
-    if scaling == "none":
+    if data.experiment["scaling"] == "none":
         return None
     pending = pending_groups(data, groups)
     rows: list[tuple[str, float, float, float]] = []
@@ -37,7 +42,7 @@ def runtime_table(data: ExperimentData, groups: Sequence[Sequence[Point]]) -> pd
         there = [point for point in group if point.rows.size]
         missing = pending.get(series_key(data, group[0]), []) if there else []
         if missing and there[0].source == "measured":
-            rows += _rows(data, there, missing, walls, scaling)
+            rows += _rows(data, missing, wall_series(data, there, walls, machine))
     if not rows:
         return None
     frame = pd.DataFrame({"run_id": typed_values([row[0] for row in rows])})
@@ -72,33 +77,43 @@ def wall_times(data: ExperimentData) -> dict[int, float]:
     }
 
 
-def wall_series(data: ExperimentData, there: Sequence[Point], walls: Mapping[int, float]) -> Series:
+def wall_series(
+    data: ExperimentData,
+    there: Sequence[Point],
+    walls: Mapping[int, float],
+    machine: Machine = UNKNOWN,
+) -> Series:
     """Wall times in seconds of the runs of measured points, times the ranks in strong scaling.
 
-    ``walls``: by row of the summary (``wall_times``).
+    ``walls``: by row of the summary (``wall_times``). Where the costs of the points' rates have
+    parts (``tables.cost_parts``, by ``machine``), so have the wall times.
     """
     scaling = str(data.experiment["scaling"])
-    times = {
-        point.values[data.scale]: np.array([walls[row] for row in point.rows if row in walls])
-        for point in there
-    }
-    times = {count: values for count, values in times.items() if values.size}
-    counts = np.array([*times], np.float64)
+    timed = {point.values[data.scale]: point for point in there if walls.keys() & {*point.rows}}
+    points = [*timed.values()]
+    times = [np.array([walls[row] for row in point.rows if row in walls]) for point in points]
+    counts = np.array([*timed], np.float64)
     share = counts if scaling == "strong" else np.ones(len(counts))
-    errors = np.array([_error(values) for values in times.values()])
-    means = np.array([values.mean() for values in times.values()])
-    return make_series(counts, share * means, scaling, errors)
+    errors = np.array([_error(values) for values in times])
+    costs = share * np.array([values.mean() for values in times])
+    work = np.array([_samples(data, point) for point in points]) / counts * share
+    parts = parts_within(data, points, work, costs, machine)
+    return make_series(counts, costs, scaling, errors, parts)
+
+
+def _samples(data: ExperimentData, point: Point) -> float:
+    """Samples of all ranks in all epochs of a run; NaN where they are not known."""
+    run = data.repeats(point, ("epochs_run", "run"))
+    epochs = float(run.mean()) if run.size else whole_point(data, point).get("epochs")
+    if not finite(epochs) or point.samples is None:
+        return float("nan")
+    return float(epochs) * point.samples
 
 
 def _rows(
-    data: ExperimentData,
-    there: Sequence[Point],
-    missing: Sequence[Point],
-    walls: Mapping[int, float],
-    scaling: str,
+    data: ExperimentData, missing: Sequence[Point], series: Series
 ) -> list[tuple[str, float, float, float]]:
-    """Run id, expected seconds and bounds of every run of the missing points."""
-    series = wall_series(data, there, walls)
+    """Run id, expected seconds and bounds of every run of the missing points, by wall times."""
     if refusal(series):
         return []
     limit = trusted_limit(series)
@@ -109,7 +124,7 @@ def _rows(
     low, high = found.interval()
     numbers: dict[str, tuple[float, ...]] = {}
     for place, count in enumerate(wanted):
-        ranks = count if scaling == "strong" else 1
+        ranks = count if series.scaling == "strong" else 1
         numbers[canonical_json(count)] = tuple(
             float(values[place]) / ranks for values in (found.cost, low, high)
         )

@@ -20,6 +20,8 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, listed
+from scalesweep.tables.cost_parts import parts_within
+from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.prediction import (
     PREDICTED,
@@ -41,11 +43,15 @@ HALF = 0.5  # epoch
 
 
 def target_times_table(
-    data: ExperimentData, groups: Sequence[Sequence[Point]], counts: Sequence[int]
+    data: ExperimentData,
+    groups: Sequence[Sequence[Point]],
+    counts: Sequence[int],
+    machine: Machine = UNKNOWN,
 ) -> pd.DataFrame | None:
     """A row per series whose runs train to a target, and count that was not measured.
 
-    ``groups``: the points of each series, by scale. Columns: varying parameters (missing where
+    ``groups``: the points of each series, by scale; ``machine``: what probes say of it, for the
+    parts of the costs. Columns: varying parameters (missing where
     they change along the series), ``source`` (predicted), ``based_on``, ``time`` to the target in
     s with 95 % bounds, ``epochs`` to it, measured at this ``global_batch`` (samples) in so many
     ``runs`` at the counts ``epochs_at``, ``epoch_seconds``, the predicted mean epoch with its
@@ -58,7 +64,7 @@ def target_times_table(
         measured = {int(point.values[data.scale]) for point in points}
         wanted = [count for count in counts if count not in measured]
         if points and len(measured) == len(points):
-            rows += _rows(data, points, wanted)
+            rows += _rows(data, points, wanted, machine)
     if not rows:
         return None
     axes = data.axes
@@ -80,7 +86,7 @@ def _has_target(data: ExperimentData, point: Point) -> bool:
 
 
 def _rows(
-    data: ExperimentData, points: Sequence[Point], counts: Sequence[int]
+    data: ExperimentData, points: Sequence[Point], counts: Sequence[int], machine: Machine
 ) -> Iterator[dict[str, Any]]:
     """The rows of one series; names that no parameter can have begin with a point."""
     largest = int(points[-1].values[data.scale])
@@ -100,7 +106,7 @@ def _rows(
         if not epochs.size:
             yield {**row, ".refused": _measure_epochs(data, points, count, batch)}
             continue
-        series = _epoch_costs(data, points, float(epochs.mean()))
+        series = _epoch_costs(data, points, float(epochs.mean()), machine)
         yield row | _time(data, series, count, epochs, where)
 
 
@@ -198,7 +204,9 @@ def _measure_epochs(data: ExperimentData, points: Sequence[Point], count: int, b
     return f"{why}: measure them at fewer {data.scale} with larger batches"
 
 
-def _epoch_costs(data: ExperimentData, points: Sequence[Point], epochs: float) -> Series | None:
+def _epoch_costs(
+    data: ExperimentData, points: Sequence[Point], epochs: float, machine: Machine
+) -> Series | None:
     """The series of the mean epoch of a training of so many epochs, in rank-seconds.
 
     The first epoch once, the later ones, and the validation of each as the runs' phases have it.
@@ -207,7 +215,7 @@ def _epoch_costs(data: ExperimentData, points: Sequence[Point], epochs: float) -
     if len({point.samples for point in points}) != 1 or points[0].samples is None:
         return None
     samples = points[0].samples
-    counts, costs, errors = [], [], []
+    known, counts, costs, errors = [], [], [], []
     for point in points:
         first, rest = (
             data.repeats(point, ("total_throughput", phase)) for phase in ("init", "later")
@@ -219,11 +227,13 @@ def _epoch_costs(data: ExperimentData, points: Sequence[Point], epochs: float) -
         began = samples / float(first.mean()) if first.size else later
         whole = (began + (epochs - 1) * later) / epochs
         count = float(point.values[data.scale])
+        known.append(point)
         counts.append(count)
         costs.append(count * (whole + _validation(data, point)))
         errors.append(relative_error(data, point, ("total_throughput", "later")))
     scaling = str(data.experiment["scaling"])
-    return make_series(np.array(counts), np.array(costs), scaling, np.array(errors))
+    parts = parts_within(data, known, np.full(len(known), float(samples)), np.array(costs), machine)
+    return make_series(np.array(counts), np.array(costs), scaling, np.array(errors), parts)
 
 
 def _validation(data: ExperimentData, point: Point) -> float:

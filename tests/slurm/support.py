@@ -6,9 +6,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep.core.rank_columns import machine_names
+from scalesweep.core.record import read_record
 from tests.conftest import ROOT, Project, make_project
 from tests.slurm.cluster import Cluster
 
@@ -88,6 +91,34 @@ class SlurmProject(Project):
     def submitted(self) -> int:
         """How many jobs the cluster's accounting knows, some seconds late."""
         return len(self.cluster.run("sacct", "-nXa", "--format=jobid").split())
+
+
+@dataclass(frozen=True)
+class Stay:
+    """When a run was on which nodes, as its record and the first rank's own node say."""
+
+    run_id: str
+    nodes: frozenset[str]
+    began: datetime
+    ended: datetime
+
+    def overlaps(self, other: "Stay") -> bool:
+        """Whether both were there at the same time, wherever."""
+        return self.began < other.ended and other.began < self.ended
+
+
+def stays(project: SlurmProject) -> list[Stay]:
+    """Those of all finished runs that had nodes of their own in a job."""
+    found = []
+    for path in project.path.glob("results/runs/*/*/record.json"):
+        record = read_record(path)
+        (word,) = (word for word in record["command"] if word.startswith("--nodelist="))
+        nodes = frozenset(word.partition("=")[2].split(","))
+        assert set(machine_names(record["resources"])) <= nodes, path
+        assert len(nodes) == record["resources"]["slurm"]["nodes"], path
+        times = (datetime.fromisoformat(record[name]) for name in ("started", "ended"))
+        found.append(Stay(path.parent.name, nodes, *times))
+    return found
 
 
 def slurm_project(

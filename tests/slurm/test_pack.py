@@ -1,15 +1,17 @@
 """Short runs that share Slurm jobs: each has its own end, whatever fails or is killed around it."""
 
 import csv
+import itertools
 import json
 import os
 import re
 import signal
 from pathlib import Path
 
+from scalesweep.compute.job_spec import ORDER
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import SlurmProject, slurm_project
+from tests.slurm.support import SlurmProject, slurm_project, stays
 
 pytestmark = needs_slurm
 
@@ -116,3 +118,38 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     # Nothing was measured twice: a second attempt is of a run that had failed.
     for again in project.path.glob("results/runs/*/*/attempt-2"):
         assert (again / "previous_failure.json").exists(), again
+
+
+AT_ONCE = """\
+campaign: at_once
+site: toy_cluster
+experiments:
+  sizes:
+    benchmark: toy
+    axes: {ranks: [1, 2]}
+    fixed: {ranks_per_node: 1}
+    time_limit_minutes: 1
+    expected_minutes: 0.01
+    repeats: 3
+"""
+
+
+def test_runs_at_the_same_time_share_no_node(cluster: Cluster, tmp_path: Path) -> None:
+    """What hangs or fails among them: tests/unit/compute/test_pack.py."""
+    slurm = "{startup_minutes: 0.2, pack: {minutes: 10, nodes: 4}}"
+    project = slurm_project(tmp_path / "p", cluster, slurm, "prologue: [sleep 0.5]\n")
+    project.write("c.yaml", AT_ONCE)
+    code, said = project.slurm("--configfile", "c.yaml", "--until", "run")
+    assert code == 0, said
+    there = stays(project)
+    assert sorted(len(one.nodes) for one in there) == [1] * 3 + [2] * 3, said
+    together = [pair for pair in itertools.combinations(there, 2) if pair[0].overlaps(pair[1])]
+    assert together and all(one.nodes.isdisjoint(other.nodes) for one, other in together)
+    # All of them in one job, in the campaign's order: none overtakes another one.
+    (begun,) = project.path.glob("results/runs/*/.packs/*.begun")
+    lines = [line.split() for line in begun.read_text().splitlines()]
+    orders = [json.loads((begun.parents[1] / line[0] / ORDER).read_bytes()) for line in lines]
+    assert [order["order"]["position"] for order in orders] == [1, 2, 3, 4, 5, 6]
+    assert {run_id: set(nodes.split(",")) for run_id, nodes in lines} == {
+        one.run_id: one.nodes for one in there
+    }

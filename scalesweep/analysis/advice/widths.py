@@ -90,12 +90,30 @@ class Known:
                 error[place] = self.spread / math.sqrt(self.repeats[place] + more)
         new = [self._new(count)[QUANTILES.index(quantile)] for count in counts[fresh].tolist()]
         order = np.argsort([*ranks, *counts[fresh]])
+        costs, parts = np.concatenate([cost, new])[order], self.series.parts
+        if parts is not None:
+            shares = [self._shares(count) for count in counts[fresh].tolist()]
+            every = np.column_stack([parts.cost / self.series.cost, *shares])[:, order]
+            parts = replace(parts, cost=every * costs)
         return replace(
             self.series,
             ranks=np.concatenate([ranks, counts[fresh]])[order],
-            cost=np.concatenate([cost, new])[order],
+            cost=costs,
             error=np.concatenate([error, self.spread / np.sqrt(runs[fresh])])[order],
+            parts=parts,
         )
+
+    def _shares(self, count: float) -> Floats:
+        """The share of each known part of the cost at a count that was not measured, as predicted:
+        its run is expected to tell its parts as those of the measured counts do."""
+        if count not in self._ahead_parts:
+            each = predict(self.series, [count]).fits.by_part[:, -1:]
+            self._ahead_parts[count] = each / each.sum() if each.size else np.ones((1, 1))
+        return self._ahead_parts[count]
+
+    @cached_property
+    def _ahead_parts(self) -> dict[float, Floats]:
+        return {}
 
     @cached_property
     def _ahead(self) -> dict[float, tuple[float, ...]]:
@@ -115,7 +133,7 @@ class Known:
         runs keep, and by the spread of its runs, which they even out.
         """
         runs, noise = float(self.repeats[place]), self.spread**2
-        own = float(self.now.sources.scatter[place]) ** 2
+        own = self.now.sources.point**2
         fitted = float(self.now.final.log_cost[place])
         away = float(np.log(self.series.cost[place])) - fitted
         kept = own / (own + noise / runs) if own + noise > 0 else 1.0

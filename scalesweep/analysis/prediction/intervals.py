@@ -7,8 +7,9 @@
    measured), and with the change that the models expect. Its size per doubling is that of the
    series' own rolling forecasts, drawn towards that of the series behind ``calibration``.
 
-They add as squares; a bound is a quantile of Student's t. A cost rises more easily than it falls,
-so the two sides have factors of their own.
+They add as squares; a bound is a quantile of Student's t. Each side has factors of its own, because
+what goes wrong differs: growth that the models expect may stop, which is a lower cost; a change of
+regime, and growth that no point shows yet, is a higher one, and the more the further away.
 """
 
 from dataclasses import dataclass
@@ -23,22 +24,32 @@ from scalesweep.analysis.types import Floats
 
 # Points that the expected scatter weighs as much as.
 SCATTER_STRENGTH = 3
+# Sides of an interval: towards lower and towards higher cost.
+LOW, HIGH = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Standard deviations of the logarithm ``[target]`` by source; they add as squares."""
+    """Standard deviations of the logarithm ``[side, target]`` by source, ``LOW`` and ``HIGH``; they
+    add as squares. ``point``: that of a point's own scatter between runs, on either side."""
 
     repeats: Floats
     scatter: Floats
     models: Floats
     regime: Floats
+    point: float
 
     @property
     def total(self) -> Floats:
         """All four together."""
         parts = (self.repeats, self.scatter, self.models, self.regime)
         return np.asarray(np.sqrt(sum(part**2 for part in parts)), np.float64)
+
+    def shares(self, place: int) -> dict[str, float]:
+        """The share of each source in the variance at a target, both sides together."""
+        names = ("repeats", "scatter", "models", "regime")
+        squares = {name: float((getattr(self, name)[:, place] ** 2).sum()) for name in names}
+        return {name: part / sum(squares.values()) for name, part in squares.items()}
 
 
 def sources(
@@ -48,18 +59,23 @@ def sources(
     rule = rule or CALIBRATION[series.scaling]
     count = len(series.ranks)
     scatter, repeats = _noise(fits, series, final, rule)
+    sides = (rule.low, rule.high)
     doublings = np.maximum(np.log2(targets / series.ranks[-1]), 0.0)
     expected = final.log_cost[count:] - final.log_cost[count - 1]
     # What a probe has measured is not continued from the points: its share of the slope is known.
     probed = [model.exposed is not None for model in fits.models]
-    slope = rule.slope * (1 - float(final.weights[probed].sum()))
-    rate = _rate(fits, series, rule)
+    unknown = 1 - float(final.weights[probed].sum())
+    rate, ones = _rate(fits, series, rule), np.ones(len(targets))
     return Sources(
-        repeats=np.full(len(targets), repeats),
-        scatter=np.full(len(targets), scatter),
-        models=rule.models * final.spread[count:],
-        regime=np.hypot(rate * doublings**rule.power, slope * expected),
-    )
+        repeats=np.stack([side.noise * repeats * ones for side in sides]),
+        scatter=np.stack([side.noise * scatter * ones for side in sides]),
+        models=np.stack([side.models * final.spread[count:] for side in sides]),
+        regime=np.stack([
+            np.hypot(side.regime * rate * doublings**side.power, side.slope * unknown * expected)
+            for side in sides
+        ]),
+        point=scatter,
+    )  # fmt: skip
 
 
 def quantile(rule: Calibration, level: float) -> float:
@@ -73,9 +89,12 @@ def quantile(rule: Calibration, level: float) -> float:
 def bounds(
     log_cost: Floats, total: Floats, rule: Calibration, level: float
 ) -> tuple[Floats, Floats]:
-    """Lower and upper bound of the logarithm of the cost at every target."""
+    """Lower and upper bound of the logarithm of the cost at every target.
+
+    ``total[side, target]``: standard deviations, of several sources as squares.
+    """
     half = quantile(rule, level) * total
-    return log_cost - rule.down * half, log_cost + rule.up * half
+    return log_cost - half[LOW], log_cost + half[HIGH]
 
 
 def _noise(fits: Fits, series: Series, final: Forecast, rule: Calibration) -> tuple[float, float]:
@@ -89,7 +108,7 @@ def _noise(fits: Fits, series: Series, final: Forecast, rule: Calibration) -> tu
     away = away - away.mean(axis=1, keepdims=True)
     squares = float(final.weights[there] @ (away**2).sum(axis=1))
     degrees = SCATTER_STRENGTH + max(count - 2, 1)
-    seen = rule.noise**2 * (SCATTER_STRENGTH * rule.scatter**2 + squares) / degrees
+    seen = (SCATTER_STRENGTH * rule.scatter**2 + squares) / degrees
     known = series.error[np.isfinite(series.error)]
     repeats = float(np.mean(known**2)) if known.size else 0.0
     return float(np.sqrt(max(seen - repeats, 0.0))), float(np.sqrt(repeats))

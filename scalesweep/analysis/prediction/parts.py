@@ -13,6 +13,7 @@ The sums are models like any other (``weights``): judged by their rolling foreca
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,13 @@ from scalesweep.analysis.prediction.models import (
     Model,
     design,
 )
-from scalesweep.analysis.prediction.rolling import ANCHOR, FIRST_ORIGIN, fit_each, weigh
+from scalesweep.analysis.prediction.rolling import (
+    ANCHOR,
+    FIRST_ORIGIN,
+    FITS_KEPT,
+    fit_each,
+    weigh,
+)
 from scalesweep.analysis.prediction.series import Collective, Series
 from scalesweep.analysis.types import Floats
 
@@ -81,12 +88,12 @@ def _part(series: Series, part: Floats, places: Floats) -> _Part:
     """A part predicted by the models of a whole cost."""
     models, ranks, cost = MODELS[series.scaling], series.ranks, series.cost
     found, coefficients = fit_each(models, ranks, cost, places, part)
-    errors = (found[:, :, : len(ranks)] - part) / cost
     values = np.full((len(found), len(places)), np.nan)
     weights = np.zeros(len(models))
     for k in range(FIRST_ORIGIN, len(found)):
-        there = np.isfinite(found[k]).all(axis=1)
-        weights = weigh(errors, ranks, k, models, there)
+        first = [one[:k].tobytes() for one in (ranks, cost, part)]
+        weights = _weights(series.scaling, *first)
+        there = weights > 0
         value = weights[there] @ found[k][there]
         values[k] = np.maximum(value + ANCHOR * (part[k - 1] - value[k - 1]), 0.0)
     sizes = dict.fromkeys(TERMS, 0.0)
@@ -94,6 +101,18 @@ def _part(series: Series, part: Floats, places: Floats) -> _Part:
         for name, size in zip(model.terms, own, strict=True):
             sizes[name] += float(weight * size)
     return _Part(values, np.array(list(sizes.values())))
+
+
+@lru_cache(maxsize=FITS_KEPT)
+def _weights(scaling: str, ranks: bytes, cost: bytes, part: bytes) -> Floats:
+    """Weights of the models of a part after some points, as the bytes of their floats; not to be
+    written to. Kept as their fits are."""
+    p, costs, own = (np.frombuffer(one) for one in (ranks, cost, part))
+    found, _ = fit_each(MODELS[scaling], p, costs, p, own)
+    there = np.isfinite(found[-1]).all(axis=1)
+    weights = weigh((found - own) / costs, p, len(p), MODELS[scaling], there)
+    weights.flags.writeable = False
+    return weights
 
 
 def _with_collective(series: Series, places: Floats, parts: Sequence[_Part]) -> Sum:

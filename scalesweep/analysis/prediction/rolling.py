@@ -5,6 +5,7 @@ not by how well it fits in the middle.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,8 @@ FLOOR = 0.005
 WORST = 0.3
 # A term informs no forecast unless it changes the cost of the measured counts by so much.
 LEAST_SHARE = 0.005
+# Fits that are kept, of about a kilobyte each.
+FITS_KEPT = 16_384
 
 
 def fit_each(
@@ -34,18 +37,31 @@ def fit_each(
     count = len(ranks)
     found = np.full((count + 1, len(models), len(places)), np.nan)
     last: list[Floats] = []
+    each = (ranks, cost) if part is None else (ranks, cost, part)
+    firsts = [[one[:k].tobytes() for one in each] for k in range(FIRST_ORIGIN, count + 1)]
     for number, model in enumerate(models):
-        at_points, at_places = design(model, ranks), design(model, places)
-        sizes = np.zeros(len(model.terms))
-        for k in range(FIRST_ORIGIN, count + 1):
-            # As many terms as points leave nothing to judge by, except where there is no choice.
-            if len(model.terms) >= max(k, FIRST_ORIGIN + 1):
-                continue
-            own = None if part is None else part[:k]
-            sizes = _informed(at_points[:k], ranks[:k], cost[:k], own)
-            found[k, number] = at_places @ sizes
-        last.append(sizes)
+        # As many terms as points leave nothing to judge by, except where there is no choice.
+        many = len(model.terms)
+        start = FIRST_ORIGIN if many <= FIRST_ORIGIN else many + 1
+        sizes = [_sizes(model, *first) for first in firsts[start - FIRST_ORIGIN :]]
+        if sizes:
+            found[start:, number] = np.stack(sizes) @ design(model, places).T
+        last.append(sizes[-1] if sizes else np.zeros(many))
     return found, tuple(last)
+
+
+@lru_cache(maxsize=FITS_KEPT)
+def _sizes(model: Model, ranks: bytes, cost: bytes, part: bytes | None = None) -> Floats:
+    """``_informed`` of points as the bytes of their floats; not to be written to.
+
+    Kept, because the same first points are fitted again and again: for rolling forecasts, limits
+    of trust, knees, and every outcome that advice weighs.
+    """
+    p, costs = np.frombuffer(ranks), np.frombuffer(cost)
+    own = None if part is None else np.frombuffer(part)
+    found = _informed(design(model, p), p, costs, own)
+    found.flags.writeable = False
+    return found
 
 
 def _informed(terms: Floats, ranks: Floats, cost: Floats, part: Floats | None) -> Floats:

@@ -5,7 +5,7 @@ import pytest
 
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
 from bench.lib.prediction_rivals import RIVALS
-from bench.prediction import OURS, TRAINING, halves, ours, score, sets_of_series
+from bench.prediction import OURS, ROLLING, TRAINING, UNSEEN, halves, ours, score, sets_of_series
 from scalesweep.analysis.prediction.series import make_series
 
 RANKS = 2.0 ** np.arange(6)
@@ -40,7 +40,11 @@ def test_coverage_and_error_are_what_the_documentation_states() -> None:
     found = {name: score(ours, *one) for name, one in sets_of_series(8).items()}
     assert found[TRAINING].median <= 0.022
     rivals = [score(call, *sets_of_series(0)[TRAINING]) for call in RIVALS.values()]
-    assert found[TRAINING].interval_90 < 0.7 * min(one.interval_90 for one in rivals)
+    assert found[TRAINING].interval_90 < 0.55 * min(one.interval_90 for one in rivals)
+    assert found[TRAINING].width_90 < 0.25
+    assert 0.85 <= found[ROLLING].covered_90 <= 0.97
+    assert found[UNSEEN].rows == 44
+    assert found[UNSEEN].median <= 0.021 and found[UNSEEN].covered_90 >= 0.7
     for name, one in found.items():
         if name.startswith("simulated"):
             assert one.covered_95 > (0.83 if name.endswith("regime") else 0.90), name

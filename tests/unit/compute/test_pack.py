@@ -1,10 +1,12 @@
 """A job of several runs: whatever becomes of one, the others are measured."""
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,17 @@ from scalesweep.compute.pack import (
     call_off,
     ended_in,
     is_over,
+    nodes_of,
     pack_file,
     read_pack,
-    run_pack,
     was_begun,
     write_pack,
 )
+from scalesweep.compute.pack_launcher import run_pack
 from scalesweep.core.record import read_failure
 
 JOB = 41
+HOSTS = ["a", "b", "c", "d"]
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def made(runs: Path, *run_ids: str, needs_s: float = 5.0, given_s: float = 100.0
     return pack_file(runs, write_pack(runs, pack))
 
 
-def launch(order: Path, digest: str) -> int:
+def launch(order: Path, digest: str, hosts: Sequence[str]) -> int:
     """What the launcher may come to, by the name of the run's folder."""
     folder, kind = order.parent, order.parent.name.partition("-")[0]
     print(f"launching {folder.name} {digest}")
@@ -114,6 +118,41 @@ def test_a_run_begins_only_with_its_whole_limit_left(runs: Path) -> None:
     assert was_begun(runs, path.stem, "failed") and not was_begun(runs, path.stem, "good-1")
 
 
+def test_runs_on_nodes_of_their_own_begin_in_order_and_share_none(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A launcher that hangs on one node keeps neither the others waiting nor the node for ever."""
+    monkeypatch.setattr(sys.modules["scalesweep.compute.pack_launcher"], "_hosts", lambda: HOSTS)
+    sizes = {"stuck": 1, "one-1": 1, "two-1": 2, "one-2": 1, "killed": 1, "two-2": 2, "four": 4}
+    path = made(runs, *sizes, needs_s=2.0)
+    pack: Any = json.loads(path.read_text())
+    for run in pack["runs"]:
+        run["nodes"] = sizes[run["run_id"]]
+    path = pack_file(runs, write_pack(runs, pack))
+
+    def placed(order: Path, digest: str, hosts: Sequence[str]) -> int:
+        began = time.time()
+        time.sleep(0.2)
+        (order.parent / "when.json").write_text(json.dumps([began, time.time(), *hosts]))
+        return launch(order, digest, hosts)
+
+    with capfd.disabled():
+        run_pack(path, placed)
+    assert begun(runs, path.stem) == list(sizes)
+    when = {i: json.loads((runs / i / "when.json").read_text()) for i in sizes}
+    for run_id, (began, ended, *hosts) in when.items():
+        assert len(set(hosts)) == sizes[run_id] and set(hosts) <= set(HOSTS)
+        assert nodes_of(runs, path.stem, run_id) == ",".join(hosts)
+        for other, (since, until, *others) in when.items():
+            if other != run_id and not set(hosts).isdisjoint(others):
+                assert until <= began or ended <= since, (run_id, other)
+    assert when["one-1"][0] < when["stuck"][1] and when["two-1"][0] < when["stuck"][1]
+    # While one hangs the others go on; what needs its node waits until it has been killed.
+    assert when["two-2"][0] < when["stuck"][0] + 2.2 <= when["four"][0]
+    causes = {i: (read_failure(runs / i) or {}).get("cause") for i in sizes}
+    assert {i for i, cause in causes.items() if cause} == {"stuck", "killed"}
+
+
 def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(runs, "good-1", "good-2")
     call_off(runs, path.stem)
@@ -121,6 +160,48 @@ def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -
     assert begun(runs, path.stem) == []
     path.write_text(path.read_text().replace("good-1", "good-3"))
     assert read_pack(runs, path.stem) is None and was_begun(runs, path.stem, "good-2")
-    monkeypatch.setattr(sys.modules["scalesweep.compute.pack"], "CACHED_S", 0.1)
+    monkeypatch.setattr(sys.modules["scalesweep.compute.pack_launcher"], "CACHED_S", 0.1)
     with pytest.raises(Exception, match="cannot read the runs of this job"):
         run_pack(path, launch)
+
+
+def test_a_group_of_which_a_run_has_failed_is_left_out_in_a_job_or_not(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID")
+    ids = ("base/good-1", "base/stuck", "new/stuck", "new/late", "new/good-2")
+    path = made(runs, *ids, needs_s=0.5)
+    pack: Any = json.loads(path.read_text())
+    for run, group in zip(pack["runs"], "abacc", strict=True):
+        run["group"] = group
+    path = pack_file(runs, write_pack(runs, pack | {"given_s": None, "spare_s": 0.2}))
+    pack["runs"][2]["group"] = "b"
+    with capfd.disabled():
+        run_pack(path, launch)
+    # A launcher that was killed with its record written has not failed.
+    assert begun(runs, path.stem) == list(ids)
+    assert (runs / "new/good-2" / "record.json").exists()
+    for side in ("base", "new"):
+        failure = read_failure(runs / side / "stuck") or {}
+        assert (failure["cause"], failure["run_id"]) == ("KILLED", "stuck")
+        assert "was not over after 0.7 s" in failure["detail"] and "job_id" not in failure
+    path = pack_file(runs, write_pack(runs, pack))
+    with capfd.disabled():
+        run_pack(path, launch)
+    assert begun(runs, path.stem) == [run_id for run_id in ids if run_id != "new/stuck"]
+
+
+def test_called_off_it_ends_what_it_has_begun(runs: Path) -> None:
+    path = made(runs, "stuck", "good-1", needs_s=60.0)
+    if (pid := os.fork()) == 0:
+        with contextlib.suppress(SystemExit):
+            run_pack(path, launch)
+            os._exit(0)
+        os._exit(1)
+    since = time.monotonic()
+    while not (runs / "stuck" / "launcher.log").exists() and time.monotonic() - since < 20:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert time.monotonic() - since < 30  # it has waited for the end of one that was called off too
+    assert begun(runs, path.stem) == ["stuck"] and not (runs / "stuck" / "failure.json").exists()

@@ -1,15 +1,15 @@
 """Jobs of Slurm for pairs: one for each point, cancelled whatever happens; what it costs."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import ANY
 
 import pytest
 
-from scalesweep.compute.job_spec import write_order
+from scalesweep.compute.pack import PackedRun, read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.planning.job_requests import Request
 from scalesweep.settle import measure
@@ -38,24 +38,30 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-def orders(folder: Path) -> list[tuple[str, Path, str]]:
-    found = []
-    for group, name in (("p1", "a"), ("p2", "b"), ("p1", "c")):
-        path = folder / name / "order.json"
-        found.append((group, path, write_order(path, cast(Any, {"run_id": name}))))
-    return found
+def packed() -> list[PackedRun]:
+    return [
+        {"run_id": name, "order": "d", "needs_s": 310.0, "group": group}
+        for group, name in (("p1", "base/a"), ("p2", "base/b"), ("p1", "new/a"))
+    ]
+
+
+def campaign_of(most: float = 600, canary: bool = False) -> Campaign:
+    slurm = SimpleNamespace(max_minutes=most, startup_minutes=1)
+    return cast(Campaign, SimpleNamespace(site=SimpleNamespace(slurm=slurm), canary=canary))
 
 
 def test_a_point_is_a_job(tmp_path: Path, asked: Asked) -> None:
     requests = dict.fromkeys(("p1", "p2"), REQUEST)
-    all_of_it = orders(tmp_path)
-    measure_in_slurm(cast(Campaign, None), tmp_path, all_of_it, requests, lambda _: None)
+    all_of_it = packed()
+    measure_in_slurm(campaign_of(), tmp_path, all_of_it, requests, lambda _: None)
     first, second, last = asked
     assert first[:4] == ("sbatch", "--parsable", "--nodes=2", "--ntasks=4")
     assert f"--job-name={JOB_NAME}" in first and f"--comment={tmp_path.resolve()}" in first
-    lists = [one[-1].rpartition(" ")[2] for one in (first, second)]
-    assert [[file for _, file, _ in json.loads(Path(name).read_text())] for name in lists] == [
-        [str(all_of_it[n][1]) for n in of] for of in ((0, 2), (1,))
+    names = [Path(one[-1].rpartition(" ")[2]).stem for one in (first, second)]
+    # The launcher that ends each run of a pack ends these; the last begins with its limit left.
+    assert [read_pack(tmp_path, name) for name in names] == [
+        {"runs": [all_of_it[n] for n in of], "given_s": 360.0, "spare_s": 60.0, "digest": ANY}
+        for of in ((0, 2), (1,))
     ]
     assert last == ("scancel", "--quiet", "1", "2")
 
@@ -69,7 +75,7 @@ def test_a_call_that_ends_takes_its_jobs_along(
     monkeypatch.setattr(commands, "queue_states", ended)
     requests = dict.fromkeys(("p1", "p2"), REQUEST)
     with pytest.raises(SystemExit):
-        measure_in_slurm(cast(Campaign, None), tmp_path, orders(tmp_path), requests, lambda _: None)
+        measure_in_slurm(campaign_of(), tmp_path, packed(), requests, lambda _: None)
     assert asked[-1] == ("scancel", "--quiet", "1", "2")
 
 
@@ -84,13 +90,12 @@ def test_what_a_killed_call_left_in_the_queue_is_cancelled(
 
 
 def test_a_job_has_the_limit_of_all_its_runs() -> None:
-    def minutes(runs: int, most: float, canary: bool = False) -> int:
-        slurm = SimpleNamespace(max_minutes=most, startup_minutes=1)
-        campaign = SimpleNamespace(site=SimpleNamespace(slurm=slurm), canary=canary)
-        return job_request(cast(Campaign, campaign), REQUEST, runs).shape.minutes
+    def minutes(runs: int, *words: Any, ranks: int = 1) -> int:
+        return job_request(campaign_of(*words), {"ranks": ranks}, REQUEST, runs).shape.minutes
 
     assert minutes(8, 600) == 41
-    assert minutes(8, 600, canary=True) == 43  # ten seconds each
+    assert minutes(8, 600, True) == 43  # ten seconds each
+    assert minutes(8, 600, True, ranks=2) == 45  # thirty, with an allreduce
     assert minutes(8, 20) == 21 and minutes(8, 2) == 6  # one run at least
 
 

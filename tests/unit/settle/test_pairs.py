@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.job_spec import read_order
+from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.settle.checkouts import BadCommit, Checkout
@@ -104,17 +104,19 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
         (checkouts[side].folder / "main.py").touch()
     stale = pairs.folder / BASE / target.run_id(0)
     measured(pairs, BASE, target.run_id(0))
-    orders = pairs.order_all(pairs.schedule([target]), checkouts, {})
+    runs = pairs.order_all(pairs.schedule([target]), checkouts, {})
     assert not (stale / RECORD).exists()
-    assert {group for group, *_ in orders} == {target.run_id(0)}
-    for _, path, digest in orders:
+    assert {run["group"] for run in runs} == {target.run_id(0)}
+    for run in runs:
+        path, digest = pairs.folder / run["run_id"] / ORDER, run["order"]
         side = next(side for side in SIDES if f"/{side}/" in str(path))
         order = read_order(path)
         assert path.read_text().endswith(f'"{digest}"}}\n')
         assert order["argv"][-1] == str(checkouts[side].folder / "main.py")
         assert list(order["program"]["files"].values()) == [order["argv"][-1]]
         assert order["folder"] == str(path.parent.resolve())
-    assert {path.parent.parent.parent.name for _, path, _ in orders[:2]} == {FIRST}
+        assert run["needs_s"] == order["time_limit_s"]
+    assert {run["run_id"].split("/")[0] for run in runs[:2]} == {FIRST}
     (checkouts[NEW].folder / "main.py").unlink()
     with pytest.raises(BadCommit, match=f"^{pairs.new[:10]}: has no main.py"):
         pairs.order_all(pairs.schedule([target]), checkouts, {})

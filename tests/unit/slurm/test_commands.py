@@ -25,13 +25,16 @@ def test_the_queue_from_wherever_jobs_were_submitted() -> None:
     ]
 
 
-SINFO = "main*|infinite|cache,big\nmain*|infinite|flat,big\nshort|1-02:03:30|(null)\n"
+SINFO = (
+    "main*|infinite|cache,big|1-infinite\nmain*|infinite|flat,big|1-infinite\n"
+    "short|1-02:03:30|(null)|1-4\n"
+)
 
 
 def test_partitions_gather_the_features_of_their_nodes() -> None:
     assert parse_partitions(SINFO) == {
         "main": Partition("main", True, None, frozenset({"cache", "flat", "big"})),
-        "short": Partition("short", False, 1563.5, frozenset()),
+        "short": Partition("short", False, 1563.5, frozenset(), 4),
     }
 
 
@@ -81,6 +84,10 @@ def test_a_limit_that_the_partition_would_let_wait_for_ever(
         "s.yaml: slurm: a job requests 1564 min, partition short allows 1563.5; "
         "lower time_limit_minutes or name another partition"
     )
+    commands.check_names("short", [], 5, "s.yaml: slurm", nodes=4)
+    commands.check_names("main", [], 5, "s.yaml: slurm", nodes=10**6)
+    with pytest.raises(UserError, match="a job requests 5 nodes, partition short allows 4; lower"):
+        commands.check_names("short", [], 5, "s.yaml: slurm", nodes=5)
 
 
 @pytest.mark.parametrize(

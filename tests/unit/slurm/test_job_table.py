@@ -83,9 +83,9 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Books:
     return books
 
 
-def record(folder: Path, job_id: Any, wall_s: float) -> None:
+def record(folder: Path, job_id: Any, wall_s: float, **asked: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    content = {"wall_s": wall_s, "resources": {"slurm": {"job_id": job_id}}}
+    content = {"wall_s": wall_s, "resources": {"slurm": {"job_id": job_id, **asked}}}
     (folder / "record.json").write_text(json.dumps(content))
 
 
@@ -141,6 +141,19 @@ def test_a_job_of_several_runs_is_one_row_with_what_all_of_them_took(books: Book
     assert row["held_s"] == pytest.approx(row["elapsed_s"] - 490.75)
     assert overheads_s([row]) == (None, row["held_s"] / 2)
     assert books.collect("b") == [] and list(books.rows()) == [12]
+
+
+def test_runs_at_the_same_time_count_by_their_share_of_the_jobs_nodes(books: Books) -> None:
+    books.noted("a", 12)
+    books.noted("b", 12)
+    books.noted("c", 12)
+    books.jobs = {12: replace(JOB, state="COMPLETED", exit_code=0)}  # 600 s on two nodes
+    record(books.runs / "a", 12, 580.0, nodes=1)
+    record(books.runs / "b", 12, 570.0, nodes=1)
+    record(books.runs / "c", 12, 10.0, nodes=2)
+    assert books.collect("a", "b", "c") == []
+    (row,) = books.rows().values()
+    assert (row["program_s"], row["held_s"]) == (585.0, 15.0)
 
 
 def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:

@@ -50,7 +50,7 @@ class Hooks:
     def pack(self, jobs: list[tuple[dict[str, str], int]]) -> Any:
         name = "+".join(wildcards["run_id"] for wildcards, _ in jobs)
         wildcards = {"runs": "r", "pack": name}
-        return SimpleNamespace(rule="pack", wildcards=wildcards, minutes=17)
+        return SimpleNamespace(rule="pack", wildcards=wildcards, resources={"runtime": 17})
 
     def left(self, wildcards: dict[str, str], job_id: int) -> bool | None:
         return self.made.get(wildcards["run_id"])

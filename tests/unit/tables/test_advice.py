@@ -7,18 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import scalesweep.tables.advice
+from scalesweep.analysis.network_fit import RING, fit_network, predicted_seconds
 from scalesweep.commands.advise import CAMPAIGN, CURVE, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import Wanted, read_target
-from scalesweep.tables.advice_points import (
-    between,
-    geometric_counts,
-    longest_of,
-)
+from scalesweep.tables.advice import make_study
+from scalesweep.tables.advice_points import between, geometric_counts, longest_of, prices_of
 from scalesweep.tables.looks import look
+from scalesweep.tables.machine import Machine, Network
+from scalesweep.tables.now import read_now
+from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.prediction import prediction_table
+from scalesweep.tables.rank_layout import Layout
 from tests.fakes.records import write_unchecked
 
 Load = Callable[..., Campaign]
@@ -33,7 +38,9 @@ repeats: 2
 RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
 
 
-def finish(campaign: Campaign, speed: Callable[[Any], float], upto: int = 8) -> None:
+def finish(
+    campaign: Campaign, speed: Callable[[Any], float], upto: int = 8, **metrics: Any
+) -> None:
     """Finish the runs of up to so many ranks: 36 s each, a little slower every time."""
     for one in campaign.experiments:
         for planned in one.runs:
@@ -42,9 +49,20 @@ def finish(campaign: Campaign, speed: Callable[[Any], float], upto: int = 8) -> 
             value = speed(planned.point) * (1 + 0.01 * planned.repeat)
             write_unchecked(
                 campaign.runs_folder, planned.run_id, benchmark="toy", repeat=planned.repeat,
-                point=dict(planned.point), metrics={"speed": {"value": value, **RATE}},
+                point=dict(planned.point), metrics={"speed": {"value": value, **RATE}, **metrics},
                 work={"samples_per_epoch": None}, resources={}, wall_s=36.0 + planned.repeat,
             )  # fmt: skip
+
+
+def network() -> Network:
+    """The fit of a network within a node."""
+    ranks = np.repeat([2.0, 4.0, 8.0], 9)
+    sizes = np.tile(2.0 ** np.arange(10, 27, 2), 3)
+    seconds = [
+        predicted_seconds(RING, int(p), np.array([size]), 2e-3, 5e7)[0]
+        for p, size in zip(ranks, sizes, strict=True)
+    ]
+    return Network(Layout(8, 16), {}, fit_network(ranks, sizes, np.array(seconds)), "probe")
 
 
 def falling(point: Any) -> float:
@@ -121,6 +139,33 @@ def test_advice_for_the_largest_predicted_count(
     # Advice can go on from it.
     advise(made, "0.02")
     assert load_campaign(campaign.results / CAMPAIGN).experiments[0].axes == ("ranks",)
+
+
+def test_advice_predicts_as_the_page_does_where_a_network_was_probed(
+    toy: Path, load: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    sized = "  batch_size: {type: integer, default: 8, unit: samples, doc: samples}\n  rate:"
+    benchmark.write_text(benchmark.read_text().replace("  rate:", sized, 1))
+    campaign = load(
+        "scaling: weak\naxes: {ranks: [1, 2, 4, 8, 16]}\nfixed: {ranks_per_node: 16}\n"
+        "predict: {ranks: [64]}"
+    )
+    size = {"value": 1e6, "unit": "parameters", "better": "lower", "scope": "rank"}
+    finish(campaign, falling, 16, model_parameters=size)
+    plan, summary = read_now(campaign)
+    data = ExperimentData(summary, plan["experiments"][0])
+    widths = []
+    for machine in (Machine(networks=[network()]), Machine()):
+        monkeypatch.setattr(scalesweep.tables.advice, "known_machine", lambda *_, it=machine: it)
+        study = make_study(campaign, plan, summary, prices_of(campaign), Wanted(), 2.0)
+        (answer,) = study.options(2.0).now
+        table = prediction_table(data, [data.points()], [64], machine)
+        assert table is not None
+        row = table.iloc[0]
+        assert answer.before == pytest.approx(math.log(row["high"] / row["low"]))
+        widths.append(answer.before)
+    assert widths[0] != pytest.approx(widths[1], rel=0.01)
 
 
 def test_the_knee_is_asked_for_without_a_predicted_count(load: Callable[..., Campaign]) -> None:

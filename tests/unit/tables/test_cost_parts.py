@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,19 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.network_fit import RING, predicted_seconds
+from scalesweep.analysis.prediction.forecast import predict
 from scalesweep.analysis.step_account import STEPS, StepAccount
+from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import Plan
-from scalesweep.tables.build import series_of
-from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, REST
+from scalesweep.report.export_tables import write_all
+from scalesweep.tables.advice_points import longest_wall
+from scalesweep.tables.build import make_tables, series_of
+from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, OUTSIDE, REST
 from scalesweep.tables.machine import Machine, machine_of
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import MeasuredSeries, predictable, prediction_table
+from scalesweep.tables.provenance import FACTS, facts_text
+from scalesweep.tables.runtimes import wall_series, wall_times
 from scalesweep.tables.sweep_text import sweep_text
 from tests.fakes.plan import whole_plan
 from tests.fakes.probes import note
@@ -24,6 +31,7 @@ COUNTS = (1, 2, 4, 8, 16, 32)
 BATCH = 8
 GRADIENTS = 1e6  # parameters, 4 bytes each
 LATENCY, BANDWIDTH = 2e-5, 5e9
+EPOCHS, OUTSIDE_S = 50, 2.0
 SIZES = [2.0**k for k in range(10, 27, 2)]
 
 
@@ -43,21 +51,30 @@ def account(ranks: int, unattributed: float) -> dict[str, Any]:
 
 
 def campaign(
-    ledger: bool = True, unattributed: float = 0.0, counts: Sequence[int] = COUNTS, **fixed: Any
+    ledger: bool = True,
+    unattributed: float = 0.0,
+    counts: Sequence[int] = COUNTS,
+    pending: Sequence[int] = (),
+    **fixed: Any,
 ) -> tuple[Plan, pd.DataFrame]:
-    """A training experiment, and one that probed its network."""
+    """A training experiment, and one that probed its network. Each run trains for ``EPOCHS`` and
+    takes ``OUTSIDE_S`` more."""
     train, probe, rows = [], [], []
     base = {"source": "measured", "started": "2026-01-01", "repeat": 0, "warnings": None}
     for ranks in counts:
         run_id, one = f"t-{ranks}", account(ranks, unattributed)
         train.append({"run_id": run_id, "repeat": 0, "point": {"ranks": ranks}, "status": "done"})
+        wall_s = OUTSIDE_S + EPOCHS * 10 * one["elapsed"]
         rows.append(base | {
             "run_id": run_id, "benchmark": "t", "samples": 10 * BATCH * ranks,
+            FACTS: facts_text({"source": "measured", "wall_s": wall_s}),
             "_account": json.dumps(one) if ledger else None,
             "total_throughput_mean_init": ranks * BATCH / one["elapsed"] / 2,
             "total_throughput_mean_later": ranks * BATCH / one["elapsed"],
             "model_parameters_mean_run": GRADIENTS,
         })  # fmt: skip
+    for ranks in pending:
+        train.append({"run_id": f"t-{ranks}", "repeat": 0, "point": {"ranks": ranks}})
     for ranks in (2, 4, 8):
         run_id = f"p-{ranks}"
         seconds = np.array([[[exchange(ranks, size)]] * 3 for size in SIZES])
@@ -65,7 +82,7 @@ def campaign(
         probe.append({"run_id": run_id, "repeat": 0, "point": {"ranks": ranks}, "status": "done"})
         sweep = sweep_text(said, {"sweep_seconds": seconds})
         rows.append(base | {"run_id": run_id, "benchmark": "p", "samples": None, "_sweep": sweep})
-    settings = {"batch_size": BATCH, "ranks_per_node": 1, **fixed}
+    settings = {"batch_size": BATCH, "ranks_per_node": 1, "epochs": EPOCHS, **fixed}
     summary = pd.DataFrame(rows)
     summary.attrs["metrics"] = {
         "t": {"model_parameters": {"unit": "parameters", "better": "lower", "scope": "rank"}}
@@ -157,3 +174,54 @@ def test_a_sum_by_parts_competes_and_names_the_part_that_grows() -> None:
     # Without the probe little shows that latency will grow with the ranks.
     assert blind["value"] > 1.05 * truth
     assert probed["low"] < truth < probed["high"]
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_wall_times_have_the_parts_of_their_epochs(ledger: bool) -> None:
+    plan, summary = campaign(ledger)
+    data = ExperimentData(summary, plan["experiments"][0])
+    walls = wall_series(data, data.points(), wall_times(data), machine_of(summary, plan))
+    parts = walls.parts
+    assert parts is not None and parts.collective is not None
+    own = dict(zip(parts.names, parts.cost, strict=True))
+    assert own[OUTSIDE] == pytest.approx([OUTSIDE_S] * len(COUNTS))
+    assert parts.cost.sum(axis=0) == pytest.approx(walls.cost)
+    steps = 10 * EPOCHS
+    if ledger:
+        assert parts.names == (COMPUTATION, "input", EXCHANGE, OUTSIDE)
+        assert own[EXCHANGE] == pytest.approx([steps * exchange(ranks) for ranks in COUNTS])
+    assert parts.collective(np.array([64.0])) == pytest.approx(steps * exchange(64), rel=0.01)
+
+
+def test_wall_times_of_unknown_epochs_have_none() -> None:
+    plan, summary = campaign(epochs=None)
+    data = ExperimentData(summary, plan["experiments"][0])
+    walls = wall_series(data, data.points(), wall_times(data), machine_of(summary, plan))
+    assert walls.parts is None and len(walls.cost) == len(COUNTS)
+
+
+def test_predicted_runtimes_know_the_network_as_predicted_rates_do() -> None:
+    plan, summary = campaign(counts=(*COUNTS, 64), pending=[128])
+    found = []
+    for machine in (machine_of(summary, plan), Machine()):
+        tables = make_tables(summary, plan, machine=machine)["train"]
+        found.append(tables["runtimes"].iloc[0])
+    probed, blind = found
+    truth = OUTSIDE_S + EPOCHS * 10 * (0.011 + exchange(128))
+    assert probed["expected_s"] == pytest.approx(truth, rel=0.01)
+    assert probed["low_s"] < truth < probed["high_s"]
+    assert abs(blind["expected_s"] - truth) > 2 * abs(probed["expected_s"] - truth)
+
+
+def test_written_runtimes_know_the_network_where_there_is_no_ledger(tmp_path: Path) -> None:
+    plan, summary = campaign(ledger=False, counts=(*COUNTS, 64), pending=[128])
+    write_all(summary, plan, tmp_path / "runs", tmp_path / "tables")
+    written = read_table(tmp_path / "tables" / "train" / "runtimes.parquet").iloc[0]
+    data = ExperimentData(summary, plan["experiments"][0])
+    points = [point for point in data.points() if point.rows.size]
+    walls = wall_series(data, points, wall_times(data), machine_of(summary, plan))
+    assert walls.parts is not None
+    low, high = predict(walls, [128.0]).interval()
+    assert written[["low_s", "high_s"]].tolist() == pytest.approx([low[0], high[0]])
+    # What advice charges for a run there is of the same prediction, at a lower level.
+    assert walls.cost[-1] < longest_wall(walls, 128) < high[0]

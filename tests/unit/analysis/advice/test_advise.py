@@ -17,7 +17,7 @@ from scalesweep.analysis.advice.widths import (
     widths,
 )
 from scalesweep.analysis.prediction.public_series import LOADING, by_study
-from scalesweep.analysis.prediction.series import Series, make_series
+from scalesweep.analysis.prediction.series import Parts, Series, make_series
 from scalesweep.analysis.types import Floats
 
 LOADED = by_study()[LOADING][0].series()  # 1 to 512 ranks
@@ -62,6 +62,26 @@ def test_the_expected_width_is_that_of_the_prediction_made_again() -> None:
     between = one.outcome({12.0: 1}, 1 / 2)
     line = math.exp(np.interp(math.log(12), np.log(LOADED.ranks), np.log(LOADED.cost)))
     assert between.cost[between.ranks == 12] == pytest.approx(line)
+
+
+def test_further_runs_tell_their_parts_too() -> None:
+    ranks = 2.0 ** np.arange(5)
+    parts = np.stack([np.full(5, 1.0), 0.1 * np.log2(ranks)])
+    series = make_series(
+        ranks, parts.sum(axis=0), "weak", np.full(5, 0.01), Parts(("busy", "exchange"), parts)
+    )
+    after = Known(series, np.full(5, 3.0)).outcome({4.0: 1, 12.0: 1, 64.0: 2}, 5 / 6)
+    assert after.parts is not None
+    assert after.parts.cost.sum(axis=0) == pytest.approx(after.cost)
+    shares = (after.parts.cost / after.cost)[1]
+    old = parts[1] / series.cost
+    assert after.ranks.tolist() == [1, 2, 4, 8, 12, 16, 64]
+    assert shares[[0, 1, 2, 3, 5]] == pytest.approx(old)
+    assert old[3] < shares[4] < old[4] < shares[6]
+    # Of one known part, of which a probe says the rest, it is the whole.
+    bare = make_series(ranks, series.cost, "weak", None, Parts(("busy",), series.cost[None]))
+    whole = Known(bare, np.ones(5)).outcome({64.0: 1}, 1 / 2)
+    assert whole.parts is not None and whole.parts.cost[0] == pytest.approx(whole.cost)
 
 
 def test_repeats_narrow_what_they_blur_and_ever_less() -> None:

@@ -4,6 +4,7 @@ import re
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION
 from scalesweep.analysis.prediction.forecast import knee, predict, trusted_limit
+from scalesweep.analysis.prediction.intervals import HIGH, LOW
 from scalesweep.analysis.prediction.models import MODELS
 from scalesweep.analysis.prediction.public_series import PUBLIC
 from scalesweep.core.paths import REPO
@@ -26,10 +27,11 @@ def test_the_worked_example() -> None:
     for formula, weight in found.weighted[:3]:
         assert f"| {formula} | {weight:.0%} |".replace("%", " %") in page
     parts = found.sources
-    four = [getattr(parts, n)[1] for n in ("repeats", "scatter", "models", "regime")]
+    four = [getattr(parts, n)[HIGH, 1] for n in ("repeats", "scatter", "models", "regime")]
     said = "{:.1f} % (one run each: repeats are not known), {:.1f} %, {:.1f} % and {:.1f} %"
     assert said.format(*(100 * float(part) for part in four)) in page
-    assert f"together {100 * float(parts.total[1]):.1f} %" in page
+    together = (100 * float(parts.total[side, 1]) for side in (HIGH, LOW))
+    assert "together {:.1f} %; towards lower cost {:.1f} %".format(*together) in page
     bend = knee(known, 0.8)
     assert bend is not None
     assert f"falls below 80 % at {bend.count:.0f} ranks" in page
@@ -41,3 +43,6 @@ def test_the_worked_example() -> None:
     for rule in CALIBRATION.values():
         assert f"{100 * rule.rate:.2f} %" in page
         assert f"{100 * rule.scatter:.2f} %" in page
+    lower, higher = (side.slope for side in (CALIBRATION["weak"].low, CALIBRATION["weak"].high))
+    said = f"{lower:.0%} of the expected change counts towards lower cost in weak scaling, "
+    assert f"{said}{higher:.0%} towards higher".replace("%", " %") in page

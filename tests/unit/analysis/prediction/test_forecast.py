@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from scalesweep.analysis.prediction.calibration import CALIBRATION
 from scalesweep.analysis.prediction.forecast import (
     knee,
     predict,
     rolling_forecasts,
     trusted_limit,
 )
+from scalesweep.analysis.prediction.intervals import HIGH, LOW
 from scalesweep.analysis.prediction.public_series import PUBLIC, TRAINING
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.types import Floats
@@ -66,10 +68,31 @@ def test_the_four_sources_add_as_squares_and_repeats_are_one_of_them() -> None:
     known = predict(make_series(RANKS, cost, "weak", np.full(7, 0.004)), TARGETS).sources
     parts = (known.repeats, known.scatter, known.models, known.regime)
     assert known.total == pytest.approx(np.sqrt(sum(part**2 for part in parts)))
-    assert known.repeats == pytest.approx([0.004] * 3)
+    rule = CALIBRATION["weak"]
+    for side, of_it in ((LOW, rule.low), (HIGH, rule.high)):
+        assert known.repeats[side] == pytest.approx([0.004 * of_it.noise] * 3)
+    for place in range(3):
+        assert sum(known.shares(place).values()) == pytest.approx(1)
+    # On all targets by hand: squares of the models' spread on both sides over those of all.
+    squares = (known.models**2).sum(axis=0) / (known.total**2).sum(axis=0)
+    assert [known.shares(place)["models"] for place in range(3)] == pytest.approx(squares)
     unknown = predict(weak(cost), TARGETS).sources
     assert (unknown.repeats == 0).all() and (unknown.scatter > known.scatter).all()
     assert (np.diff(known.regime) > 0).all()
+
+
+def test_growth_that_may_stop_is_doubted_below_and_growth_unseen_above() -> None:
+    flat, steep = np.full(7, 10.0), 10 + 0.8 * np.log2(RANKS)
+    sides = []
+    for cost in (flat, steep):
+        found = predict(weak(cost), [1024.0])
+        low, high = found.interval()
+        sides.append((float(found.cost[0] / low[0]), float(high[0] / found.cost[0])))
+    # A flat series may hide what grows later. A steep one may do the same, and level off too.
+    (below, above), (below_steep, above_steep) = sides
+    assert above - 1 > 3 * (below - 1)
+    assert below_steep - 1 > 3 * (below - 1)
+    assert above_steep < 1.5 * above
 
 
 def test_a_jump_among_the_measured_counts_widens_the_interval() -> None:

@@ -1,0 +1,74 @@
+"""Two commits measured alternately in jobs of Slurm: one of each point, launched as a pack is."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from scalesweep.core.rank_columns import machine_names
+from scalesweep.core.record import read_record
+from tests.slurm.cluster import Cluster
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import slurm_project
+
+pytestmark = needs_slurm
+
+BENCHMARK = """\
+name: tracked
+version: 1
+summary: A program in a repository of its own.
+parameters:
+  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
+  ranks_per_node: {type: integer, minimum: 1, default: 1, unit: ranks, doc: ranks on a node}
+  size: {type: integer, default: 1, unit: null, doc: size}
+command: ["{python}", "{program:tracked}", "{size}"]
+result:
+  extract:
+    - {metric: step_time, pattern: 'step: (\\S+) s', unit: s, better: lower, scope: rank}
+"""
+CAMPAIGN = """\
+campaign: nightly
+site: toy_cluster
+programs: {tracked: program/main.py}
+experiments:
+  steps: {benchmark: tracked, axes: {size: [1, 2]}, repeats: 3, time_limit_minutes: 1}
+"""
+PROGRAM = """\
+import os, sys
+
+if sys.argv[1] == "2" and WRONG:
+    sys.exit("no such size")
+print(f"step: {STEP + os.getpid() % 100 / 1e5} s")
+"""
+
+
+def test_settle_in_jobs(cluster: Cluster, tmp_path: Path) -> None:
+    project = slurm_project(tmp_path / "p", cluster, "{startup_minutes: 0.2}")
+    (project.path / "benchmarks" / "tracked").mkdir(parents=True)
+    project.write("benchmarks/tracked/benchmark.yaml", BENCHMARK)
+    project.write("c.yaml", CAMPAIGN)
+    program = project.path / "program"
+    program.mkdir()
+    git = ["git", "-C", str(program), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for step, wrong in ((1, False), (2, True)):
+        text = PROGRAM.replace("STEP", str(step)).replace("WRONG", str(wrong))
+        (program / "main.py").write_text(text)
+        subprocess.run([*git, "add", "main.py"], check=True)
+        subprocess.run([*git, "commit", "-qm", f"Step {step}"], check=True)
+    commits = ("base=HEAD~1", "new=HEAD")
+    code, said = project.slurm("settle", "--configfile", "c.yaml", "--config", *commits)
+    assert code == 1 and "Traceback" not in said, said
+    assert re.search(r"^regression: steps: size 1: step_time \+(99|100)\.", said, re.M), said
+    assert "failed: steps: size 2: new: NON_ZERO_EXIT: exit code 1: no such size" in said, said
+    assert "error: 1 point failed" in said and "node-hours expected" in said, said
+    (pairs,) = project.path.glob("results/settle/*/verdicts.csv")
+    packs = [json.loads(path.read_text()) for path in pairs.parent.glob(".packs/*.json")]
+    assert sorted(len(pack["runs"]) for pack in packs) == [8, 8]
+    begun = [path.read_text().split() for path in pairs.parent.glob(".packs/*.begun")]
+    # Of the other point nothing more was measured once a run had failed.
+    assert sorted(map(len, begun)) == [2, 8]
+    for path in (*pairs.parent.glob("*/*/record.json"), *pairs.parent.glob("*/*/*/record.json")):
+        record = read_record(path)
+        assert record["resources"]["slurm"]["job_id"] and machine_names(record["resources"])
+    assert cluster.run("squeue", "-h") == ""
