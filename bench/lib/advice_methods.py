@@ -8,6 +8,7 @@ run comes next, and is charged its cost: ranks times time.
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -184,15 +185,10 @@ def at_random(machine: Machine, budget: float, seed: int = 0) -> Spent:
 
 
 def advised(machine: Machine, budget: float) -> Spent:
-    """Three small counts of the doubling grid; then what is advised, the cheapest half of it, and
-    so on with what is left.
-
-    The first three are neighbours in weak scaling, where small counts cost little. In strong
-    scaling all cost about the same, so that they are a factor of four apart.
-    """
+    """Three counts of the doubling grid; then what is advised, the cheapest half of it, and so on
+    with what is left."""
     spent = Spent(machine, budget)
-    weak = machine.scaling == "weak"
-    for count in machine.doubling[:3].tolist() if weak else machine.doubling[:5:2].tolist():
+    for count in first_counts(machine, budget):
         spent.buy(count)
     while spent.runs and not refusal(spent.series()):
         left, series = budget - spent.price, spent.series()
@@ -218,6 +214,22 @@ def advised(machine: Machine, budget: float) -> Spent:
         if spent.price == paid:
             break
     return spent
+
+
+def first_counts(machine: Machine, budget: float) -> list[float]:
+    """The first three, as ``planning.spending`` has them.
+
+    In weak scaling the smallest, which cost little; in strong scaling, where all cost about the
+    same, the smallest and the two largest neighbours that can be paid with it.
+    """
+    counts: list[float] = machine.doubling.tolist()
+    if machine.scaling == "weak":
+        return counts[:3]
+    for pair in reversed(list(pairwise(counts[1:]))):
+        three = [counts[0], *pair]
+        if sum(map(machine.price, three)) <= budget:
+            return three
+    return counts[:5:2]
 
 
 METHODS: Mapping[str, Callable[[Machine, float], Spent]] = {

@@ -134,10 +134,13 @@ def factor(width: float) -> str:
 
 
 def _overhead(prices: Prices) -> str:
-    if not prices.overhead_s:
-        return ""
-    known = "as measured" if prices.measured else "as the site file says"
-    return f", and {duration(prices.overhead_s)} beyond its program ({known})"
+    parts = [""]
+    if prices.overhead_s:
+        known = "as measured" if prices.measured else "as the site file says"
+        parts.append(f"{duration(prices.overhead_s)} beyond its program ({known})")
+    if prices.campaign.canary:
+        parts.append("its canaries")
+    return ", and ".join(parts)
 
 
 def _at_once(prices: Prices) -> str:

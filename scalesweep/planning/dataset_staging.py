@@ -2,8 +2,9 @@
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
@@ -12,58 +13,110 @@ from scalesweep.core.errors import UserError
 from scalesweep.planning.run_spec import data_folder
 
 
+class _Need(NamedTuple):
+    """What a staging job makes: the data set of a run, so many files of each split."""
+
+    experiment: Experiment
+    run: Run
+    files: Mapping[str, int]
+
+    @property
+    def wanted(self) -> str:
+        """The files in the name of their marker."""
+        return "-".join(f"{split}{count}" for split, count in self.files.items())
+
+
 class Staging:
-    """The data sets of some runs, each with as many files as the most demanding run reads."""
+    """The data sets of some runs, each with as many files as the most demanding run reads.
+
+    ``take`` takes in runs that are planned later: files that earlier ones had staged stay, and
+    more are added to them by a staging job of their own.
+    """
 
     def __init__(self, campaign: Campaign, runs: Iterable[tuple[Experiment, Run]]) -> None:
         self._campaign = campaign
-        self._needs: dict[str, tuple[Experiment, Run, dict[str, int]]] = {}
+        self._needs: dict[str, list[_Need]] = {}  # by folder; each has the files of those before it
+        self.take(runs)
+
+    def take(self, runs: Iterable[tuple[Experiment, Run]]) -> None:
+        """Take in further runs."""
+        more: dict[str, _Need] = {}
         for experiment, run in runs:
-            data = experiment.benchmark.data
-            folder = data_folder(campaign, experiment.benchmark, run.point)
-            if data is None or folder is None:
+            folder = self._folder(experiment, run)
+            if folder is None or self._need(folder, experiment, run):
                 continue
-            files = data.needed(run.point)
-            if folder in self._needs:
-                known = self._needs[folder][2]
-                files = {split: max(count, known[split]) for split, count in files.items()}
-            self._needs[folder] = (experiment, run, files)
-        self._markers = {
-            folder: "staged-" + "-".join(f"{split}{count}" for split, count in files.items())
-            for folder, (_, _, files) in self._needs.items()
-        }
+            files = _files(experiment, run.point)
+            before = more.get(folder) or next(reversed(self._needs.get(folder, [])), None)
+            known = before.files if before else {}
+            files = {split: max(count, known.get(split, 0)) for split, count in files.items()}
+            more[folder] = _Need(experiment, run, files)
+        for folder, need in more.items():
+            self._needs.setdefault(folder, []).append(need)
+
+    def covers(self, experiment: Experiment, run: Run) -> bool:
+        """Whether a run, or one that reads as much, was taken in, or it reads no data set."""
+        folder = self._folder(experiment, run)
+        return folder is None or self._need(folder, experiment, run) is not None
 
     def marker(self, experiment: Experiment, run: Run) -> list[str]:
         """Marker of the data set that a run reads, or nothing."""
-        folder = data_folder(self._campaign, experiment.benchmark, run.point)
-        return [] if folder is None else [f"{folder}/{self._markers[folder]}"]
+        folder = self._folder(experiment, run)
+        if folder is None or (need := self._need(folder, experiment, run)) is None:
+            return []
+        return [f"{folder}/staged-{need.wanted}"]
 
     def command(self, folder: str, wanted: str, workers: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents.
 
         Raises UserError if no run reads them.
         """
-        experiment, run, files = self._needs[folder]
-        data, site = experiment.benchmark.data, self._campaign.site
-        if data is None or self._markers[folder] != f"staged-{wanted}":
+        needs = (need for need in self._needs.get(folder, ()) if need.wanted == wanted)
+        need, site = next(needs, None), self._campaign.site
+        data = need.experiment.benchmark.data if need else None
+        if need is None or data is None:
             raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
         words = [site.python, *data.program, "--out", folder]
-        for split, count in files.items():
+        for split, count in need.files.items():
             words += [f"--{split}", str(count)]
-        parameters = json.dumps(data.spec(run.point), sort_keys=True)
+        parameters = json.dumps(data.spec(need.run.point), sort_keys=True)
         words += ["--params", parameters, "--workers", str(workers)]
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
 
     def lost(self) -> set[str]:
         """Markers of data sets that have lost files since; without them these are staged again."""
         found = set()
-        for folder, (_, _, files) in self._needs.items():
-            marker = Path(folder, self._markers[folder])
-            if marker.exists() and not all(
-                _has_files(Path(folder, split), count) for split, count in files.items()
-            ):
-                found.add(str(marker))
+        for folder, needs in self._needs.items():
+            for need in needs:
+                marker = Path(folder, f"staged-{need.wanted}")
+                if marker.exists() and not _are_there(folder, need.files):
+                    found.add(str(marker))
         return found
+
+    def _folder(self, experiment: Experiment, run: Run) -> str | None:
+        return data_folder(self._campaign, experiment.benchmark, run.point)
+
+    def _need(self, folder: str, experiment: Experiment, run: Run) -> _Need | None:
+        """The first that has all files of a run."""
+        files = _files(experiment, run.point)
+        for need in self._needs.get(folder, ()):
+            if all(count <= need.files.get(split, 0) for split, count in files.items()):
+                return need
+        return None
+
+
+def is_staged(campaign: Campaign, experiment: Experiment, point: Mapping[str, Any]) -> bool:
+    """Whether the files that a run of a point reads are all there, or it reads none."""
+    folder = data_folder(campaign, experiment.benchmark, point)
+    return folder is None or _are_there(folder, _files(experiment, point))
+
+
+def _files(experiment: Experiment, point: Mapping[str, Any]) -> Mapping[str, int]:
+    data = experiment.benchmark.data
+    return {} if data is None else data.needed(point)
+
+
+def _are_there(folder: str, files: Mapping[str, int]) -> bool:
+    return all(_has_files(Path(folder, split), count) for split, count in files.items())
 
 
 def _has_files(folder: Path, count: int) -> bool:

@@ -81,7 +81,7 @@ def request_for(
             given_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
             given_s -= canary_s(campaign, run.point)
             longer_s = 2 * max(asked["limit_s"], given_s)
-            limit_s = min(longer_s, _longest_s(campaign, experiment))
+            limit_s = min(longer_s, longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
         if failure["cause"] == "OUT_OF_MEMORY" and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
@@ -107,8 +107,8 @@ def may_mend(
     if cause == "HANG":
         return attempt == 1
     if cause == "TIMEOUT":
-        longest_s = _longest_s(campaign, experiment)
-        return asked["limit_s"] is not None and asked["limit_s"] < longest_s
+        most_s = longest_s(campaign, experiment)
+        return asked["limit_s"] is not None and asked["limit_s"] < most_s
     if cause == "OUT_OF_MEMORY":
         return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
     return cause in ELSEWHERE
@@ -156,9 +156,10 @@ def _asked(failure: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return asked if whole else None
 
 
-def _longest_s(campaign: Campaign, experiment: Experiment) -> float:
-    limit = max(experiment.time_limit_minutes, of_slurm(campaign.site).max_minutes)
-    return limit * 60
+def longest_s(campaign: Campaign, experiment: Experiment) -> float:
+    """The most that a run of an experiment may ever be given, in seconds."""
+    limit, slurm = experiment.time_limit_minutes, campaign.site.slurm
+    return 60 * (limit if slurm is None else max(limit, slurm.max_minutes))
 
 
 def _largest_mb(campaign: Campaign) -> int:

@@ -20,9 +20,9 @@ from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of
 from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.sealed_json import read_sealed, write_sealed
-from scalesweep.planning.spending import Spending, plan_spending
+from scalesweep.planning.spending import Spending, plan_rounds, take_account
 from scalesweep.planning.stock import take_stock
-from scalesweep.planning.stops import StopSeries, plan_stops
+from scalesweep.planning.stops import StopSeries, held_runs, plan_stops
 
 LOOKS = ".repeats.json"  # in the folder of a site's runs
 _FORMAT = 1
@@ -107,15 +107,21 @@ def plan_repeats(
     ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
     ``begun``: runs that this call has started, which are over.
     """
-    spending = plan_spending(campaign, remember)
-    if spending is not None:
-        campaign = spending.campaign
+    rounds = plan_rounds(campaign)
+    if rounds is not None:
+        campaign = rounds.campaign
     campaign, points = _plan_points(campaign, remember)
-    stopped = plan_stops(campaign, remember, begun)
-    if stopped.series:
-        there = {id(run.point) for one in stopped.campaign.experiments for run in one.runs}
+    widest = rounds.widened(campaign) if rounds else campaign
+    stopped = plan_stops(campaign, widest, remember, begun)
+    planned, spending = stopped.campaign, None
+    if rounds is not None:
+        spending = take_account(rounds, campaign, planned, stopped.widest, remember)
+        planned = spending.campaign
+    if stopped.series or spending:
+        there = {id(run.point) for one in planned.experiments for run in one.runs}
         points = tuple(one for one in points if id(one.runs[0].point) in there)
-    return RepeatPlan(stopped.campaign, points, stopped.series, stopped.held, spending)
+    held = held_runs(stopped.series, planned, begun)
+    return RepeatPlan(planned, points, stopped.series, held, spending)
 
 
 def _plan_points(campaign: Campaign, remember: bool) -> tuple[Campaign, tuple[RepeatedPoint, ...]]:

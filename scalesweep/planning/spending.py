@@ -12,10 +12,11 @@ The Snakefile is parsed with this, so it imports nothing heavy.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
@@ -23,49 +24,21 @@ from scalesweep.config.repeats import Run
 from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
-from scalesweep.planning.job_requests import CANARY_S, LEAST_LIMIT_S
-from scalesweep.planning.run_state import DONE, NEW, RunState
-from scalesweep.planning.sealed_json import read_sealed, write_sealed
+from scalesweep.core.record import read_failure
+from scalesweep.planning.dataset_staging import is_staged
+from scalesweep.planning.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
+from scalesweep.planning.run_spec import data_folder
+from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
+from scalesweep.planning.runtime_estimates import Estimates
+from scalesweep.planning.spend_decisions import Decision, Kept, read_decisions
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_file import submitted_jobs
+from scalesweep.slurm.job_shape import staging_shape
 
-DECISIONS = ".spend.json"  # in the folder of a site's runs
-_FORMAT = 1
-# The first counts of a series: so many, over a factor of at least ``APART`` (in strong scaling each
-# of the one before it, as all cost about the same).
+# The first counts of a series: so many, over a factor of at least ``APART``.
 FIRST, APART = 3, 4
 # Limits of runs that a round decides on, over the upper bound of their predicted time.
 MARGIN = 1.5
-
-
-class Decision(NamedTuple):
-    """Runs of one point that a round decided on.
-
-    ``repeats``: their numbers; ``question``: what they narrow most, from a ``now`` to an expected
-    ``after`` (natural logarithms of the upper over the lower bound); ``limit_s``: of each run;
-    ``node_hours``: of all, at most.
-    """
-
-    round: int
-    experiment: str
-    point: Mapping[str, Any]
-    repeats: Sequence[int]
-    question: str
-    now: float
-    after: float
-    limit_s: float
-    node_hours: float
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What is kept next to the runs: decisions, and why no more are made.
-
-    ``seen``: digest of the runs at which the end was found; another one makes a new decision due.
-    """
-
-    decisions: tuple[Decision, ...] = ()
-    ended: str = ""
-    seen: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,15 +79,32 @@ class Spending:
 
     @property
     def run_ids(self) -> set[str]:
-        """The planned runs of the experiments whose points are chosen in rounds."""
-        experiments = (one for one in self.campaign.experiments if one.name in self.governed)
-        return {run.run_id for one in experiments for run in one.runs}
+        """The planned runs: a round waits for those of all experiments."""
+        return set(self.campaign.unique_runs())
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A campaign with the runs that were chosen so far, before any account is taken; fields as in
+    ``Spending``."""
+
+    rule: Spend
+    campaign: Campaign
+    widest: Campaign
+    kept: Kept
+    governed: frozenset[str]
+
+    def widened(self, campaign: Campaign) -> Campaign:
+        """This campaign with every run that may be chosen in rounds too."""
+        wide = {one.name: one for one in self.widest.experiments if one.name in self.governed}
+        experiments = tuple(wide.get(one.name, one) for one in campaign.experiments)
+        return replace(campaign, experiments=experiments)
 
 
 def held_hours(campaign: Campaign, point: Mapping[str, Any], seconds: float) -> float:
     """Node-hours of a run whose program takes so long: with what a job takes beyond it."""
     site = campaign.site
-    seconds += CANARY_S * campaign.canary
+    seconds += canary_s(campaign, point)
     if site.slurm is not None:
         seconds = 60 * math.ceil(seconds / 60 + site.slurm.startup_minutes)
     return site.nodes_for(point) * seconds / 3600
@@ -126,11 +116,10 @@ def limit_of(expected_s: float, experiment: Experiment) -> float:
     return min(limit_s, experiment.time_limit_minutes * 60)
 
 
-def plan_spending(campaign: Campaign, remember: bool = True) -> Spending | None:
-    """The campaign with the runs that its budget pays for so far; None without ``spend``.
+def plan_rounds(campaign: Campaign) -> Rounds | None:
+    """The campaign with the first runs, and those that rounds have chosen; None without ``spend``.
 
-    ``remember`` as in ``run_state.scan``. Raises UserError if not one run fits into the budget, and
-    for a target that is not an experiment.
+    Raises UserError for a target that is not an experiment.
     """
     whole = campaign.whole or campaign
     if whole.spend is None:
@@ -151,105 +140,126 @@ def plan_spending(campaign: Campaign, remember: bool = True) -> Spending | None:
         if one.name not in governed:
             widest.append(one)
             continue
-        added = [
-            (d, run) for d in kept.decisions if d.experiment == one.name for run in _runs(one, d)
-        ]
-        limits.update({run.run_id: decision.limit_s for decision, run in added})
-        first = _first_points(one)
+        mine = [decision for decision in kept.decisions if decision.experiment == one.name]
         known = {run.run_id: run for run in one.runs}
+        points = {one.benchmark.identity_of(point): point for point in one.points}
+        added: dict[str, Run] = {}
+        for decision in mine:
+            for run in _runs(one, decision, points):
+                limits[run.run_id] = decision.limit_s
+                added[run.run_id] = known.get(run.run_id, run)
+        first = _first_points(whole, one, whole.spend.budget)
         started = [run for run in one.runs if id(run.point) in first or run.run_id in there]
-        chosen = {run.run_id: known.get(run.run_id, run) for run in started}
-        chosen |= {run.run_id: known.get(run.run_id, run) for _, run in added}
-        planned[one.name] = tuple(chosen.values())
-        runs = {**known, **{run.run_id: run for _, run in added if run.run_id not in known}}
-        widest.append(_with_runs(one, tuple(runs.values())))
+        planned[one.name] = tuple(({run.run_id: run for run in started} | added).values())
+        widest.append(_with_runs(one, tuple((known | added).values())))
     wide = replace(whole, experiments=tuple(widest), whole=whole, limits=limits)
     narrow = replace(wide, experiments=tuple(
         _with_runs(one, planned.get(one.name, one.runs)) for one in widest
     ))  # fmt: skip
     # The control point is measured between all others, however many these are.
-    return _account(with_repeats(narrow, {}), wide, whole.spend, kept, governed, remember)
+    return Rounds(whole.spend, with_repeats(narrow, {}), wide, kept, governed)
 
 
-def _account(
-    campaign: Campaign,
-    widest: Campaign,
-    rule: Spend,
-    kept: Kept,
-    governed: frozenset[str],
-    remember: bool,
+def take_account(
+    rounds: Rounds, chosen: Campaign, campaign: Campaign, widest: Campaign, remember: bool = True
 ) -> Spending:
-    """The account of the planned runs; those that do not fit are left out."""
-    runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, remember=remember)
-    limits = dict(campaign.limits)
-    spent, costs = 0.0, {}
+    """The account of the planned runs; those that do not fit into the budget are left out.
+
+    ``chosen``: with all runs that were chosen, of which every attempt counts; ``campaign``: with
+    those of them that no ``stop`` leaves out, for which node-hours are reserved; ``widest`` as in
+    ``Spending``. ``remember`` as in ``run_state.scan``. Raises UserError if not one run fits.
+    """
+    rule = rounds.rule
+    runs = chosen.unique_runs()
+    states = take_stock(chosen, runs, remember=remember)
+    limits, kept = dict(chosen.limits), rounds.kept
+    spent, costs = kept.other, {}
     for run_id, (experiment, run) in runs.items():
-        state, limit_s = states[run_id], campaign.limit_s(experiment, run_id)
-        failed = _failed(campaign.runs_folder / run_id, state)
-        if state.status == DONE:
-            costs[run_id] = held_hours(campaign, run.point, state.wall_s or 0.0)
-            spent += costs[run_id]
-        for attempt in range(failed):
-            longer = min(limit_s * 2**attempt, experiment.time_limit_minutes * 60)
-            spent += held_hours(campaign, run.point, longer)
+        state, limit_s = states[run_id], chosen.limit_s(experiment, run_id)
+        folder = chosen.runs_folder / run_id
+        failed = _failed(folder, state)
         if failed and run_id in limits:
             limits[run_id] = limit_s * 2**failed
+        took, known = 0.0, kept.billed.get(run_id)
+        if known is not None and known[0] == bill_key(folder, state):
+            took = known[1]
+        else:
+            for attempt in range(failed):
+                longer = min(limit_s * 2**attempt, longest_s(chosen, experiment))
+                spent += held_hours(chosen, run.point, longer)
+            if state.status == DONE:
+                took = held_hours(chosen, run.point, state.wall_s or 0.0)
+        spent += took
+        if state.status == DONE:
+            costs[run_id] = took
     campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
-    reserved, cut = 0.0, []
+    planned = campaign.unique_runs()
+    reserved, cut = _reserve(campaign, states, spent, rule.budget)
+    left_out = set(cut)
+    experiments = tuple(_without_runs(one, left_out) for one in campaign.experiments)
+    campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
+    tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != NEW]
+    waits = any(states[i].status == NEW and i not in left_out for i in planned)
+    stops = [one.stop.text for one in campaign.experiments if one.stop]
+    seen = digest_of([rule.budget, rule.until, rule.target, tried, *stops])
+    return Spending(
+        rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits,
+        rounds.governed,
+    )  # fmt: skip
+
+
+def _reserve(
+    campaign: Campaign, states: Mapping[str, RunState], spent: float, budget: float
+) -> tuple[float, list[str]]:
+    """What the runs to come may cost, with the data sets that are made for them, in node-hours; and
+    those that do not fit. Raises UserError if none does."""
+    runs, estimates = campaign.unique_runs(), Estimates(campaign, states)
+    reserved, cut, first = 0.0, [], 0.0
+    staged: set[str | None] = {None}
     for run_id, (experiment, run) in runs.items():
         if states[run_id].settled:
             continue
-        most = held_hours(campaign, run.point, campaign.limit_s(experiment, run_id))
-        if spent + reserved + most > rule.budget:
+        most = _at_most(campaign, experiment, run, states[run_id], estimates)
+        if (folder := _to_stage(campaign, experiment, run)) not in staged:
+            most += staging_shape(campaign.site).node_hours
+        first = first or most
+        if spent + reserved + most > budget:
             cut.append(run_id)
         else:
             reserved += most
+            staged.add(folder)
     if len(cut) == len(runs):
         raise UserError(
-            f"{campaign.file}: spend.budget_node_hours: {rule.budget:g}: not one run fits: the "
-            f"first may take up to {most:.3g} node-hours (nodes times time_limit_minutes); raise "
+            f"{campaign.file}: spend.budget_node_hours: {budget:g}: not one run fits: the "
+            f"first may take up to {first:.3g} node-hours (nodes times time_limit_minutes); raise "
             "the budget or lower time_limit_minutes"
         )
-    left_out = set(cut)
-    experiments = tuple(
-        _with_runs(one, tuple(run for run in one.runs if run.run_id not in left_out))
-        for one in campaign.experiments
-    )
-    campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
-    tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != NEW]
-    waits = any(s.status == NEW and i not in left_out for i, s in states.items())
-    seen = digest_of([rule.budget, rule.until, rule.target, tried])
-    return Spending(
-        rule, campaign, widest, kept, spent, reserved, tuple(cut), costs, seen, waits, governed
-    )
+    return reserved, cut
 
 
-def keep_decisions(campaign: Campaign, kept: Kept) -> None:
-    """Keep what was decided next to the runs. Raises OSError."""
-    path = campaign.runs_folder / DECISIONS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "decisions": [one._asdict() for one in kept.decisions],
-        "ended": kept.ended,
-        "seen": kept.seen,
-    }
-    write_sealed(path, _FORMAT, content)
+def _at_most(
+    campaign: Campaign, experiment: Experiment, run: Run, state: RunState, estimates: Estimates
+) -> float:
+    """Node-hours that the next attempt of a run may cost: with Slurm what its job will ask for."""
+    if campaign.site.slurm is None:
+        limit_s = campaign.limit_s(experiment, run.run_id)
+        return held_hours(campaign, run.point, limit_s)
+    folder = campaign.runs_folder / run.run_id
+    failure = read_failure(folder) if state.status == FAILED else None
+    return request_for(campaign, experiment, run, estimates, failure).shape.node_hours
 
 
-def read_decisions(campaign: Campaign) -> Kept:
-    """What was decided so far; nothing where it was not kept, or not whole.
+def _to_stage(campaign: Campaign, experiment: Experiment, run: Run) -> str | None:
+    """Folder of the data set that a job has to make before a run; None for none."""
+    if campaign.site.slurm is None or is_staged(campaign, experiment, run.point):
+        return None
+    return data_folder(campaign, experiment.benchmark, run.point)
 
-    What those runs cost is counted all the same, as far as the campaign names them.
-    """
-    try:
-        kept = read_sealed(campaign.runs_folder / DECISIONS, _FORMAT)
-        if not kept:
-            return Kept()
-        decisions = tuple(Decision(**one) for one in kept["decisions"])
-        return Kept(decisions, str(kept["ended"]), str(kept["seen"]))
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
-        return Kept()
+
+def bill_key(folder: Path, state: RunState) -> str:
+    """What a run's bill is of: its state, and how often it was tried."""
+    tried = sum(name.startswith("attempt-") for name in _names(folder))
+    return f"{state.status} {state.stamp} {tried}"
 
 
 def _names(folder: Path) -> set[str]:
@@ -265,46 +275,92 @@ def _is_governed(experiment: Experiment, rule: Spend) -> bool:
     return asked and not experiment.control and experiment.until_precise is None
 
 
-def _first_points(experiment: Experiment) -> set[int]:
+def _first_points(campaign: Campaign, experiment: Experiment, budget: float) -> set[int]:
     """The points (by identity of the object) that an experiment begins with: those at the first
     counts, or all where none scales."""
     if experiment.scaling == "none" or experiment.benchmark.scale not in experiment.axes:
         return {id(point) for point in experiment.points}
     scale_of = experiment.benchmark.scale_of
     counts = sorted({scale_of(point) for point in experiment.points})
-    found = counts[:1]
+    first = _far_counts(campaign, experiment, counts, budget) or _near_counts(experiment, counts)
+    return {id(point) for point in experiment.points if scale_of(point) in first}
+
+
+def _near_counts(experiment: Experiment, counts: Sequence[int]) -> Sequence[int]:
+    """The smallest counts, over a factor of ``APART``; in strong scaling each apart from the one
+    before it."""
+    strong = experiment.scaling == "strong"
+    found = list(counts[:1])
     for count in counts[1:]:
-        each = experiment.scaling == "strong" or len(found) == FIRST - 1
-        least = APART * (found[-1] if experiment.scaling == "strong" else found[0])
-        if len(found) < FIRST and (not each or count >= least):
+        least = APART * found[0 if not strong else -1]
+        if len(found) < FIRST and (count >= least or not (strong or len(found) == FIRST - 1)):
             found.append(count)
-    if len(found) < FIRST:  # a narrow grid: all of it
-        found = counts
-    return {id(point) for point in experiment.points if scale_of(point) in found}
+    return found if len(found) == FIRST else counts  # a narrow grid: all of it
 
 
-def _runs(experiment: Experiment, decision: Decision) -> list[Run]:
-    """The runs that a decision names; none of a point that the benchmark has no longer."""
+def _far_counts(
+    campaign: Campaign, experiment: Experiment, counts: Sequence[int], budget: float
+) -> Sequence[int]:
+    """In strong scaling, where all counts cost about the same: the smallest, to which the others
+    are compared, and the two largest neighbours that can be paid with it, at their limits; none
+    where no two can, or larger ones may have to be left out."""
+    if experiment.scaling != "strong" or experiment.stop:
+        return ()
+    limit_s, hours = experiment.time_limit_minutes * 60, dict.fromkeys(counts, 0.0)
+    for run in experiment.runs:
+        count = experiment.benchmark.scale_of(run.point)
+        hours[count] += held_hours(campaign, run.point, limit_s)
+    for lower, upper in reversed(list(pairwise(counts[1:]))):
+        three = (counts[0], lower, upper)
+        if upper >= APART * counts[0] and math.fsum(hours[one] for one in three) <= budget:
+            return three
+    return ()
+
+
+def _runs(
+    experiment: Experiment, decision: Decision, points: dict[str, Mapping[str, Any]]
+) -> list[Run]:
+    """The runs that a decision names; none of a point that the benchmark has no longer.
+
+    ``points``: those of the experiment by identity, to which one of its own is added.
+    """
     benchmark = experiment.benchmark
     if set(decision.point) != set(benchmark.parameters):
         return []
     point = dict(decision.point)
-    same = next((one for one in experiment.points if dict(one) == point), point)
+    same = points.setdefault(benchmark.identity_of(point), point)
     return [Run(benchmark.run_id(same, number), same, number) for number in decision.repeats]
 
 
 def _with_runs(experiment: Experiment, runs: tuple[Run, ...]) -> Experiment:
-    """An experiment with other runs, and the points of these."""
+    """An experiment with other runs, the points of these, and profiles of those points."""
     if runs == experiment.runs:
         return experiment
     points = {experiment.benchmark.identity_of(run.point): run.point for run in runs}
-    return replace(experiment, runs=runs, points=tuple(points.values()))
+    there = {id(run.point) for run in runs}
+    profiles = tuple(run for run in experiment.profiles if id(run.point) in there)
+    return replace(experiment, runs=runs, points=tuple(points.values()), profiles=profiles)
+
+
+def _without_runs(experiment: Experiment, cut: Collection[str]) -> Experiment:
+    """An experiment without these runs, profiled ones too."""
+    kept = _with_runs(experiment, tuple(run for run in experiment.runs if run.run_id not in cut))
+    profiles = tuple(run for run in kept.profiles if run.run_id not in cut)
+    return replace(kept, profiles=profiles)
 
 
 def _failed(folder: Path, state: RunState) -> int:
-    """Attempts of a run that gave no result; those that were killed too."""
+    """Attempts of a run that gave no result; those that were killed too.
+
+    Not that of a job of Slurm of whose end nothing is known: it may be at work, left by a call that
+    was killed, and what is reserved for the run is for that attempt.
+    """
     tried = sum(name.startswith("attempt-") for name in _names(folder))
-    return max(tried - (state.status == DONE), 0)
+    failed = max(tried - (state.status == DONE), 0)
+    if failed and state.status != DONE and (jobs := submitted_jobs(folder)):
+        last = (read_failure(folder) or {}).get("job_id") or 0
+        failed = min(failed, len(jobs) - (jobs[-1].job_id > last))
+    return failed
 
 
 def costs_of(spending: Spending, runs: Iterable[str]) -> float:

@@ -9,8 +9,10 @@ as the results that it rests on are there, unchanged, and the rule is the same.
 The Snakefile is parsed with this, so it imports nothing heavy.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Set
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,31 +81,71 @@ class StopSeries:
             and any(state.status == DONE for scale in self.scales for state in scale.states)
         )
 
+    @property
+    def last(self) -> float:
+        """The count beyond which none is measured; infinite without a decision."""
+        beyond = self.stopped.beyond if self.stopped else None
+        return math.inf if beyond is None else beyond
+
+    @property
+    def reason(self) -> str:
+        """Why larger counts are left out; empty without a decision."""
+        return self.stopped.reason if self.stopped else ""
+
+    @property
+    def beyond(self) -> list[Scale]:
+        """The counts that are left out."""
+        return [scale for scale in self.scales if scale.ranks > self.last]
+
 
 @dataclass(frozen=True)
 class Stopped:
-    """A campaign without what its experiments leave out, their series, and the runs that wait until
-    smaller counts have been measured."""
+    """A campaign without what its experiments leave out, and their series.
+
+    ``widest``: likewise, with the runs too that may be planned later.
+    """
 
     campaign: Campaign
+    widest: Campaign
     series: tuple[StopSeries, ...] = ()
-    held: frozenset[str] = frozenset()
 
 
-def plan_stops(campaign: Campaign, remember: bool = True, begun: Set[str] = frozenset()) -> Stopped:
+def plan_stops(
+    campaign: Campaign, widest: Campaign, remember: bool = True, begun: Set[str] = frozenset()
+) -> Stopped:
     """The campaign without the larger counts of series that were stopped.
 
+    ``widest``: the campaign with all runs among which further ones may be chosen, else the same.
     ``remember`` as in ``run_state.scan``. ``begun``: runs that this call has started; they are over
     and stay.
     """
-    ruled = [one for one in campaign.experiments if one.stop]
+    ruled = [one for one in widest.experiments if one.stop]
     if not ruled:
-        return Stopped(campaign)
+        return Stopped(campaign, widest)
     runs = {run.run_id: (one, run) for one in ruled for run in one.runs}
     states = take_stock(campaign, runs, remember=remember)
     kept = _read(campaign.runs_folder / STOPS)
     series = [found for one in ruled for found in _series_of(one, states, kept)]
+    stay = begun | {run_id for run_id, state in states.items() if state.settled}
     left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
+    for one in series:
+        for scale in one.beyond:
+            points = left_out.setdefault(one.experiment.name, {})
+            points |= {id(run.point): one.reason for run in scale.runs}
+    gone = {
+        one.name: [(point, reasons[id(point)]) for point in _gone(one, reasons, stay)]
+        for one in ruled
+        if (reasons := left_out.get(one.name))
+    }
+    narrow, wide = (_without(each, left_out, gone, stay) for each in (campaign, widest))
+    return Stopped(narrow, wide, tuple(series))
+
+
+def held_runs(
+    series: Iterable[StopSeries], campaign: Campaign, begun: Set[str] = frozenset()
+) -> frozenset[str]:
+    """The runs of a campaign that wait until smaller counts of their series have been measured."""
+    planned = campaign.unique_runs().keys()
     held: set[str] = set()
     for one in series:
         waiting = False
@@ -111,19 +153,40 @@ def plan_stops(campaign: Campaign, remember: bool = True, begun: Set[str] = froz
             open_runs = {
                 run.run_id
                 for run, state in zip(scale.runs, scale.states, strict=True)
-                if not state.settled and run.run_id not in begun
+                if run.run_id in planned and not state.settled and run.run_id not in begun
             }
-            if one.stopped and one.stopped.beyond is not None and scale.ranks > one.stopped.beyond:
-                points = left_out.setdefault(one.experiment.name, {})
-                points |= {id(run.point): one.stopped.reason for run in scale.runs}
-                continue
             if waiting:
                 held |= open_runs
             # What there is of a smaller count was not looked at: a look comes first.
             unseen = one.due and any(state.status == DONE for state in scale.states)
             waiting = waiting or bool(open_runs) or unseen
-    stopped = _without(campaign, left_out, states, begun)
-    return Stopped(stopped, tuple(series), _held(stopped, held, begun))
+    return _held(campaign, held, begun)
+
+
+def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
+    """By experiment why its ``stop`` leaves a point out, planned or not; empty where it does not.
+
+    Nothing is remembered.
+    """
+    found: dict[str, Callable[[Mapping[str, Any]], str]] = {}
+    series = plan_stops(campaign, campaign, remember=False).series
+    for experiment in campaign.experiments:
+        mine = [one for one in series if one.experiment is experiment and one.stopped]
+        names = _telling(experiment) if mine else []
+        by_key = {_key(one.scales[0].runs[0].point, names): one for one in mine}
+        found[experiment.name] = partial(_why, by_key, names)
+    return found
+
+
+def _why(by_key: Mapping[str, StopSeries], names: Sequence[str], point: Mapping[str, Any]) -> str:
+    one = by_key.get(_key(point, names))
+    if one is None or one.experiment.benchmark.scale_of(point) <= one.last:
+        return ""
+    return one.reason
+
+
+def _key(point: Mapping[str, Any], names: Sequence[str]) -> str:
+    return canonical_json([point[name] for name in names])
 
 
 def keep_stops(campaign: Campaign, looks: Mapping[str, KeptStop]) -> None:
@@ -154,8 +217,7 @@ def _series_of(
     names = _telling(experiment)
     by_key: dict[str, dict[int, list[Run]]] = {}
     for run in experiment.runs:
-        key = canonical_json([run.point[name] for name in names])
-        counts = by_key.setdefault(key, {})
+        counts = by_key.setdefault(_key(run.point, names), {})
         counts.setdefault(benchmark.scale_of(run.point), []).append(run)
     for counts in by_key.values():
         scales = tuple(
@@ -202,23 +264,29 @@ def _varies(experiment: Experiment, name: str) -> bool:
     return any(len(found) > 1 for found in values.values())
 
 
+def _gone(
+    experiment: Experiment, reasons: Mapping[int, str], stay: Set[str]
+) -> list[Mapping[str, Any]]:
+    """The points of an experiment that are left out and have no run that stays."""
+    there = {id(run.point) for run in experiment.runs if run.run_id in stay}
+    return [p for p in experiment.points if id(p) in reasons and id(p) not in there]
+
+
 def _without(
     campaign: Campaign,
     left_out: Mapping[str, Mapping[int, str]],
-    states: Mapping[str, RunState],
-    begun: Set[str],
+    gone: Mapping[str, Sequence[tuple[Mapping[str, Any], str]]],
+    stay: Set[str],
 ) -> Campaign:
-    """The campaign without these points, but for what has a result of them or was begun."""
+    """The campaign without what is left out, but for the runs that ``stay``; the points that are
+    ``gone`` are listed as excluded."""
     experiments = []
     for one in campaign.experiments:
         if reasons := left_out.get(one.name):
             runs = tuple(
-                run
-                for run in one.runs
-                if id(run.point) not in reasons or states[run.run_id].settled or run.run_id in begun
+                run for run in one.runs if id(run.point) not in reasons or run.run_id in stay
             )
             there = {id(run.point) for run in runs}
-            gone = [point for point in one.points if id(point) not in there]
             dropped = {run.run_id for run in one.runs} - {run.run_id for run in runs}
             experiments.append(
                 replace(
@@ -227,7 +295,7 @@ def _without(
                     points=tuple(point for point in one.points if id(point) in there),
                     profiles=tuple(run for run in one.profiles if id(run.point) in there),
                     left_out=one.left_out | dropped,
-                    excluded=(*one.excluded, *((point, reasons[id(point)]) for point in gone)),
+                    excluded=(*one.excluded, *gone[one.name]),
                 )
             )
         else:

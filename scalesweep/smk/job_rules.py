@@ -162,7 +162,12 @@ class JobRules:
         """
         if not self.preflight.look_at(run_id):
             return []
-        markers = self._staging.marker(*self.context.runs[run_id])
+        context = self.context
+        run = context.runs[run_id]
+        if not self._staging.covers(*run):  # it was planned after the first ones
+            self._staging.take(context.runs[i] for i in context.pending)
+            self._staging.take([run])  # none of the pending ones, where it is measured again
+        markers = self._staging.marker(*run)
         return [f"{self.context.elsewhere}{m}" if m in self._lost else m for m in markers]
 
     @cached_property

@@ -10,6 +10,7 @@ from scalesweep.config.grid import exclusions
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.plan_format import Plan
 from scalesweep.planning.advice_target import Wanted
+from scalesweep.planning.stops import stopped_at
 from scalesweep.tables.advice_choices import ask_choices
 from scalesweep.tables.advice_points import Prices
 from scalesweep.tables.advice_series import ask_series
@@ -30,15 +31,17 @@ def make_study(
 
     Options are runs that cost no more than ``budget`` (node-hours).
     """
-    study, left_out = Study(), _excluded(campaign)
+    study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
     machine = known_machine(summary, plan)  # as the page and `snakemake predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):
             continue
         data = ExperimentData(summary, entries[experiment.name])
-        excluded = left_out[experiment.name]
-        gather = Gather(study, data, experiment, prices, wanted, budget, excluded, machine)
+        gather = Gather(
+            study, data, experiment, prices, wanted, budget, left_out[experiment.name],
+            stopped[experiment.name], machine,
+        )  # fmt: skip
         if wanted.asks_series and data.scale in data.axes and experiment.scaling != "none":
             ask_series(gather)
         elif wanted.experiment and wanted.asks_series and not wanted.anything:

@@ -76,6 +76,8 @@ def _close_call(
     higher = data.quantities[measure[0]].better == "higher"
     order = sorted(values, key=lambda v: -values[v].mean() if higher else values[v].mean())
     best, other = order[:2]
+    if any(gather.stopped(gather.whole(group[value])) for value in (best, other)):
+        return None  # has a result, and gets no further runs
     span = data.ratio(group[best], group[other], measure)
     if (span.low > 1 or span.high < 1) and not gather.wanted.parameter:
         return None

@@ -14,8 +14,11 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
-from scalesweep.planning.job_requests import CANARY_S
+from scalesweep.planning.dataset_staging import is_staged
+from scalesweep.planning.job_requests import canary_s
+from scalesweep.planning.run_spec import data_folder
 from scalesweep.planning.spending import held_hours, limit_of
+from scalesweep.slurm.job_shape import staging_shape
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 
 PointOf = Mapping[str, Any]
@@ -31,20 +34,30 @@ MOST_COUNTS = 16
 class Prices:
     """What runs of a campaign cost on its site: nodes times the time for which they are held.
 
-    ``overhead_s``: of a job beyond its program, ``measured`` or else what the site file says;
-    ``by_limit``: runs are charged their time limits, which cannot be exceeded.
+    ``overhead_s``: of a job beyond its program and canaries, ``measured`` or else what the site
+    file says; ``by_limit``: runs are charged their time limits, which cannot be exceeded;
+    ``staging``: node-hours of a job that makes a data set, 0 without Slurm.
     """
 
     campaign: Campaign
     overhead_s: float
     measured: bool
     by_limit: bool = False
+    staging: float = 0.0
+
+    def staged_first(self, experiment: Experiment, point: PointOf) -> tuple[str, float] | None:
+        """The folder of the data set that has to be made before a run, and its node-hours."""
+        folder = data_folder(self.campaign, experiment.benchmark, point)
+        if folder is None or not self.staging or is_staged(self.campaign, experiment, point):
+            return None
+        return folder, self.staging
 
     def node_hours(self, experiment: Experiment, point: PointOf, wall_s: float) -> float:
         """Node-hours of a run whose program takes so long at most."""
         if self.by_limit:
             return held_hours(self.campaign, point, limit_of(wall_s, experiment))
-        return self.campaign.site.nodes_for(point) * (wall_s + self.overhead_s) / 3600
+        seconds = wall_s + self.overhead_s + canary_s(self.campaign, point)
+        return self.campaign.site.nodes_for(point) * seconds / 3600
 
     def limit_s(self, experiment: Experiment) -> float:
         """The longest time that a run of an experiment may be given."""
@@ -56,12 +69,16 @@ class Prices:
 
 def prices_of(campaign: Campaign, by_limit: bool = False) -> Prices:
     """The prices of a campaign, with what its jobs have held their nodes for so far."""
-    canary_s = CANARY_S * campaign.canary
     if campaign.site.slurm is None:
-        return Prices(campaign, canary_s, True, by_limit)
-    seen = overhead_s(read_jobs(campaign.results / JOBS))
+        return Prices(campaign, 0.0, True, by_limit)
+    jobs = read_jobs(campaign.results / JOBS)
+    seen = overhead_s(jobs)
+    # Those that have no run stage data.
+    made = [row["node_hours"] or 0.0 for row in jobs if not row["run_id"]]
+    most = staging_shape(campaign.site).node_hours
+    staging = most if by_limit else max(made, default=most)
     beyond = campaign.site.slurm.startup_minutes * 60 if seen is None else seen
-    return Prices(campaign, beyond + canary_s, seen is not None, by_limit)
+    return Prices(campaign, beyond, seen is not None, by_limit, staging)
 
 
 def longest_wall(walls: Series, count: float) -> float:

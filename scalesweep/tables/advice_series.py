@@ -25,6 +25,8 @@ from scalesweep.tables.scaling import series_of
 
 # Knees are looked for among counts up to so many times the largest measured one.
 BEYOND = 4
+# Runs of a new count at least where its series may be stopped.
+FOR_STOP = 2
 
 
 def ask_series(gather: Gather) -> None:
@@ -100,12 +102,18 @@ def _ask(
     else:
         counts = [*geometric_counts(one.counts[0], largest, top), top]
         counts += [count for count in planned if count <= top]
-    points: dict[float, PointOf] = {float(count): point for count, point in known.items()}
     experiment, prices = gather.experiment, gather.prices
+    # What a stop leaves out gets no further runs either.
+    points: dict[float, PointOf] = {
+        float(count): point for count, point in known.items() if not gather.stopped(point)
+    }
     longest = {count: longest_wall(times, count) for count in points}
-    new = []
+    measured, new = set(points), []
     for count in sorted(set(counts) - known.keys()):
         if (point := _point(gather, planned.get(count), known, count)) is None:
+            continue
+        if why := gather.stopped(point):
+            gather.study.stop(f"{label}: larger counts: {why}")
             continue
         wall_s, limit_s = longest_wall(times, count), prices.limit_s(experiment)
         if wall_s > limit_s:
@@ -117,10 +125,19 @@ def _ask(
         points[float(count)], longest[float(count)] = point, wall_s
         new.append(float(count))
     costs = {c: prices.node_hours(experiment, point, longest[c]) for c, point in points.items()}
-    new = _chosen([count for count in new if costs[count] <= gather.budget], planned)
-    costs = {count: cost for count, cost in costs.items() if count in known or count in new}
+    # One run of a count has no interval, by which a stop could go.
+    least = FOR_STOP if experiment.stop else 1
+    once = {c: made for c in new if (made := prices.staged_first(experiment, points[c]))}
+    new = [c for c in new if least * costs[c] + once.get(c, ("", 0.0))[1] <= gather.budget]
+    new = _chosen(new, planned)
+    if any(count in once for count in new):
+        gather.study.note(
+            f"{label}: counts whose data set has files to be made cost {prices.staging:.3g} "
+            "node-hours more, for the job that makes them"
+        )
+    costs = {count: cost for count, cost in costs.items() if count in measured or count in new}
     repeats = np.array([gather.data.repeats(p, one.measure).size for p in one.points], np.float64)
-    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new)
+    asked_of = SeriesAsked(label, Known(series, repeats), {text: asked}, costs, new, least, once)
     gather.study.ask_series(asked_of, experiment, points, longest)
 
 
@@ -154,4 +171,6 @@ def _point(
         return gather.whole(planned)
     skipped = [point for point, _ in gather.experiment.excluded]
     point = derived(gather.experiment, gather.prices.campaign.site, known, count, gather.left_out)
+    if point is None or gather.stopped(point):  # of a stop the user hears why
+        return point
     return None if point in skipped else point

@@ -22,7 +22,8 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 class Row:
     """A point that is to be measured: ``measured`` runs so far, ``runs`` more.
 
-    ``node_hours``: of those at most; ``longest_s``: upper bound of the time of one. Widths are
+    ``node_hours``: of those at most, and of the data set that they are the first to read;
+    ``longest_s``: upper bound of the time of one. Widths are
     natural logarithms of the upper over the lower bound: ``now``, ``after`` all of the advice, and
     ``without`` this row of it.
     """
@@ -45,13 +46,15 @@ class Study:
     """What is asked, and which point each count of a series and each setting of a choice is.
 
     ``refused``: why nothing is advised for an experiment; ``left_out``: points and why they are not
-    among the options; ``notes``: what else is to be said.
+    among the options, ``stopped`` of these, where a series was stopped; ``notes``: what else is to
+    be said.
     """
 
     series: list[SeriesAsked] = field(default_factory=list)
     choices: list[ChoiceAsked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _experiments: dict[str, str] = field(default_factory=dict)
     _points: dict[str, dict[float, PointOf]] = field(default_factory=dict)
@@ -72,10 +75,13 @@ class Study:
         for one in self.series:
             label = next(iter(one.questions))
             key = f"{one.name}: {label}"
+            priced: dict[float, int] = {}
             for count, runs in sorted(advice.counts.get(one.name, {}).items()):
                 left = options.without(advice, one.name, count)
                 without = next(answer.after for answer in left if answer.question == key)
                 place = np.flatnonzero(one.known.series.ranks == count)
+                so_far = one.price(priced)  # a data set counts with the first that reads it
+                priced[count] = runs
                 found.append(
                     Row(
                         self._experiments[one.name],
@@ -83,7 +89,7 @@ class Study:
                         self._words(one.name, self._points[one.name][count]),
                         int(one.known.repeats[place[0]]) if place.size else 0,
                         runs,
-                        runs * one.costs[count],
+                        one.price(priced) - so_far,
                         self._longest[one.name][count],
                         key,
                         answers[key].before,
@@ -142,6 +148,12 @@ class Study:
         self._longest[asked.name] = dict(enumerate(longest))
         self._take(asked.name, experiment)
 
+    def stop(self, text: str) -> None:
+        """Say once of a series that was stopped why larger counts are no options."""
+        if text not in self.stopped:
+            self.stopped.append(text)
+            self.left_out.append(text)
+
     def note(self, text: str) -> None:
         """Say something once."""
         if text not in self.notes:
@@ -157,7 +169,8 @@ class Study:
 class Gather:
     """One experiment with its results, as questions about it are gathered into a study.
 
-    ``left_out``: whether the campaign excludes a point; ``machine``: what probes say of it.
+    ``left_out``: whether the campaign excludes a point; ``stopped``: why its ``stop`` leaves one
+    out, empty where it does not; ``machine``: what probes say of it.
     """
 
     study: Study
@@ -167,6 +180,7 @@ class Gather:
     wanted: Wanted
     budget: float  # node-hours
     left_out: Callable[[PointOf], bool]
+    stopped: Callable[[PointOf], str]
     machine: Machine
 
     def fits(self, point: Point) -> bool:

@@ -20,7 +20,8 @@ from scalesweep.planning.repeats import (
     plan_repeats,
 )
 from scalesweep.planning.run_state import DONE
-from scalesweep.planning.spending import keep_decisions
+from scalesweep.planning.spend_bill import with_bill
+from scalesweep.planning.spend_decisions import keep_decisions
 from scalesweep.planning.stops import keep_stops
 from scalesweep.tables.stops import look_at_series
 from scalesweep.tables.summary import read_rows
@@ -42,10 +43,16 @@ def look(campaign: Campaign) -> RepeatPlan:
         keep_looks(campaign, looks)
     if stops:
         keep_stops(campaign, stops)
+    if stops or looks:  # of what is planned now, and not left out, a round decides
+        plan = plan_repeats(campaign)
     if plan.spending is not None and plan.spending.due:
         from scalesweep.tables.spend_round import decide  # pandas
 
-        keep_decisions(campaign, decide(plan.spending))
+        if (kept := with_bill(plan.spending)) != plan.spending.kept:
+            keep_decisions(campaign, kept)
+            plan = plan_repeats(campaign)
+        if plan.spending is not None:
+            keep_decisions(campaign, decide(plan.spending))
     return plan_repeats(campaign)
 
 

@@ -7,7 +7,8 @@ from itertools import chain
 from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import read_target
 from scalesweep.planning.run_state import DONE, FAILED
-from scalesweep.planning.spending import Decision, Kept, Spending, limit_of
+from scalesweep.planning.spend_decisions import Decision, Kept
+from scalesweep.planning.spending import Spending, limit_of
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import prices_of
@@ -59,7 +60,7 @@ def decide(spending: Spending) -> Kept:
             key = row.question if row.question in pairs else f"{row.question} {row.words}"
             together.setdefault(key, []).append(row)
     if not together:
-        return end(SPENT)
+        return end("; ".join([SPENT, *study.stopped]))
     groups = sorted(together.values(), key=lambda rows: sum(row.node_hours for row in rows))
     number = 1 + max((one.round for one in kept.decisions), default=0)
     made = []
@@ -71,7 +72,7 @@ def decide(spending: Spending) -> Kept:
             Decision(number, row.experiment, dict(row.point), free[: row.runs], row.question,
                      row.now, row.after, limit_s, row.node_hours)
         )  # fmt: skip
-    return Kept((*kept.decisions, *made))
+    return replace(kept, decisions=(*kept.decisions, *made), ended="", seen="")
 
 
 def half_width(width: float) -> float:

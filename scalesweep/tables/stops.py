@@ -40,8 +40,8 @@ def look_at_series(series: StopSeries, folder: Path) -> KeptStop:
         for scale in series.scales
         for run, state in zip(scale.runs, scale.states, strict=True)
     }
-    # Beyond the largest count there is nothing to leave out.
-    for scale in series.scales[:-1]:
+    # The largest count too: beyond it others may be advised.
+    for scale in series.scales:
         mine = values[scale.ranks]
         if not mine or (rule.of_ratio and scale.ranks == base):
             continue

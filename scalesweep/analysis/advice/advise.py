@@ -14,7 +14,7 @@ of all runs together.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
@@ -42,13 +42,26 @@ LEVELS = 12
 @dataclass(frozen=True, eq=False)
 class SeriesAsked:
     """A scaling series, what is asked of it, and the node-hours of a run at each count that may be
-    measured (measured ones too); ``new``: those of them that have not been."""
+    measured (measured ones too); ``new``: those of them that have not been, of which ``least`` runs
+    are made if any.
+
+    ``once``: what has to be made before the first run of a new count, by name, with its node-hours:
+    counts that name the same share it.
+    """
 
     name: str
     known: Known
     questions: Mapping[str, Question]
     costs: Mapping[float, float]
     new: Sequence[float]
+    least: int = 1
+    once: Mapping[float, tuple[str, float]] = field(default_factory=dict)
+
+    def price(self, added: Additions) -> float:
+        """Node-hours of these runs, and of what has to be made before them."""
+        made = {self.once[count] for count in added if count in self.once}
+        runs = (runs * self.costs[count] for count, runs in added.items())
+        return math.fsum([*runs, *(hours for _, hours in made)])
 
 
 @dataclass(frozen=True)
@@ -143,10 +156,7 @@ class Options:
         saved = 0.0
         for name, added in counts.items():
             kept = self._worth(self._series[name], added, limit)
-            saved += math.fsum(
-                (runs - kept.get(count, 0)) * self._series[name].costs[count]
-                for count, runs in added.items()
-            )
+            saved += self._series[name].price(added) - self._series[name].price(kept)
             counts[name] = kept
         answers = self._answers(counts, levels)
         return Advice(limit, counts, levels, max(best.cost - saved, 0.0), best.gap, answers)
@@ -159,7 +169,7 @@ class Options:
         for count in sorted(added):
             rest = {other: runs for other, runs in kept.items() if other != count}
             without = self._gain(one, rest)
-            if gain - without <= THRIFT * added[count] * one.costs[count] / budget:
+            if gain - without <= THRIFT * (one.price(kept) - one.price(rest)) / budget:
                 kept, gain = rest, without
         return kept
 
@@ -181,9 +191,11 @@ class Options:
             if name in self._choices:
                 levels[name] = levels.get(name, 0) + 1
                 continue
+            asked = self._series[name]
             for count in parts:
                 runs = counts.setdefault(name, {})
-                runs[count] = runs.get(count, 0) + 1
+                first = asked.least if count in asked.new else 1
+                runs[count] = runs[count] + 1 if count in runs else first
         more = {}
         for name, level in levels.items():
             one = self._choices[name]
@@ -214,15 +226,17 @@ class Options:
     def _add_series(self, one: SeriesAsked) -> None:
         gains: dict[tuple[float, ...], float] = {}
         costs: dict[tuple[float, ...], float] = {}
-        there = [count for count in sorted(one.new) if one.costs[count] <= self._budget]
+        there = [
+            count for count in sorted(one.new) if one.price({count: one.least}) <= self._budget
+        ]
         there = there[-max(LEAST_NEW, MOST_NEW // len(self._series)) :]
         sets = {(count,) for count in there} | set(combinations(there, 2))
         for size in range(2, TOGETHER + 1):
             for counts in sorted(sets):
-                cost = sum(one.costs[count] for count in counts)
+                cost = one.price(dict.fromkeys(counts, one.least))
                 if cost <= self._budget and counts not in gains:
                     costs[counts] = cost
-                    gains[counts] = self._gain(one, dict.fromkeys(counts, 1))
+                    gains[counts] = self._gain(one, dict.fromkeys(counts, one.least))
             alike = {counts: cost for counts, cost in costs.items() if len(counts) == size}
             grown = thrifty(alike, gains)
             sets = {
@@ -238,7 +252,7 @@ class Options:
             self._add(Item(costs[counts], gains[counts], group=one.name), (one.name, counts))
         measured = [count for count in one.costs if count not in set(one.new)]
         for count in [*sorted(homes), *measured]:
-            start = 2 if count in homes else 1
+            start = one.least + 1 if count in homes else 1
             base = gains.get((count,), 0.0)
             self._add_chain(
                 (one.name, (count,)),

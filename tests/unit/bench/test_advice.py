@@ -8,6 +8,7 @@ from bench.lib.advice_methods import (
     advised,
     doubling,
     extra_p,
+    first_counts,
     published,
     result,
     simulated,
@@ -46,3 +47,14 @@ def test_grids_are_laid_out_as_stated() -> None:
     assert {len(v) for v in extra_p(DAINT, 100 * whole).runs.values()} == {5}
     assert sorted(advised(DAINT, 0.4 * whole).runs)[:3] == [1, 2, 4]
     assert np.isfinite([one.noise for one in (DAINT, simulated("log", 1))]).all()
+
+
+def test_the_first_counts_in_strong_scaling_are_the_largest_that_can_be_paid() -> None:
+    assert first_counts(DAINT, 1.0) == [1, 2, 4]
+    strong = simulated("amdahl", 0)
+    largest = strong.doubling.tolist()
+    assert first_counts(strong, strong.grid_price()) == [largest[0], *largest[-2:]]
+    # All cost about the same, a larger one never less: of two that are just too dear the next ones.
+    price = sum(map(strong.price, [largest[0], *largest[-2:]]))
+    assert first_counts(strong, 0.999 * price) == [largest[0], *largest[-3:-1]]
+    assert first_counts(strong, 0.1) == largest[:5:2]

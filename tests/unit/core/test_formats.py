@@ -28,9 +28,9 @@ from scalesweep.slurm.job_shape import Shape
 from tests.conftest import ROOT
 from tests.unit.compute.test_launcher import spec
 
-# What one side adds: the seal is taken off an order when it is read, the launcher adds to what a
-# program says of where it ran.
-ADDED = {"Order": {"digest"}, "Resources": {"slurm"}, "Environment": {"node"}}
+# What one side adds: the seal is taken off an order when it is read, and a run that shares its job
+# gets its nodes then; the launcher adds to what a program says of where it ran.
+ADDED = {"Order": {"digest", "hosts"}, "Resources": {"slurm"}, "Environment": {"node"}}
 
 
 def typed_dicts(hint: Any) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import Wanted, read_target
 from scalesweep.tables.advice import make_study
 from scalesweep.tables.advice_points import between, geometric_counts, longest_of, prices_of
+from scalesweep.tables.looks import look
 from scalesweep.tables.machine import Machine, Network
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -284,3 +285,22 @@ def test_counts_and_times() -> None:
     spread = math.log(1.1) / math.sqrt(2)
     high = 40 * math.exp(3.078 * spread * math.sqrt(2))
     assert longest_of([40.0], [[30.0, 33.0]]) == pytest.approx(high, rel=1e-3)
+
+
+def test_what_stop_leaves_out_is_no_option(
+    load: Callable[..., Campaign], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = f"{WEAK}stop: {{when: efficiency < 0.7}}\n"
+    # 16 ranks have a result: it stays, and gets no further runs.
+    campaign = load(stop)
+    finish(campaign, lambda p: p["ranks"] * (1.0 if p["ranks"] < 8 else 0.5), upto=16)
+    look(campaign)
+    advise(campaign, "5")
+    why = "e: larger counts: efficiency < 0.7 at ranks 8: efficiency 0.5"
+    assert f"left out: {why}" in capsys.readouterr().out
+    assert all(int(row["point"].split()[0].removeprefix("ranks=")) <= 8 for row in rows(campaign))
+    # Without it they are.
+    campaign = load(WEAK)
+    advise(campaign, "5")
+    counts = [int(row["point"].split()[0].removeprefix("ranks=")) for row in rows(campaign)]
+    assert max(counts) > 16

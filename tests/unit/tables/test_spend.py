@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,13 @@ from scalesweep.findings.spend import spent
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.repeats import plan_repeats
-from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.spending import DECISIONS, Spending
+from scalesweep.planning.run_spec import data_folder, run_spec
+from scalesweep.planning.spend_bill import with_bill
+from scalesweep.planning.spend_decisions import DECISIONS
+from scalesweep.planning.spending import Spending, held_hours
 from scalesweep.planning.stock import take_stock
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
+from scalesweep.slurm.job_table import Collected
 from scalesweep.tables.looks import look
 from tests.fakes.records import write_unchecked
 
@@ -198,9 +203,197 @@ def test_other_experiments_and_strong_scaling(load: Callable[..., Campaign]) -> 
     body = BODY.replace("weak", "strong").replace("[1, 2, 4, 8, 16, 32, 64]", "[1, 64]")
     linked = ", ".join(f"{{ranks: {2**k}, size: {2 ** (6 - k)}}}" for k in range(7))
     body = body.replace("axes: {ranks: [1, 64]}", f"linked: [{linked}]")
-    assert planned(load(body=body)) == [1, 4, 16]
+    # The smallest count, and the two largest that can be paid with it.
+    assert planned(load(body=body)) == [1, 32, 64]
+    assert planned(load("{budget_node_hours: 0.2}", body)) == [1, 16, 32]
+    # Small ones where larger ones may be left out, or none can be paid.
+    stop = f"{body}stop: {{when: efficiency < 0.3}}\n"
+    assert planned(load(body=stop)) == [1, 4, 16]
+    assert planned(load("{budget_node_hours: 0.07}", body)) == [1, 4]
     # Only what the target names is chosen in rounds: the rest of the grid is the user's.
     campaign = load("{budget_node_hours: 5, target: e ranks=64}")
     other = replace(campaign.experiments[0], name="other")
     both = replace(campaign, experiments=(*campaign.experiments, other))
     assert len(plan_repeats(both).campaign.experiments[1].runs) == 7
+
+
+STOP = BODY.replace("predict:", "repeats: 2\nstop: {when: efficiency < 0.6}\npredict:")
+
+
+def measure(campaign: Campaign, rate: Callable[[int], float]) -> list[int]:
+    """Finish the runs that may begin, at such rates; their rank counts."""
+    plan = plan_repeats(campaign)
+    runs = plan.campaign.unique_runs()
+    states = take_stock(plan.campaign, runs)
+    counts = []
+    for run_id, (_, run) in runs.items():
+        if not states[run_id].settled and run_id not in plan.held:
+            counts.append(ranks := run.point["ranks"])
+            value = rate(ranks) * (1 + 0.01 * run.repeat)
+            write_unchecked(
+                campaign.runs_folder, run_id, benchmark="toy", repeat=run.repeat,
+                point=dict(run.point), metrics={"speed": {"value": value, **RATE}},
+                work={"samples_per_epoch": None}, resources={}, wall_s=30.0,
+            )  # fmt: skip
+    return counts
+
+
+@pytest.mark.parametrize(("last", "ended"), [(4, "no run that narrows it fits"), (2, "needs 3")])
+def test_what_stop_leaves_out_is_neither_measured_nor_advised(
+    load: Callable[..., Campaign], last: int, ended: str
+) -> None:
+    campaign = load("{budget_node_hours: 0.3}", STOP)
+    # The smallest counts first, one after the other; reserved are all.
+    assert account(campaign).reserved == pytest.approx(6 / 30)
+    seen = []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.3
+        if found.ended:
+            break
+        block = measure(campaign, lambda ranks: ranks if ranks < last else 0.4 * ranks)
+        assert len(set(block)) == 1 or found.kept.decisions
+        seen += block
+    assert set(seen) == {count for count in (1, 2, 4) if count <= last} and found.left > 0
+    # All else is named with the reason, and neither counted nor asked for.
+    why = f"efficiency < 0.6 at ranks {last}: efficiency 0.4"
+    (one,) = plan_repeats(campaign).campaign.experiments
+    gone = {point["ranks"]: reason for point, reason in one.excluded}
+    assert list(gone) == [count for count in (4, 8, 16, 32, 64) if count > last]
+    assert all(reason.startswith(why) for reason in gone.values())
+    assert found.reserved == 0 and not planned(campaign) and ended in found.ended
+    assert (why in found.ended) is (last == 4)  # with two counts nothing is asked at all
+    # An attempt at a point that is left out since has cost what it has cost.
+    point = one.excluded[0][0]
+    (campaign.runs_folder / one.benchmark.run_id(point, 0) / "attempt-1").mkdir(parents=True)
+    again = account(campaign)
+    assert again.spent == pytest.approx(found.spent + 2 * -(-point["ranks"] // 16) / 60)
+    assert not planned(campaign)
+
+
+def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campaign]) -> None:
+    campaign, seen = load("{budget_node_hours: 0.5}", STOP), []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.5
+        if found.ended:
+            break
+        seen += measure(campaign, lambda ranks: ranks if ranks <= 8 else 0.4 * ranks)
+    # Of one run there is no interval, so there are two of it.
+    last = max(seen)
+    assert last > 8 and seen.count(last) == 2 and sum(count > 8 for count in set(seen)) == 1
+    assert f"efficiency < 0.6 at ranks {last}: efficiency 0.4" in found.ended
+
+
+def test_no_count_waits_for_runs_that_do_not_fit(load: Callable[..., Campaign]) -> None:
+    campaign = load("{budget_node_hours: 0.11, until: 50 %, target: e ranks=8}", STOP)
+    blocks: list[int] = []
+    for _ in range(20):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.11
+        if found.ended:
+            break
+        block = measure(campaign, float)
+        assert block
+        blocks += block
+    # Of each of the first counts one run, and a second one once the first ones took less.
+    assert blocks[0] == 1 and sorted(blocks)[:6] == [1, 1, 2, 2, 4, 4]
+
+
+def test_what_is_not_chosen_in_rounds_counts_too(load: Callable[..., Campaign]) -> None:
+    body = (
+        "axes: {behaviour: [good]}\nrepeats: {min: 3, max: 40, until: 1 %}\ntime_limit_minutes: 2"
+    )
+    campaign = load("{budget_node_hours: 0.2}", body)
+    for number in range(40):
+        found = account(look(campaign).campaign)
+        assert found.spent + found.reserved <= 0.2
+        if not measure(campaign, partial(max, 1.0, 1.5 * (number % 2))):
+            break
+    runs = [run for one in found.campaign.experiments for run in one.runs]
+    assert 3 < len(runs) < 40 and found.spent > 0.2 - 2 / 60
+    # Profiled are the points that were chosen, and no others.
+    campaign = load(body=f"{BODY}profile: cprofile\n")
+    profiles = plan_repeats(campaign).campaign.experiments[0].profiles
+    assert [run.point["ranks"] for run in profiles] == [1, 2, 4]
+    assert account(campaign).reserved == pytest.approx(6 / 30)
+
+
+def test_with_slurm_the_accounting_says_what_runs_cost(
+    campaign_of: Load, toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
+    (toy / "sites" / "toy.yaml").write_text(f"{site}slurm: {{startup_minutes: 0.5}}\n")
+    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 2}}\n"
+    campaign = campaign_of(BODY, head)
+    # What each job asks for: two minutes and a half, rounded up.
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
+    finish(campaign)
+    assert account(campaign).spent == pytest.approx(3 * 1 / 60)
+    first, second, third = (run.run_id for run in account(campaign).campaign.experiments[0].runs)
+    rows = [
+        {"run_id": first, "state": "FAILED", "node_hours": 0.001},
+        {"run_id": first, "state": "COMPLETED", "node_hours": 0.002},
+        # A shared allocation; one that goes on; one that stages data.
+        {"run_id": f"{second} {third}", "state": "COMPLETED", "node_hours": 0.006},
+        {"run_id": third, "state": "RUNNING", "node_hours": 0.001},
+        {"run_id": None, "state": "COMPLETED", "node_hours": 0.01},
+    ]
+    books = Collected([], ["no accounting data"])
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: books)
+    assert with_bill(account(campaign)) == account(campaign).kept
+    books.notes, books.rows = [], rows
+    found = account(look(campaign).campaign)
+    assert found.kept.decisions and found.costs[first] == pytest.approx(0.003)
+    assert found.costs[second] == pytest.approx(0.003)
+    assert found.costs[third] == pytest.approx(1 / 60)  # by its record
+    assert found.spent == pytest.approx(0.01 + 0.006 + 1 / 60)
+    # One that is at work, or of whose end nothing is known, is reserved for, and has not failed.
+    chosen = found.kept.decisions[0]
+    (one,) = (run for run in found.campaign.experiments[0].runs if run.point == chosen.point)
+    folder = campaign.runs_folder / one.run_id
+    note_submitted(folder, SubmittedJob(7, 1, "log"))
+    (folder / "attempt-1").mkdir()
+    assert account(campaign).spent == found.spent
+    assert account(campaign).reserved == found.reserved
+    failure = {"cause": "NON_ZERO_EXIT", "detail": "broken", "run_id": one.run_id, "job_id": 7}
+    (folder / "failure.json").write_text(json.dumps(failure))
+    assert account(campaign).spent > found.spent
+    note_submitted(folder, SubmittedJob(8, 2, "log"))
+    (folder / "attempt-2").mkdir()
+    again = account(campaign)
+    assert again.spent == pytest.approx(found.spent + held_hours(campaign, one.point, 60))
+    # A run that was tried again since counts with its limits once more.
+    (campaign.runs_folder / first / "attempt-1").mkdir()
+    (campaign.runs_folder / first / "attempt-2").mkdir()
+    assert account(campaign).costs[first] == pytest.approx(1 / 60)
+
+
+def test_data_sets_to_come_are_a_part_of_it(
+    campaign_of: Load, toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
+    slurm = f"{site}slurm: {{startup_minutes: 0.5, staging: {{minutes: 6, memory_gb: 1}}}}\n"
+    (toy / "sites" / "toy.yaml").write_text(f"{slurm}data: {toy / 'data'}\n")
+    spec = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    data = "data: {name: d, program: main.py, parameters: [rate], files: {train: 2 * ranks}, "
+    spec.write_text(f'{spec.read_text()}\n{data}bytes_per_file: "1"}}\n')
+    head = f"campaign: t\nsite: toy\nresults: {toy / 'results'}\nspend: {{budget_node_hours: 1}}\n"
+    campaign = campaign_of(BODY, head)
+    # One job makes the files of all three.
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60 + 6 / 60)
+    tight = replace(campaign, spend=replace(campaign.spend, budget=0.14))  # type: ignore[type-var]
+    with pytest.raises(UserError, match=r"not one run fits: the first may take up to 0\.15"):
+        account(tight)
+    (one,) = campaign.experiments
+    folder = Path(data_folder(campaign, one.benchmark, one.points[0]) or "")
+    (folder / "train").mkdir(parents=True)
+    for number in range(8):
+        (folder / "train" / f"part-{number:06}.csv").touch()
+    assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
+    finish(campaign)
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: Collected([]))
+    found = account(look(campaign).campaign)
+    # Larger counts need more files, which one job makes for all of them.
+    jobs = [held_hours(campaign, one.point, one.limit_s) for one in found.kept.decisions]
+    assert found.reserved == pytest.approx(sum(jobs) + 0.1)

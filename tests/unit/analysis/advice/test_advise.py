@@ -1,6 +1,7 @@
 """Expected widths, and what is advised for series and choices."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,3 +165,21 @@ def test_a_budget_is_shared_by_what_narrows_most() -> None:
     assert advice.counts["io"].get(512.0) == 1
     assert set(advice.levels) == {"wide"}
     assert len(advice.answers) == 3
+
+
+def test_what_has_to_be_made_once_is_shared() -> None:
+    one = asked(known(), [64.0, 256.0, 512.0])
+    made = replace(one, once={256.0: ("a", 1.0), 512.0: ("a", 1.0), 64.0: ("b", 0.5)})
+    assert made.price({256.0: 2, 512.0: 1}) == pytest.approx(2 * 2.56 + 5.12 + 1.0)
+    assert made.price({16.0: 3}) == pytest.approx(0.48)
+    # The largest count that can be paid, with what it needs.
+    for asked_of, largest in ((one, 512.0), (made, 256.0)):
+        advice = Options([asked_of], [], 5.9).advise()
+        assert max(advice.counts["io"]) == largest
+        assert advice.cost == pytest.approx(asked_of.price(advice.counts["io"]))
+        assert advice.cost <= 5.9
+    # So many runs at least of a new count.
+    twice = Options([replace(one, least=2)], [], 5.9).advise()
+    assert max(twice.counts["io"]) == 256 and twice.counts["io"][256.0] >= 2
+    assert twice.cost == pytest.approx(one.price(twice.counts["io"]))
+    assert twice.cost <= 5.9
