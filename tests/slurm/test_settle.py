@@ -7,25 +7,17 @@ from pathlib import Path
 
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_record
+from tests.fakes.tracked import BENCHMARK as TRACKED
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import needs_slurm
 from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 
-BENCHMARK = """\
-name: tracked
-version: 1
-summary: A program in a repository of its own.
-parameters:
-  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
-  ranks_per_node: {type: integer, minimum: 1, default: 1, unit: ranks, doc: ranks on a node}
-  size: {type: integer, default: 1, unit: null, doc: size}
-command: ["{python}", "{program:tracked}", "{size}"]
-result:
-  extract:
-    - {metric: step_time, pattern: 'step: (\\S+) s', unit: s, better: lower, scope: rank}
-"""
+# A rank on a node, and a program that fails at one size.
+BENCHMARK = TRACKED.replace("default: 8", "default: 1").replace(
+    '{program:tracked}"', '{program:tracked}", "{size}"'
+)
 CAMPAIGN = """\
 campaign: nightly
 site: toy_cluster

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from scalesweep.config.campaign import Campaign
 from scalesweep.planning import packing
 from scalesweep.planning.job_cost import cost_of_jobs
-from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.packing import (
     Item,
-    allocations,
     first_fit,
     fits,
     given_s,
@@ -23,8 +21,7 @@ from scalesweep.planning.packing import (
 )
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_state import DONE, NEW, RunState
-from scalesweep.planning.runtime_estimates import Estimates
+from tests.fakes.allocations import allocated
 
 seconds = st.floats(0.01, 1000, allow_nan=False)
 items = st.lists(st.builds(Item, seconds, st.floats(0, 300)), max_size=120)
@@ -66,22 +63,11 @@ def campaign(toy: Path, campaign_of: Callable[..., Campaign]) -> Campaign:
     )
 
 
-def pack(campaign: Campaign, wall_s: float | None) -> Any:
-    states = dict.fromkeys(campaign.unique_runs(), RunState(NEW))
-    if wall_s is not None:  # the first repeats are done
-        for run_id, (_, run) in campaign.unique_runs().items():
-            if run.repeat == 0:
-                states[run_id] = RunState(DONE, wall_s=wall_s, source="measured")
-    estimates = Estimates(campaign, states)
-    shapes = shapes_for(campaign, states, estimates) or {}
-    return states, estimates, shapes, allocations(campaign, shapes, estimates)
-
-
 @pytest.mark.parametrize("wall_s", [None, 2.0])
 def test_allocations_are_of_one_shape_in_the_campaigns_order_and_keep_blocks(
     campaign: Campaign, wall_s: float | None
 ) -> None:
-    states, estimates, shapes, found = pack(campaign, wall_s)
+    states, estimates, shapes, found = allocated(campaign, wall_s)
     positions, runs = campaign.positions(), campaign.unique_runs()
     members = [run_id for job in found for run_id in job.run_ids]
     assert sorted(members) == sorted(shapes)
@@ -115,7 +101,7 @@ def test_runs_whose_limit_is_too_long_have_jobs_of_their_own(
     campaign: Campaign, campaign_of: Callable[..., Campaign]
 ) -> None:
     long = campaign_of("axes: {ranks: [1]}\nrepeats: 3\ntime_limit_minutes: 9")
-    states, _, shapes, found = pack(long, None)
+    states, _, shapes, found = allocated(long, None)
     assert [job.run_ids for job in found] == [(run_id,) for run_id in shapes]
     assert [job.shape for job in found] == list(shapes.values())
     text = plan_text(build_plan(long, states, shapes, ()))

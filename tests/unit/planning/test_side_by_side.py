@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,14 +11,14 @@ from hypothesis import strategies as st
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_cost import cost_of_jobs
-from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.packing import OVERHEAD_S, Allocation, allocations
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.side_by_side import Task, fill, timetable
 from scalesweep.slurm.job_shape import STARTUP_MB
+from tests.fakes.allocations import allocated
 
 NODES = 4
 tasks = st.lists(
@@ -93,24 +92,13 @@ def site(toy: Path) -> Path:
     return path
 
 
-def packed(campaign: Campaign, wall_s: float | None) -> tuple[Any, ...]:
-    states = dict.fromkeys(campaign.unique_runs(), RunState(NEW))
-    if wall_s is not None:  # the first repeats are done
-        for run_id, (_, run) in campaign.unique_runs().items():
-            if run.repeat == 0:
-                states[run_id] = RunState(DONE, wall_s=wall_s, source="measured")
-    estimates = Estimates(campaign, states)
-    shapes = shapes_for(campaign, states, estimates) or {}
-    return states, estimates, shapes, allocations(campaign, shapes, estimates)
-
-
 def test_runs_of_several_sizes_share_allocations_of_whole_nodes(
     site: Path, campaign_of: Callable[..., Campaign]
 ) -> None:
     grid = "axes: {ranks: [1, 2, 4, 8]}\nfixed: {ranks_per_node: 1}\nrepeats: 6"
     campaign = campaign_of(f"{grid}\ntime_limit_minutes: 1\nmemory_gb_per_rank: 1")
     positions, runs = campaign.positions(), campaign.unique_runs()
-    states, estimates, shapes, found = packed(campaign, 2.0)
+    states, estimates, shapes, found = allocated(campaign, 2.0)
     small, large = sorted(found, key=lambda job: job.shape.nodes)
     assert sorted(small.run_ids + large.run_ids) == sorted(shapes)
     # Those of more nodes share allocations of their own, one after the other.
@@ -140,7 +128,7 @@ def test_an_allocation_is_no_larger_than_its_runs_need(
     site: Path, campaign_of: Callable[..., Campaign]
 ) -> None:
     campaign = campaign_of("axes: {size: [1, 2, 3]}\ntime_limit_minutes: 1")
-    _, _, shapes, found = packed(campaign, None)
+    _, _, shapes, found = allocated(campaign, None)
     (job,) = found
     assert (job.shape.nodes, job.at_once, job.shape.minutes) == (3, 3, 3)
     # Kept off some nodes after a failure there, they leave as many as may be needed.
@@ -151,7 +139,7 @@ def test_an_allocation_is_no_larger_than_its_runs_need(
     (job,) = allocations(campaign, elsewhere, Estimates(campaign, states))
     assert (job.shape.nodes, job.shape.exclude, len(job.run_ids)) == (2, "n1", 3)
     one = campaign_of("axes: {size: [1]}\ntime_limit_minutes: 1")
-    _, _, shapes, found = packed(one, None)
+    _, _, shapes, found = allocated(one, None)
     assert found == [Allocation(shape, (run_id,)) for run_id, shape in shapes.items()]
 
 
