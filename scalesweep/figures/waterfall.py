@@ -27,6 +27,7 @@ from scalesweep.tables.efficiency import LABELS
 
 MAX_PANELS = 4
 LONG = 5e3  # ms from which an axis is in s
+MOST_BEYOND = 0.5  # of an interval beyond the bars, over all that the bars cover
 _ROW, _PANEL = 0.26, 0.62  # inches of a bar, and of what a panel has besides
 
 
@@ -111,7 +112,8 @@ def _text(term: Term, factor: float) -> str:
 
 def _draw(ax: Axes, bars: Sequence[_Bar], factor: float) -> None:
     """A bar per row; the numbers are in a column of their own, so that none overlaps a bar."""
-    edges = [0.0]
+    edges: list[float] = [0.0]
+    ends: list[float] = []
     for place, bar in enumerate(bars):
         low, high = sorted((bar.begin * factor, bar.end * factor))
         edges += [low, high]
@@ -126,12 +128,16 @@ def _draw(ax: Axes, bars: Sequence[_Bar], factor: float) -> None:
         ):
             span = [(bar.begin + v) * factor for v in (bar.term.loss_low, bar.term.loss_high)]
             ax.plot(span, [place, place], color=INK, linewidth=1.1)
+            ends += span
         if place + 1 < len(bars):
             ax.plot([bar.end * factor] * 2, [place - 0.31, place + 1.31], color=FAINT, lw=0.6)
         ax.text(1.01, place, bar.text, transform=ax.get_yaxis_transform(), va="center", fontsize=8)
     ax.set_yticks(range(len(bars)), [bar.label for bar in bars])
     ax.set_ylim(len(bars) - 0.45, -0.55)
     room = (max(edges) - min(edges)) or 1.0
-    ax.set_xlim(min(edges) - (0.03 * room if min(edges) < 0 else 0), max(edges) + 0.05 * room)
+    # Intervals are shown to their ends, unless the bars would become too short to be read.
+    left = max(min(*edges, *ends), min(edges) - MOST_BEYOND * room)
+    right = min(max(*edges, *ends), max(edges) + MOST_BEYOND * room)
+    ax.set_xlim(left - (0.03 * room if left < 0 else 0), right + 0.05 * room)
     ax.grid(axis="y", visible=False)
     ax.xaxis.set_major_formatter(FuncFormatter(tick))
