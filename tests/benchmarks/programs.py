@@ -43,12 +43,15 @@ def warm(program):
 
 
 @functools.cache
-def warm_socket():
-    """Path of the socket of a `warm_start.serve`, which ends with this process."""
+def warm_socket(kind="programs"):
+    """Path of the socket of a `warm_start.serve`, for scripts or for programs of the benchmarks.
+
+    It ends with this process.
+    """
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     path = f"{folder.name}/socket"
     server = subprocess.Popen(
-        [sys.executable, warm_start.__file__, "--serve", path],
+        [sys.executable, warm_start.__file__, "--serve", path, kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=rank_environment(HELPER),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.programs import entry, warm
+from tests.benchmarks.warm import EXECUTABLE, SNAKEMAKE
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,19 @@ def test_errors_of_programs_are_the_same(tmp_path):
         usual, short = (call([*words, *more]) for words in (entry(name), warm(name)))
         assert (short.returncode, short.stdout) == (usual.returncode, usual.stdout)
         assert short.stderr == usual.stderr and short.returncode == 2
+
+
+def test_a_script_of_a_rule_knows_its_snakemake(tmp_path):
+    """Descriptor 3, the process that it ends with, and which Python starts what it starts."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nos.write(3, b'seen')\n"
+        f"print(os.environ['{SNAKEMAKE}'] == str(os.getppid()), sys.executable)\n"
+    )
+    words = shlex.join(warm(str(script)))
+    env = os.environ | {EXECUTABLE: "/x/python"}
+    done = call(["bash", "-c", f"{SNAKEMAKE}=$PPID {words} 3>&2"], env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True /x/python\n", "seen")
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])

@@ -1,11 +1,12 @@
-"""Starts programs of the benchmarks in a fraction of a second, each in a process of its own.
+"""Starts programs and scripts in a fraction of a second, each in a process of its own.
 
-Importing TensorFlow takes most of the seconds of a small run. So one process (`serve`) imports it
-once and forks itself for each program, before any operation of TensorFlow has run;
-`harness.staging` does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]``
-then replaces the usual command, also in a launcher of ranks: the program gets the environment,
-working directory and streams of that process, which exits as the program does, and the program is
-killed with it. PROGRAM is one of ``python workflow/benchmarks``, or the path of a script.
+Importing TensorFlow takes most of the seconds of a small run, and importing Snakemake, pandas,
+SciPy and Matplotlib most of those of a small campaign. So one process (`serve`) imports them once
+and forks itself for each program, before any operation of TensorFlow has run; `harness.staging`
+does the same for its workers. ``python warm.py SOCKET PROGRAM [ARGUMENT ...]`` then replaces the
+usual command, also in a launcher of ranks: the program gets the environment, working directory and
+streams of that process, which exits as the program does, and the program is killed with it. PROGRAM
+is one of ``python workflow/benchmarks``, the path of a script, or ``-m MODULE``.
 
 Not for programs whose environment matters to Python or TensorFlow before main is called.
 """
@@ -13,9 +14,12 @@ Not for programs whose environment matters to Python or TensorFlow before main i
 import array
 import atexit
 import contextlib
+import ctypes
 import gc
+import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -23,25 +27,46 @@ import sys
 import traceback
 from pathlib import Path
 
-STREAMS = (0, 1, 2)
+# What a script of a rule knows of its Snakemake: its process, and descriptor 3 for its messages.
+SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"
+STREAMS = (0, 1, 2, 3)
+# What `sys.executable` is to be, if it is not the interpreter of this process.
+EXECUTABLE = "WARM_EXECUTABLE"
+# What Snakemake and the scripts of the workflow import that is not scalesweep's: a test has its own
+# copy of that.
+LIBRARIES = (
+    "jinja2", "jsonschema", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+    "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats",
+    "snakemake.cli", "yaml",
+)  # fmt: skip
 REQUEST_BYTES = 1 << 20
 EXIT_NO_ANSWER = 70
+PR_SET_PDEATHSIG = 1
 
 
-def serve(path):
-    """Import, then start programs until standard input ends."""
+def import_scripts():
+    """Import what scripts of the workflow need; there are no other programs."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+
+
+def import_programs():
+    """Import what programs of the benchmarks need; return what finds a program by its name."""
     import harness
 
     harness.import_without("pandas", "scipy", "PIL")
-    import importlib
-    import runpy
-
     import tensorflow as tf
 
     find = runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
     for name in ("cnn_training", "cosmoflow_training", "data_loading", "input_pipeline", "nt3"):
         importlib.import_module(f"{name}.benchmark")
     _ = tf.keras.Model  # loaded when it is first looked at
+    return find
+
+
+def serve(path, kind):
+    """Import, then start programs until standard input ends."""
+    find = {"programs": import_programs, "scripts": import_scripts}[kind]()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)
     listener.listen(64)
@@ -63,15 +88,17 @@ def serve(path):
 
 def answer(connection, find):
     """Start the program that is asked for: run it in a child, say how it ended from here."""
-    text, ancillary, _, _ = connection.recvmsg(REQUEST_BYTES, socket.CMSG_SPACE(12))
+    size = socket.CMSG_SPACE(4 * len(STREAMS))
+    text, ancillary, _, _ = connection.recvmsg(REQUEST_BYTES, size)
     streams = array.array("i", ancillary[0][2])
     request = json.loads(text)
     child = os.fork()
     if child == 0:
         connection.close()
-        for stream, given in zip(STREAMS, streams, strict=True):
-            os.dup2(given, stream)
-            os.close(given)
+        for stream, given in zip(STREAMS, streams, strict=False):  # those that whoever asked has
+            if given != stream:
+                os.dup2(given, stream)
+                os.close(given)
         run(find, **request)
     ended = os.pidfd_open(child)
     if ended not in select.select([ended, connection], [], [])[0]:  # whoever asked has gone
@@ -102,12 +129,19 @@ def run(find, words, folder, environment):
 
 def main_of(find, words, folder, environment):
     """Do what the program does; return its exit code."""
-    import runpy
-
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if EXECUTABLE in environment:
+        sys.executable = os.environ.pop(EXECUTABLE)
+    if SNAKEMAKE in environment:  # ends with whoever asked, who ends with Snakemake
+        os.environ[SNAKEMAKE] = str(os.getppid())
     program, *arguments = words
+    if program == "-m":
+        sys.argv = arguments
+        sys.path.insert(0, folder)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        return 0
     if program.endswith(".py"):
         sys.argv = words
         runpy.run_path(program, run_name="__main__")
@@ -117,10 +151,17 @@ def main_of(find, words, folder, environment):
 
 def ask(path, words):
     """Have a program started; return its exit code when it has ended."""
+    streams = array.array("i", STREAMS)
+    try:
+        os.fstat(streams[-1])
+    except OSError:
+        streams.pop()
+    if SNAKEMAKE in os.environ:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.kill(int(os.environ[SNAKEMAKE]), 0)  # as scalesweep.core.orphans.end_with_snakemake
     request = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(path)
-        streams = array.array("i", STREAMS)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
         connection.sendmsg([json.dumps(request).encode()], rights)
         status = connection.recv(64)
@@ -134,4 +175,4 @@ def ask(path, words):
 
 
 if __name__ == "__main__":
-    sys.exit(serve(sys.argv[2]) if sys.argv[1] == "--serve" else ask(sys.argv[1], sys.argv[2:]))
+    sys.exit(serve(*sys.argv[2:]) if sys.argv[1] == "--serve" else ask(sys.argv[1], sys.argv[2:]))

@@ -1,6 +1,9 @@
-"""Calls of Snakemake, each in a process forked from one server: see snakemake_server.py."""
+"""Calls of Snakemake whose processes are forked from one that has imported what they need.
 
-import json
+Snakemake and the scripts of the rules that come after the runs import Snakemake, pandas, SciPy and
+Matplotlib, which takes most of a small campaign. See tests/benchmarks/warm.py.
+"""
+
 import subprocess
 import sys
 import tempfile
@@ -9,26 +12,40 @@ from functools import cache
 from pathlib import Path
 from subprocess import CompletedProcess
 
-SERVER = Path(__file__).with_name("snakemake_server.py")
+# What else is asked of Snakemake's Python is done by the real one: launches, their programs.
+PYTHON = """#!/bin/bash
+scripts="summarise|tables|figures|report|advise|predict|compare|session|history|import_[a-z]*"
+if [[ "$1 $2" == "-m snakemake" || "$1" =~ /workflow/scripts/($scripts)\\.py$ ]]; then
+    WARM_EXECUTABLE="$0" exec "{python}" -IS "{warm}" "{socket}" "$@"
+fi
+exec "{python}" "$@"
+"""
 
 
 @cache
-def _server() -> "subprocess.Popen[str]":
-    """The server of this process; it ends with it."""
-    command = [sys.executable, "-P", str(SERVER)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def _python() -> "tempfile.TemporaryDirectory[str]":
+    """Folder of the interpreter for Snakemake and what it starts; it ends with this process."""
+    from tests.benchmarks import programs, warm  # not for tests that call no Snakemake
+
+    folder = tempfile.TemporaryDirectory(prefix="python-")
+    path = Path(folder.name, "python")
+    socket = programs.warm_socket("scripts")
+    path.write_text(PYTHON.format(python=sys.executable, warm=warm.__file__, socket=socket))
+    path.chmod(0o755)
+    return folder
 
 
 def call_snakemake(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: int
 ) -> "CompletedProcess[str]":
     """Do what `python -m snakemake WORDS` does: exit code and output; killed after so long."""
-    server = _server()
-    assert server.stdin is not None and server.stdout is not None
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        call = {"words": words, "cwd": str(cwd), "env": dict(env), "seconds": seconds}
-        server.stdin.write(json.dumps({**call, "out": str(out), "err": str(err)}) + "\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
-        return CompletedProcess(["snakemake", *words], code, out.read_text(), err.read_text())
+    return subprocess.run(
+        [f"{_python().name}/python", "-m", "snakemake", *words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
