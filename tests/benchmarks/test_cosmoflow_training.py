@@ -50,6 +50,7 @@ def log_of(out):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_one_rank(tmp_path, data):
     done, out = start(tmp_path, data, how=entry)
     native, samples = read(done, out)
@@ -94,6 +95,7 @@ def test_one_rank(tmp_path, data):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_the_mlperf_log(tmp_path, data):
     done, out = start(tmp_path, data, target_mae=2.0, dropout=0.5)
     native, samples = read(done, out)

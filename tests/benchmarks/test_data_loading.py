@@ -72,6 +72,7 @@ def test_one_rank(tmp_path, data):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_two_ranks_gather_every_rank(tmp_path, data):
     done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, shuffle="before_shard")
     native, samples = read(done, out)

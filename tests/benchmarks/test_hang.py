@@ -48,6 +48,7 @@ def some_ranks(behaviours):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     horovodrun = str(WORKFLOW / "launchers" / "horovodrun.py")
     argv = [sys.executable, horovodrun, "--gloo", "-np", "2", *PROGRAM]
@@ -67,6 +68,7 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
         assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
 
 
+@pytest.mark.measured
 def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
     behaviours = "sleeps_with_a_child holds_the_lock backtracks"
     failure, work = run_late(tmp_path, behaviours, 3, **some_ranks(behaviours))
@@ -81,6 +83,7 @@ def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
     assert path.read_text().count(" in <module>") == 1
 
 
+@pytest.mark.measured
 def test_one_rank_that_gets_further_is_slow_though_others_hang(tmp_path):
     failure, _ = run_late(tmp_path, "goes_on sleeps", 4, **some_ranks("goes_on sleeps"))
     assert failure["cause"] == "TIMEOUT" and "made progress" in failure["detail"]
@@ -88,6 +91,7 @@ def test_one_rank_that_gets_further_is_slow_though_others_hang(tmp_path):
     assert " goes_on < " in where["0"] and " sleeps < " in where["1"]
 
 
+@pytest.mark.measured
 def test_a_rank_that_reads_gets_further(tmp_path):
     assert run_late(tmp_path, "reads", 4)[0]["cause"] == "TIMEOUT"
 

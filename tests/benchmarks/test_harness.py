@@ -106,6 +106,7 @@ def test_mpi_tells_its_version_only_when_in_use(monkeypatch, said, version):
     assert facts.versions()["mpi"] is None
 
 
+@pytest.mark.measured
 def test_since_start(monkeypatch):
     monkeypatch.delenv("SCALESWEEP_STARTED", raising=False)
     assert 0 < phases.since_start() < 3600
@@ -115,6 +116,7 @@ def test_since_start(monkeypatch):
     assert 0 <= phases.since_start() < 3600
 
 
+@pytest.mark.measured
 def test_phases_add_up_and_survive_errors():
     timer = phases.Phases()
     for _ in range(2):
@@ -124,6 +126,7 @@ def test_phases_add_up_and_survive_errors():
     assert 0.02 <= timer.seconds["a"] < 1
 
 
+@pytest.mark.measured
 def test_epochs_order_of_events_and_times():
     events = []
 

@@ -35,6 +35,7 @@ def sum_y(ranks):
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 def test_pipelines_go_ahead_as_far_as_they_say(data):
     ahead = json.loads(start_helper("taking_ahead.py", data).stdout)
     # A reader fetches 256 KiB at once: here less than a batch.
@@ -46,6 +47,7 @@ def test_pipelines_go_ahead_as_far_as_they_say(data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", ["after_shuffle", "after_reading"])
+@pytest.mark.measured
 def test_ranks_take_each_sample_once(tmp_path, data, shard):
     changes = {"pipeline": "combined", "shard": shard, "step_gflop": 0.6}
     done, out = start(tmp_path, data, ranks=2, ranks_per_node=2, **changes)
@@ -61,8 +63,9 @@ def test_ranks_take_each_sample_once(tmp_path, data, shard):
     )
     assert samples["local_times"].shape == (3, 2)
     assert (samples["span_input"] > 0).all() and (samples["span_compute"] > 0).all()
-    together = samples["span_input"] + samples["span_compute"]
-    np.testing.assert_allclose(together, samples["local_times"], rtol=0.05, atol=0.005)
+    rest = samples["local_times"] - samples["span_input"] - samples["span_compute"]
+    assert (rest > -1e-6).all()
+    assert np.median(rest / samples["local_times"]) < 0.05
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_cprofile_of_two_ranks(tmp_path):
         assert {"execute", "take_steps"} <= functions
 
 
+@pytest.mark.measured
 def test_tensorflow_sees_the_operations(tmp_path):
     folder = run(tmp_path, "tensorflow", 1)
     (trace,) = folder.rglob("*.xplane.pb")

@@ -13,6 +13,7 @@ PROGRAM = Program(
 )
 
 
+@pytest.mark.measured
 def test_a_rank_times_its_layers(tmp_path):
     native, samples = read(*PROGRAM.start(tmp_path))
     layers = native["notes"]["layers"]

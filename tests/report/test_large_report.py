@@ -51,6 +51,7 @@ def test_it_is_complete_and_small(browser: Any, large: Path) -> None:
     visit.context.close()
 
 
+@pytest.mark.measured
 def test_it_sorts_without_freezing(browser: Any, large: Path, small: Path) -> None:
     took = {}
     for page in (small, large):

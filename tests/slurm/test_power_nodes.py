@@ -5,6 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from scalesweep.core.rank_columns import by_rank
 from tests.fakes.sysfs import Rising, zone
 from tests.slurm.cluster import Cluster, wait_until
@@ -37,6 +39,7 @@ def samplers(folder: Path) -> list[str]:
     return found.stdout.split()
 
 
+@pytest.mark.measured
 def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     project = project_with_power(tmp_path, cluster, "slow")

@@ -124,13 +124,14 @@ if os.fork() == 0:
         os.setpgid(0, group)
         os.write(go, b".")
         os._exit(0)
-    time.sleep(6)
+    time.sleep(20)
     os._exit(0)
 os.read(ready, 1)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 
 
+@pytest.mark.measured
 def test_the_clock_stops_at_the_programs_exit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +143,7 @@ def test_the_clock_stops_at_the_programs_exit(
     argv = [sys.executable, "-c", ZOMBIE, str(TOY), "--run", "{run_file}"]
     began = time.monotonic()
     assert launch(spec(tmp_path, argv=argv), ROOT) == 0
-    assert time.monotonic() - began < 5.5  # the zombie stays for six seconds
+    assert time.monotonic() - began < 15  # the zombie stays for 20 s
     record = read_record(tmp_path / "toy-r2-0123456789ab" / "record.json")
     assert record["wall_s"] < 2.4 and record["git"] == {"commit": "c", "dirty": False}
     started, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))

@@ -80,6 +80,7 @@ def samplers(folder: Path) -> list[str]:
     return found.stdout.split()
 
 
+@pytest.mark.measured
 def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     core = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "core")

@@ -297,7 +297,7 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
     threading.Timer(0.1, lambda: setattr(executor, "wait", False)).start()
     before = time.monotonic()
     asyncio.run(executor.sleep())
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 50
 
 
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:

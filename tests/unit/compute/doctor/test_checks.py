@@ -65,7 +65,7 @@ def test_each_has_its_own_deadline_and_end(monkeypatch: pytest.MonkeyPatch) -> N
         Group(("i",), 5, dies),
     ]
     found = {check.name: outcome(check) for check in carry_out(groups)}
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 50  # less than `hangs` takes
     assert found == {
         "a": (OK, "as it must be"),
         "b": (OK, "too"),

@@ -73,6 +73,7 @@ def running(tmp_path: Path, counter: Path) -> Iterator[Running]:
     sampler.process.kill()
 
 
+@pytest.mark.measured
 def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     dram = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "dram")
@@ -94,6 +95,7 @@ def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
     assert not said["lost"] and not said["refused"] and said["missing"] is None
 
 
+@pytest.mark.measured
 def test_samples_lie_on_a_grid_of_the_clock(running: Running) -> None:
     running.wait_for(8)
     running.end()
@@ -161,6 +163,7 @@ def test_what_is_denied_is_told_and_the_rest_is_read(tmp_path: Path, counter: Pa
     assert [domain["name"] for domain in said["domains"]] == ["rapl:package-0"]
 
 
+@pytest.mark.measured
 def test_a_counter_that_vanishes_ends_its_series(tmp_path: Path, counter: Path) -> None:
     other = zone(tmp_path / "sys", "intel-rapl:1", "package-1")
     sampler = Running(tmp_path / "sys", tmp_path / "out")

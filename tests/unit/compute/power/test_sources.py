@@ -289,6 +289,7 @@ done
 """
 
 
+@pytest.mark.measured
 def test_nvidia_smi_where_nvml_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
 ) -> None:
