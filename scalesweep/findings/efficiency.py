@@ -64,14 +64,13 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     factor, unit = (1.0, "ms") if whole.value < LONG else (1e-3, "s")
     head = (
         f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
-        f"{unit}, {number(whole.loss * factor)} {unit} more than the ideal "
-        f"{number(ideal * factor)} {unit}"
+        f"{unit} instead of the ideal {number(ideal * factor)} {unit}"
     )
     rest = one.parts["unattributed"].loss or 0.0
     if largest.loss <= abs(rest):
         text = (
-            f"{head}; {number(rest * factor)} {unit} of that are unattributed, more than any part "
-            "explains: measure with more and longer steps, or with a profile"
+            f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
+            "any part explains: measure with more and longer steps, or with a profile"
         )
         return [_made(study, one, NOTE, f"{text}.", largest, REST)]
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))

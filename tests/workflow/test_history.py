@@ -1,14 +1,17 @@
 """A program tracked over its commits: one of them makes it slower; history and bisection find it.
 
 Most sessions are measured by the launcher in this process, as Snakemake would start it; the last
-one by Snakemake itself.
+one by the CI job of docs/history.md, as it is written there.
 """
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import load_campaign
@@ -19,7 +22,7 @@ from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.planning.run_spec import run_spec
 from scalesweep.planning.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
-from tests.conftest import Project
+from tests.conftest import ROOT, Project
 from tests.fakes.scripts import run_script
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,26 @@ def measure(project: Project, number: int) -> None:
     assert append(campaign.history.folder, sessions_of(campaign)) == []
 
 
+def ci_job(project: Project, number: int) -> dict[str, "subprocess.CompletedProcess[str]"]:
+    """Carry out the job of docs/history.md in a checkout; what its steps say, by name."""
+    page = (ROOT / "docs" / "history.md").read_text().partition("## A CI job")[2]
+    (text,) = re.findall(r"```yaml\n(performance:.*?)```", page, re.DOTALL)
+    home = project.path / "home"
+    home.mkdir()
+    (home / "scalesweep").symlink_to(ROOT)
+    (home / "history").symlink_to(project.path / "kept")
+    project.write("performance.yaml", CAMPAIGN)
+    env = {**os.environ, "HOME": str(home), "GITHUB_RUN_ID": str(number), "PYTHONPATH": ""}
+    steps = yaml.safe_load(text)["performance"]["steps"]
+    return {
+        step["name"]: subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", step["run"]],
+            cwd=project.path, env=env, capture_output=True, text=True, check=False,
+        )
+        for step in steps if "run" in step
+    }  # fmt: skip
+
+
 def test_a_planted_slowdown_is_found_and_bisected(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +127,8 @@ def test_a_planted_slowdown_is_found_and_bisected(
         commits.append(commit(repository, number))
         if number < COMMITS - 1:
             measure(project, number)
-    done = project.snakemake("--configfile", "c.yaml", "--config", "results=results/7")
+    steps = ci_job(project, COMMITS - 1)
+    done = steps.pop("Measure")
     assert done.returncode == 0, done.stdout + done.stderr
     kept = project.path / "kept"
     assert (kept / "history.html").is_file()  # it is up to date after every campaign
@@ -112,9 +136,8 @@ def test_a_planted_slowdown_is_found_and_bisected(
     assert rows.groupby("commit")["value"].count().to_dict() == dict.fromkeys(commits, 3)
     assert set(rows["repository"]) == {str(repository)} and not rows["dirty"].any()
 
-    last = ("--config", "results=results/7", "fail=regression")
-    done = project.snakemake("history", "--configfile", "c.yaml", *last)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = steps.pop("Judge")
+    assert not steps and done.returncode == 1, done.stdout + done.stderr
     (line,) = [text for text in done.stdout.splitlines() if text.startswith("regression: ")]
     assert f"since {commits[BAD - 1][:10]}..{commits[BAD][:10]} (Change {BAD})" in line
     assert "step_time: +" in line and "error: 1 regression" in done.stderr
