@@ -10,9 +10,7 @@ where they are spread over all five, so that nothing can be taken from the last 
 """
 
 import contextlib
-import shutil
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,34 +19,9 @@ from typing import Any
 from bench.lib.made_runs import NEW, Made, large_campaign_arguments, make
 from bench.lib.pairs import figure, line, write_json
 from bench.lib.projects import Cost, snakemake, timed
+from bench.lib.steps import PROCESSES, take_steps
 
-PROCESSES = 2
 SECONDS = 10.0
-
-
-def chain(made: Made) -> dict[str, Cost]:
-    """Cost of each step, in the order of the rules and with their words."""
-    plan, summary = ["--plan", "results/plan.json"], ["--summary", "results/summary.parquet"]
-    runs, several = ["--runs", f"results/runs/{made.runs.name}"], ["--processes", str(PROCESSES)]
-    tables, figures = "results/tables", "results/figures"
-    words = {
-        "plan": ["--campaign", made.campaign, "--inventory"],
-        "summarise": [*plan, *runs, "--out", summary[1], *several],
-        "accounting": [*plan, *runs, "--logs", "slurm_logs", "--out", "results/jobs.csv"],
-        "tables": [*plan, *summary, *runs, "--out", tables, *several],
-        "figures": [*plan, "--tables", tables, "--out", figures, *several],
-        "report": [
-            *plan, *summary, *runs, "--jobs", "results/jobs.csv", "--tables", tables,
-            "--figures", figures, "--out", "results/report.html",
-        ],
-    }  # fmt: skip
-    found = {}
-    for name, rest in words.items():
-        for output in (tables, figures):  # Snakemake deletes them first
-            if output.endswith(f"/{name}"):
-                shutil.rmtree(made.folder / output, ignore_errors=True)
-        found[name] = timed([sys.executable, f"workflow/scripts/{name}.py", *rest], made.folder)
-    return found
 
 
 @contextlib.contextmanager
@@ -71,7 +44,7 @@ def measure(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
         words = ("-c", str(PROCESSES), "--configfile", made.campaign)
         whole = timed(snakemake(*words), made.folder, "Writing")
     with without(made, new):
-        return whole, chain(made)
+        return whole, take_steps(made)
 
 
 def main() -> None:

@@ -1,27 +1,26 @@
 """What the report of 10,000 runs costs to make, and how it opens.
 
 From an existing summary: the steps tables, figures (SVG, PDF and PNG of each) and page, as the
-workflow calls them one after the other on two cores; seconds of each and together, their CPU
-seconds, and the size of the page. It is then opened from its file in a browser: seconds until it is
-loaded and first painted, to unfold all its parts, of the longest frame while it is scrolled through
-(its charts and tables come to life then), and from a click on a heading of the largest table until
-it is sorted.
+workflow calls them one after the other on two cores, with nothing taken from an earlier report;
+seconds of each and together, their CPU seconds, and the size of the page. It is then opened from
+its file in a browser: seconds until it is loaded and first painted, to unfold all its parts, of the
+longest frame while it is scrolled through (its charts and tables come to life then), and from a
+click on a heading of the largest table until it is sorted.
 
     python -m bench.report [--json FILE] [--repeats 10] [--largest 1024] [--rounds 2]
 """
 
 import argparse
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.lib.made_runs import Made, make
+from bench.lib.made_runs import make
 from bench.lib.pairs import figure, line, write_json
-from bench.lib.projects import Cost, timed
-from bench.summaries import PROCESSES, summarise
+from bench.lib.steps import PROCESSES, take_steps
 
+STEPS = ("tables", "figures", "report")
 SECONDS, SIZE_MB = 20.0, 10.0
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -65,26 +64,6 @@ LARGEST = """() => [...document.querySelectorAll('[data-table$=-runs].live')].ma
 ).sort((a, b) => b[0] - a[0])[0]"""
 
 
-def steps(made: Made) -> dict[str, Cost]:
-    """Cost of each step, in their order."""
-    plan = ["--plan", "results/plan.json"]
-    summary = ["--summary", "results/summary.parquet"]
-    runs = ["--runs", f"results/runs/{made.runs.name}"]
-    tables, figures = "results/tables", "results/figures"
-    words = {
-        "tables": [*plan, *summary, *runs, "--out", tables, "--processes", str(PROCESSES)],
-        "figures": [*plan, "--tables", tables, "--out", figures, "--processes", str(PROCESSES)],
-        "report": [
-            *plan, *summary, *runs, "--tables", tables, "--figures", figures,
-            "--out", "results/report.html",
-        ],
-    }  # fmt: skip
-    return {
-        name: timed([sys.executable, f"workflow/scripts/{name}.py", *rest], made.folder)
-        for name, rest in words.items()
-    }
-
-
 def opened(page: Path) -> dict[str, Any] | None:
     """How the page opens in a browser: seconds, and how many elements it has; None without one."""
     if not CHROMIUM.exists():
@@ -116,8 +95,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "large", args.repeats, args.largest)
         made.plan()
-        summarise(made)
-        rounds = [steps(made) for _ in range(args.rounds)]
+        take_steps(made, "summarise", "accounting")
+        rounds = [take_steps(made, *STEPS, anew=True) for _ in range(args.rounds)]
         page = made.results / "report.html"
         size_mb = page.stat().st_size / 1e6
         drawn = len(list((made.results / "figures").glob("*/*.svg")))

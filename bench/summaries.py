@@ -14,7 +14,6 @@ runs, at its seconds per run, is set against (b) too, since it reads all of them
 import json
 import shutil
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -28,22 +27,14 @@ from bench.lib.made_runs import Made, large_campaign_arguments, make, times_of
 from bench.lib.pairs import figure, line, ratio, take_turns, write_json
 from bench.lib.pandas_way import read_histories, write_history
 from bench.lib.projects import Cost, empty_project, snakemake, timed
+from bench.lib.steps import PROCESSES, take_steps
 from scalesweep.core.record import RECORD
 from scalesweep.tables.summary import build_summary
 
-PROCESSES = 2
 EVERY = 20  # of the runs, as text too
 COLD_S, PEAK_MB, FASTER, RECORD_KB = 30.0, 1000.0, 20.0, 60.0
 EMPTY_TIMES, EMPTY_MORE_S = 2.0, 2.0
 SUMMARY, KEPT = "summary.parquet", ".summary.parquet.previous"
-
-
-def summarise(made: Made) -> Cost:
-    """The step as the workflow calls it."""
-    words = ["--plan", "results/plan.json", "--runs", f"results/runs/{made.runs.name}"]
-    words += ["--out", f"results/{SUMMARY}", "--processes", str(PROCESSES)]
-    script = "workflow/scripts/summarise.py"
-    return timed([sys.executable, script, *words], made.folder, "summarised in")
 
 
 def peak_of(step: Callable[[], Cost]) -> tuple[Cost, float]:
@@ -101,7 +92,7 @@ def after_ten_more(made: Made, empty: Path, rounds: int) -> list[tuple[Cost, Cos
     for _ in range(rounds):
         for name in (SUMMARY, KEPT):
             shutil.copy(before / name, made.results / name)
-        pairs.append((summarise(made), timed(snakemake("-c1"), empty)))
+        pairs.append((take_steps(made, "summarise")["summarise"], timed(snakemake("-c1"), empty)))
     return pairs
 
 
@@ -165,7 +156,7 @@ def main() -> None:
         began = time.perf_counter()
         made.plan()
         first_look_s = time.perf_counter() - began
-        cold, peak_mb = peak_of(lambda: summarise(made))
+        cold, peak_mb = peak_of(lambda: take_steps(made, "summarise")["summarise"])
         largest_kb = max((made.runs / i / RECORD).stat().st_size for i in made.done) / 1e3
         usual = against_usual(made, args.rounds)
         pairs, whole = chain(made, empty, args.rounds)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bench.lib.made_runs import make
-from bench.report import SORT, steps
-from bench.summaries import summarise
+from bench.lib.steps import take_steps
+from bench.report import SORT
 from tests.fakes.pages import render
 from tests.fakes.results import demo, make_results
 from tests.report.visits import NEEDED, Visit, check_chart, check_export, check_sorting
@@ -25,8 +25,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of 10,192 runs, at 364 points of five experiments."""
     made = make(tmp_path_factory.mktemp("large") / "p", repeats=28, largest=8)
     made.plan()
-    summarise(made)
-    steps(made)
+    take_steps(made, "summarise", "accounting", "tables", "figures", "report")
     return made.results / "report.html"
 
 

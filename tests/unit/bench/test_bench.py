@@ -1,8 +1,10 @@
 """The table of `make bench`, and that a finished campaign is planned without reading records."""
 
+import argparse
 import json
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 import scalesweep.planning.run_state
 from bench import table
 from bench.lib import projects
+from bench.lib.made_runs import Made
 from bench.lib.pairs import figure, within
+from bench.lib.steps import step_words
 from scalesweep.config.campaign import load_campaign
 from scalesweep.smk.startup import prepare
 from tests.conftest import ROOT
@@ -120,3 +124,13 @@ def test_ids_do_not_depend_on_how_many_repeats_are_asked_for(toy: Path, tmp_path
     assert len({run.run_id for run in experiment.runs}) == 300
     for run in experiment.runs[::37]:
         assert run.run_id == experiment.benchmark.run_id(run.point, run.repeat)
+
+
+def test_steps_are_called_in_words_that_their_scripts_know(tmp_path: Path) -> None:
+    made = Made(tmp_path, "c.yaml", tmp_path / "results" / "runs" / "here", [], [])
+    words = step_words(made)
+    assert list(words) == ["plan", "summarise", "accounting", "tables", "figures", "report"]
+    for name, some in words.items():
+        parser = argparse.ArgumentParser()
+        import_module(f"scalesweep.commands.{name}").add_arguments(parser)
+        parser.parse_args(some)  # exits where a word is unknown
