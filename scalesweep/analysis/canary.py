@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats as scipy_stats
+
+from scalesweep.analysis.stats import t_chance, t_quantile
 
 # Chance of a warning where nothing differs, for each test of the two rates.
 ALPHA = 0.005
@@ -45,13 +46,10 @@ def during(before: Sequence[float], after: Sequence[float]) -> Change | None:
     if len(logs) < LEAST_RUNS:
         return None
     mean, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    if error > 0:
-        chance = float(2 * scipy_stats.t.sf(abs(mean) / error, len(logs) - 1))
-    else:
-        chance = 0.0 if mean else 1.0
+    chance = t_chance(mean, error, len(logs) - 1)
     if chance > ALPHA or abs(math.expm1(mean)) < LEAST_CHANGE:
         return None
-    half = float(scipy_stats.t.ppf(0.975, len(logs) - 1)) * error
+    half = t_quantile(len(logs) - 1) * error
     return Change(*(math.expm1(value) for value in (mean, mean - half, mean + half)))
 
 
@@ -69,7 +67,9 @@ def between(groups: Sequence[Sequence[float]]) -> Spread | None:
     more = math.expm1(means[high] - means[low])
     if more < LEAST_CHANGE or all(float(np.ptp(logs)) == 0 for _, logs in known):
         return None
-    chance = float(scipy_stats.f_oneway(*(logs for _, logs in known)).pvalue)
+    from scipy.stats import f_oneway  # noqa: TID251
+
+    chance = float(f_oneway(*(logs for _, logs in known)).pvalue)
     if not chance <= ALPHA:
         return None
     return Spread(known[low][0], known[high][0], more, chance)
@@ -104,11 +104,8 @@ def apart(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]]) -> Ap
     means = [np.array([group.mean() for group in side]) for side in sides]
     change = float((means[1] - means[0]).mean())
     error = math.sqrt(within * sum(1 / len(group) for group in logs)) / len(base)
-    half = float(scipy_stats.t.ppf(0.975, degrees)) * error
-    if error > 0:
-        chance = float(2 * scipy_stats.t.sf(abs(change) / error, degrees))
-    else:
-        chance = 0.0 if change else 1.0
+    half = t_quantile(degrees) * error
+    chance = t_chance(change, error, degrees)
     clear = chance <= ALPHA and abs(math.expm1(change)) >= LEAST_CHANGE
     middle, low, high = (math.expm1(value) for value in (change, change - half, change + half))
     return Apart(middle, low, high, clear)

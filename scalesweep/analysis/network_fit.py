@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from scalesweep.analysis.stats import t_quantile
 from scalesweep.analysis.types import Floats, Places
 
 RING, HALVING, TREE = "ring", "recursive halving and doubling", "tree"
@@ -29,7 +29,6 @@ LEAST_SIZES = 3  # in a range: fewer would be fitted whatever they are
 CLEAR = 2.0
 # Messages so many times larger than the largest measured one are still read off the last line.
 BEYOND = 8.0
-_LEVEL = 0.975
 _FAR = 1e6
 
 
@@ -260,7 +259,7 @@ def _coefficients(rows: Floats, times: Floats, cluster: Places) -> _Coefficients
 
 def _quantile(degrees: int) -> float:
     """Student's t of a 95 % interval; NaN without degrees of freedom."""
-    return float(stats.t.ppf(_LEVEL, degrees)) if degrees > 0 else math.nan
+    return t_quantile(degrees) if degrees > 0 else math.nan
 
 
 def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estimate | None:

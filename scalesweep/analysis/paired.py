@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scalesweep.analysis.stats import CONFIDENCE, identical, t_quantile
+from scalesweep.analysis.stats import CONFIDENCE, identical, t_chance, t_quantile
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import IMPROVEMENT, INCONCLUSIVE, NO_CHANGE, REGRESSION
 
@@ -103,6 +103,4 @@ def _half(pairs: int, spread: float, level: float) -> float:
 
 
 def _p(shift: float, spread: float, pairs: int) -> float:
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(pairs - 1, -abs(shift) * math.sqrt(pairs) / spread))
+    return t_chance(shift, spread / math.sqrt(pairs), pairs - 1)

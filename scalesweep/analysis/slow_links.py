@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
@@ -48,6 +47,8 @@ def judge_links(seconds: Floats) -> Judged:
     count = len(seconds)
     if count < FEWEST_LINKS:
         return Judged(float(np.exp(centre)), score, float("nan"), np.zeros(count, np.bool_))
-    threshold = float(stats.t.isf(FALSE_ALARMS / count, _EFFICIENCY * count))
+    from scipy.special import stdtrit
+
+    threshold = float(-stdtrit(_EFFICIENCY * count, FALSE_ALARMS / count))
     far = logs - centre >= np.log1p(LEAST_EXCESS)
     return Judged(float(np.exp(centre)), score, threshold, (score > threshold) & far)

@@ -177,6 +177,15 @@ def t_quantile(degrees: float, among: int = 1, level: float = CONFIDENCE) -> flo
     return float(stdtrit(degrees, 1 - (1 - level) / 2 / among))
 
 
+def t_chance(shift: float, error: float, degrees: float) -> float:
+    """Two-sided p value of a shift with this standard error, by Student's t."""
+    from scipy.special import stdtr
+
+    if error == 0:
+        return 0.0 if shift else 1.0
+    return float(2 * stdtr(degrees, -abs(shift) / error))
+
+
 def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """95 % confidence interval of the mean of ``values[repeat]``.
 

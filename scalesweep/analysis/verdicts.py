@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.levels import LEAST_LEVEL, Series
-from scalesweep.analysis.stats import CONFIDENCE, t_quantile
+from scalesweep.analysis.stats import CONFIDENCE, t_chance, t_quantile
 
 REGRESSION, IMPROVEMENT, NO_CHANGE = "regression", "improvement", "no change"
 INCONCLUSIVE, CONFOUNDED, TOO_EARLY = "inconclusive", "confounded", "cannot judge yet"
@@ -117,14 +117,12 @@ def _judged(
     places: int,
     stepped: bool,
 ) -> Verdict:
-    from scipy.special import stdtr
-
     shift = series.mean(new) - series.mean(old)
     # Sessions that pass on what they have are fewer than they seem.
     noise = series.between * math.sqrt((1 + series.rho) / (1 - series.rho))
     error = noise * math.sqrt(1 / len(old) + 1 / len(new))
     half = t_quantile(series.degrees) * error
-    p = min(1.0, places * float(2 * stdtr(series.degrees, -abs(shift) / error)))
+    p = min(1.0, places * t_chance(shift, error, series.degrees))
     bound = math.log1p(margin)
     found = Verdict(
         INCONCLUSIVE, "", old, new, math.exp(shift), math.exp(shift - half),

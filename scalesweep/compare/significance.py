@@ -20,6 +20,7 @@ from scalesweep.analysis.stats import (
     log_ratio_error,
     mean_interval,
     ratio_interval,
+    t_chance,
     t_quantile,
     without_interval,
 )
@@ -223,9 +224,7 @@ def _change(
 
 def _p_value(ratio: float, error: LogError) -> float:
     """Two-sided p value of a ratio against 1, by the same Welch's t as the interval."""
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(error.degrees, -abs(math.log(ratio)) / error.error))
+    return t_chance(math.log(ratio), error.error, error.degrees)
 
 
 def _adjust(found: Iterable[Change]) -> None:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from scalesweep.analysis.types import Floats
 
@@ -152,4 +151,6 @@ def fit(terms: Floats, ranks: Floats, cost: Floats, part: Floats | None = None) 
     size[size == 0] = 1.0
     if terms.shape[1] == 1:
         return np.array([float(scaled[:, 0] @ wanted) / float(size[0] ** 2)])
+    from scipy.optimize import nnls
+
     return np.asarray(nnls(scaled / size, wanted)[0] / size, np.float64)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from scalesweep.analysis import stats
 from scalesweep.analysis.outliers import outliers
@@ -42,6 +43,12 @@ def test_missing_values_are_never_averaged(bad: float) -> None:
     for function in (stats.epoch_stats, stats.mean_interval, stats.coefficient_of_variation):
         with pytest.raises(ValueError, match="missing"):
             function([1.0, bad])
+
+
+@pytest.mark.parametrize(("t", "degrees"), [(-2.5, 3), (0.1, 40.5), (9.0, 1)])
+def test_the_chance_of_a_t_is_that_of_scipy(t: float, degrees: float) -> None:
+    assert stats.t_chance(t * 3, 3, degrees) == pytest.approx(2 * student.sf(abs(t), degrees))
+    assert stats.t_chance(t, 0, degrees) == 0 and stats.t_chance(0, 0, degrees) == 1
 
 
 @given(st.lists(st.lists(positive, min_size=1, max_size=6), min_size=1, max_size=5))
