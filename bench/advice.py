@@ -100,7 +100,7 @@ def rows_of(
     results: Sequence[Mapping[str, Mapping[str, Result | None]]],
 ) -> list[tuple[str, ...]]:
     """A row for each budget and method: medians over the series that the method can predict."""
-    rows = [("budget", "way", "predicted", "width", "error", "in 95 %")]
+    rows: list[tuple[str, ...]] = [("budget", "way", "predicted", "width", "error", "in 95 %")]
     for share in BUDGETS:
         for name in METHODS:
             there = [r for one in results if (r := one[f"{share:g}"].get(name)) is not None]

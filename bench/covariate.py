@@ -74,9 +74,14 @@ def covered(kind: str, share: float, points: int, repeats: int, rounds: int) -> 
             ruled.append(abs(better[0]) <= _half(better[1]))
             shown.append(ruled[-1])
             widths.append(_half(better[1]) / _half(error))
+    without, by_rule, with_it = (
+        float(np.mean(hits)) if hits else float("nan") for hits in (plain, ruled, shown)
+    )
     return Covered(
         chosen / rounds,
-        *(float(np.mean(hits)) if hits else float("nan") for hits in (plain, ruled, shown)),
+        without,
+        by_rule,
+        with_it,
         float(np.median(widths)) if widths else float("nan"),
     )
 

@@ -21,12 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench.lib.pairs import figure, write_json
 from bench.lib.projects import Cost, campaign, environment, project, snakemake, timed
-from scalesweep.compute.job_spec import read_order, write_order
+from scalesweep.compute.job_spec import Order, read_order, write_order
 
 BOUND, START_BOUND_MS = 3.0, 100.0
 # Orders and run files of all runs, as the launcher would get and write them, in separate folders.
@@ -84,12 +85,14 @@ def execute(scratch: Path, runs: int) -> dict[str, Any]:
     }
 
 
-def start_ms(order: dict[str, Any], work: Path, launcher: Path, env: dict[str, str]) -> float:
+def start_ms(order: Order, work: Path, launcher: Path, env: dict[str, str]) -> float:
     """Milliseconds from the start of a launcher's process to that of its program, `date`."""
     with tempfile.TemporaryDirectory(dir=work) as name:
         folder = Path(name, order["run_id"])
         file = Path(name, "order.json")
-        write_order(file, {**order, "folder": str(folder), "argv": ["date", "+%s.%N"]})
+        changed = order.copy()
+        changed.update({"folder": str(folder), "argv": ["date", "+%s.%N"]})
+        write_order(file, changed)
         command = [sys.executable, str(launcher), "--order", str(file)]
         began = time.time()
         subprocess.run(command, cwd=work, env=env, capture_output=True, check=False)
@@ -113,7 +116,7 @@ def starts(scratch: Path, rounds: int) -> dict[str, float]:
         shutil.rmtree(folder)
     unkept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     script = Path("workflow", "scripts", "launch.py")
-    ways = {
+    ways: dict[str, Callable[[], float]] = {
         "launcher": lambda: start_ms(order, scratch, scratch / "project" / script, kept),
         "launcher without bytecode": lambda: start_ms(order, scratch, bare / script, unkept),
         "interpreter": lambda: interpreter_ms(kept),

@@ -115,8 +115,8 @@ def settled(n: int, pairs: int, step: float, drift: float = 0.0) -> float:
     found = 0
     for _ in range(n):
         logs = rng.normal(0, 0.02, 2 * pairs) + drift * np.arange(2 * pairs) + step * order
-        sides = [np.exp(logs[order == side]) for side in (0, 1)]
-        found += paired_verdict(*sides, "lower", MARGIN).kind in (REGRESSION, IMPROVEMENT)
+        base, new = (np.exp(logs[order == side]) for side in (0, 1))
+        found += paired_verdict(base, new, "lower", MARGIN).kind in (REGRESSION, IMPROVEMENT)
     return found / n
 
 

@@ -18,11 +18,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from bench.lib.pairs import figure, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
+from scalesweep.compute.job_spec import Order, PowerOrder
 from scalesweep.compute.power_sampling import Sampling
 from tests.fakes.sysfs import described, write, zone
 
@@ -60,10 +60,14 @@ def make_tree(root: Path) -> None:
         write(root / "class" / "hwmon" / f"hwmon{number}" / "power1_average", 250_000_000)
 
 
-def order(sysfs: Path, interval_s: float) -> dict[str, Any]:
-    """What Sampling needs of the launcher's order."""
-    power = {"interval_s": interval_s, "sources": SOURCES, "sysfs": str(sysfs), "nodes": 1}
-    return {"power": power, "env": {}}
+def order(sysfs: Path, interval_s: float) -> Order:
+    """A launcher's order of a run with samplers."""
+    power = PowerOrder(interval_s=interval_s, sources=SOURCES, sysfs=str(sysfs), nodes=1)
+    return Order(
+        run_id="run", profile="none", benchmark="bench", version=1, params={}, repeat=0,
+        site="here", folder="run", data=None, node_local="/tmp", argv=[], env={}, prologue=[],
+        time_limit_s=60.0, asked=None, power=power,
+    )  # fmt: skip
 
 
 def program_seconds(loops: int) -> float:

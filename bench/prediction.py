@@ -98,9 +98,10 @@ def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
                 widths.append(width)
                 intervals.append(width + 2 / (1 - level) * outside / measured)
     all_errors = np.concatenate(errors)
-    shares = [float(np.concatenate(inside).mean()) for inside in within.values()]
+    half, most, nearly_all = (float(np.concatenate(one).mean()) for one in within.values())
     return Score(
-        len(all_errors), float(np.median(all_errors)), float(all_errors.max()), *shares,
+        len(all_errors), float(np.median(all_errors)), float(all_errors.max()),
+        half, most, nearly_all,
         float(np.concatenate(widths).mean()), float(np.concatenate(intervals).mean()),
     )  # fmt: skip
 
@@ -139,7 +140,9 @@ def main() -> int:
         usable = sum(bool(cut(one)) for one in many)
         refused = f", {len(many) - usable} refused" if usable < len(many) else ""
         print(f"\n{name}: {usable} series, {scores[name][OURS].rows} rows{refused}")
-        rows = [("", "median", "worst", "50 %", "90 %", "95 %", "width 90 %", "score 90 %")]
+        rows: list[tuple[str, ...]] = [
+            ("", "median", "worst", "50 %", "90 %", "95 %", "width 90 %", "score 90 %")
+        ]
         rows += [
             (method, *(f"{value:.1%}" for value in one[1:6]), f"{one.width_90:.3f}",
              f"{one.interval_90:.3f}")
@@ -148,12 +151,12 @@ def main() -> int:
         print("\n".join(aligned(rows, left={0})))
     parts = {kind: with_and_without(kind, args.series, SEED) for kind in PARTS}
     print("\nParts of a step known (simulated, weak): without and with the sums by parts")
-    rows = [("", "mean error", "in 90 %", "score 90 %")]
+    table: list[tuple[str, ...]] = [("", "mean error", "in 90 %", "score 90 %")]
     for kind, pair in parts.items():
         errors, covered, interval = zip(*pair, strict=True)
-        rows.append((kind, *(f"{a:.1%} {b:.1%}" for a, b in (errors, covered)),
-                     "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
-    print("\n".join(aligned(rows, left={0})))
+        table.append((kind, *(f"{a:.1%} {b:.1%}" for a, b in (errors, covered)),
+                      "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
+    print("\n".join(aligned(table, left={0})))
     one = by_study()[TRAINING][2].series()
     others = [replace(one, cost=one.cost * (1 + 1e-6 * n)) for n in range(20)]  # no fit is kept
     began = time.perf_counter()

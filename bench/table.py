@@ -94,8 +94,10 @@ def main() -> int:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     if not args.read:
         ended = datetime.now(UTC).isoformat(timespec="seconds")
-        table = {"ended": ended, "machine": host_facts(), "load_by_core": load}
-        table |= {"failed": failed, "figures": rows}
+        table = {
+            "ended": ended, "machine": host_facts(), "load_by_core": load, "failed": failed,
+            "figures": rows,
+        }  # fmt: skip
         (RESULTS / "table.json").write_text(json.dumps(table, indent=1) + "\n")
     return 1 if failed else 0
 

@@ -31,15 +31,17 @@ def read_histories(runs: Iterable[tuple[Path, int, int]]) -> pd.DataFrame:
     return pd.DataFrame.from_records([_row(*run) for run in runs])
 
 
+def _parsed(cell: str) -> Any:
+    return np.fromstring(cell.strip("[]"), dtype=float, sep=" ")
+
+
 def _row(folder: Path, ranks: int, samples: int) -> dict[str, float]:
     history = pd.read_csv(folder / HISTORY)
     for name in TIMES:
-        history[name] = history[name].apply(
-            lambda cell: np.fromstring(cell.strip("[]"), dtype=float, sep=" ")
-        )
+        history[name] = history[name].apply(_parsed)
     row: dict[str, float] = {}
     for phase, epochs in (("init", history["epoch"] == 0), ("later", history["epoch"] > 0)):
-        local, total = (np.vstack(history.loc[epochs, name].to_numpy()) for name in TIMES)
+        local, total = (np.vstack(list(history.loc[epochs, name])) for name in TIMES)
         numbers = {
             "total_time": total,
             "local_throughput": samples / (ranks * local),

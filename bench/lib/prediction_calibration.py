@@ -127,11 +127,13 @@ def _values(rule: Calibration) -> list[float]:
 def _rule(values: Sequence[float], degrees: float, factor: float = 1.0) -> Calibration:
     """The rule of these values, its intervals so many times as wide."""
     first, size = len(SHARED), len(OF_A_SIDE)
-    sides = []
-    for start in (first, first + size):
+
+    def side(start: int) -> Side:
         noise, models, regime, power, slope = values[start : start + size]
-        sides.append(Side(noise * factor, models * factor, regime * factor, power, slope * factor))
-    return Calibration(*values[:first], *sides, degrees=degrees)
+        return Side(noise * factor, models * factor, regime * factor, power, slope * factor)
+
+    shared = dict(zip(SHARED, values[:first], strict=True))
+    return Calibration(**shared, low=side(first), high=side(first + size), degrees=degrees)
 
 
 def _loss(logs: Floats, start: Floats, degrees: float, sets: list[tuple[Rows, float]]) -> float:

@@ -47,7 +47,7 @@ def ernest(series: Series, targets: Floats, level: float) -> Guess:
 
     def terms(p: Floats) -> Floats:
         found = np.stack([np.ones_like(p), 1 / p, np.log2(p), p], axis=1)
-        return found * p[:, None] if strong else found
+        return np.asarray(found * p[:, None] if strong else found)
 
     return _linear(series, targets, level, terms, positive=True)
 
