@@ -1,22 +1,23 @@
 """Run the benchmarks one after the other, then print all their figures as one table.
 
 Each script leaves results/bench/<script>.json; the table (what was measured, its bound, whether it
-is within it, and the script) is left in results/bench/table.json, with the machine and its load
-before each script. A script that fails does not keep the others from running; the exit code is then
-1. It is 0 where a bound is missed, because on a machine that does other work at the same time a
-bound says little; the table says NO, and its last line how often.
+is within it, and the script) is left in results/bench/table.json, with the machine and how busy it
+was before each script. A script that fails does not keep the others from running; the exit code is
+then 1. It is 0 where a bound is missed, because on a machine that does other work at the same time
+a bound says little; the table says NO, and its last line how often.
 
     python -m bench.table [SCRIPT ...] [--read]
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from bench.lib.pairs import within
 
@@ -30,8 +31,9 @@ SCRIPTS = (
     *("intervals", "prediction", "data_loading", "cnn_training", "cosmoflow_training", "nt3"),
     *("probes", "history", "repeats", "advice", "covariate", "slurm_pack"),
 )
-# Of all processes over a minute, by core: more than this before a script, and others are at work.
-BUSY = 0.5
+# Share of the cores' time that others used while nothing was measured, in the seconds before a
+# script: more than this is other work. (The load average still has the script before in it.)
+BUSY, LOOK_S = 0.1, 2.0
 WORDS = {True: "yes", False: "NO", None: ""}
 
 
@@ -81,21 +83,21 @@ def main() -> int:
         parser.error(f"no benchmark {unknown[0]!r}; allowed: {', '.join(SCRIPTS)}")
     scripts = args.scripts or SCRIPTS
     RESULTS.mkdir(parents=True, exist_ok=True)
-    load, failed = {}, []
+    others, failed = {}, []
     for script in () if args.read else scripts:
-        load[script] = os.getloadavg()[0] / (os.cpu_count() or 1)
+        others[script] = psutil.cpu_percent(LOOK_S) / 100
         if not run(script, RESULTS):
             failed.append(script)
     rows = [row for script in scripts for row in rows_of(script, RESULTS)]
     print(f"\n{text_of(rows)}")
-    if busy := [script for script, value in load.items() if value > BUSY]:
+    if busy := [script for script, value in others.items() if value > BUSY]:
         print(f"other work was going on before: {', '.join(busy)}")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     if not args.read:
         ended = datetime.now(UTC).isoformat(timespec="seconds")
         table = {
-            "ended": ended, "machine": host_facts(), "load_by_core": load, "failed": failed,
+            "ended": ended, "machine": host_facts(), "busy": others, "failed": failed,
             "figures": rows,
         }  # fmt: skip
         (RESULTS / "table.json").write_text(json.dumps(table, indent=1) + "\n")

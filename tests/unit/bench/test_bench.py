@@ -55,6 +55,8 @@ def test_one_table_of_all_scripts(
     monkeypatch.setattr(table, "ROOT", tmp_path)
     monkeypatch.setattr(table, "RESULTS", results)
     monkeypatch.setattr(table, "SCRIPTS", ("one", "broken", "two"))
+    busy = iter((3.0, 55.0, 4.0, 2.0))
+    monkeypatch.setattr(table.psutil, "cpu_percent", lambda seconds: next(busy))
 
     def main(*words: str) -> int:
         monkeypatch.setattr(sys, "argv", ["table.py", *words])
@@ -72,6 +74,7 @@ def test_one_table_of_all_scripts(
     ]
     assert "2 of 3 bounds are kept" in said.out
     assert "failed: broken" in said.err
+    assert "other work was going on before: broken\n" in said.out
     kept = json.loads((results / "table.json").read_text())
     assert kept["failed"] == ["broken"]
     assert [(row["name"], row["within"], row["script"]) for row in kept["figures"]] == [
