@@ -65,7 +65,7 @@ def paired_verdict(
     shift, spread = float(logs.mean()), float(logs.std(ddof=1))
     if identical(np.exp(logs)):
         return Paired(INCONCLUSIVE, n, IDENTICAL, math.exp(shift))
-    half, p = _half(n, spread, level), _p(shift, spread, n)
+    half, p = _half(n, spread, level), t_chance(shift, spread / math.sqrt(n), n - 1)
     bound = math.log1p(margin)
     kind, needed = INCONCLUSIVE, None
     if abs(shift) > bound and half < abs(shift):
@@ -100,7 +100,3 @@ def pairs_for(spread: float, gap: float, level: float, least: int = LEAST_PAIRS)
 
 def _half(pairs: int, spread: float, level: float) -> float:
     return t_quantile(pairs - 1, level=level) * spread / math.sqrt(pairs)
-
-
-def _p(shift: float, spread: float, pairs: int) -> float:
-    return t_chance(shift, spread / math.sqrt(pairs), pairs - 1)

@@ -36,7 +36,7 @@ EXECUTABLE = "WARM_EXECUTABLE"
 # copy of that.
 LIBRARIES = (
     "jinja2", "jsonschema", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
-    "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats",
+    "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.special",
     "snakemake.cli", "yaml",
 )  # fmt: skip
 REQUEST_BYTES = 1 << 20
