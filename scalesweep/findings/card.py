@@ -26,8 +26,7 @@ _DO: Mapping[str, str] = {
     "disks: each works more slowly than alone",
     "clock": "look at limits of power and heat, and at the frequency governor: cores have a lower "
     "clock than at the reference",
-    "input": "compare more parallel reads, more prefetching or a cache; a run with `input: dummy` "
-    "shows what input costs in all",
+    "input": "compare more parallel reads, more prefetching or a cache",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",
     "alternating": "look for jitter: other work on the nodes, threads that share cores, input that "
     "stalls a rank at a time",
@@ -38,6 +37,9 @@ _DO: Mapping[str, str] = {
     "barrier": "run longer epochs, or look at what ranks do at their ends",
     "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
+# Of benchmarks that can do without reading, as the parameter of this name says.
+INPUT = "input"
+_UNREAD = "; a run whose `input` is not read from files shows what reading costs in all"
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,8 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
         )
     if loss.level == CONFIRMED:
         held_back = _held_back(loss, found) if term == "transfer" else None
-        return held_back or (Next(f"{_DO[term]}.") if term in _DO else None)
+        also = _UNREAD if term == INPUT and INPUT in study.entry["parameters"] else ""
+        return held_back or (Next(f"{_DO[term]}{also}.") if term in _DO else None)
     numbers, repeats = loss.evidence["numbers"], loss.evidence.get("repeats")
     if not finite(repeats):
         return None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from scalesweep.analysis import blocks, outliers, stats
 from scalesweep.core.errors import UserError
@@ -126,6 +126,15 @@ def embedded(data: Any) -> Markup:
     return Markup(text)
 
 
+def with_code(text: str) -> Markup:
+    """A text in which what stands between backticks is code."""
+    parts = escape(text).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part
+        for place, part in enumerate(parts)
+    )
+
+
 def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
     """A page from a template in resources/; every value is escaped unless it is Markup."""
     environment = Environment(
@@ -141,6 +150,7 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "seconds": duration,
         "value": text_of,
         "figure_number": number,
+        "with_code": with_code,
         "embedded": embedded,
         **filters,
     }

@@ -151,7 +151,7 @@ def test_it_abstains_where_the_interval_is_wider_than_the_loss() -> None:
     [
         ({"unattributed": 40, "transfer": 5}, "--config profile=cprofile"),
         ({"transfer": 40}, "profile=horovod_timeline"),
-        ({"input": 40}, "input: dummy"),
+        ({"input": 40}, "more parallel reads"),
         ({"persistent": 40}, "figure of the ranks"),
     ],
 )
@@ -161,6 +161,12 @@ def test_what_to_do_follows_from_the_loss(ms: dict[str, float], words: str) -> N
     found = card_of(study, find(study))
     assert found.next is not None
     assert words in found.next.text
+    # Data loading has no way to do without reading, training has.
+    assert "`input`" not in found.next.text
+    doc = {"unit": None, "doc": "", "default": "tfrecords", "workload": False}
+    study.entry["parameters"]["input"] = doc
+    after = card_of(study, find(study)).next
+    assert after is not None and ("`input`" in after.text) == ("input" in ms)
 
 
 def test_the_lines_to_paste_are_a_campaign(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 from scalesweep.core.paths import RESOURCES
-from scalesweep.report.html_assets import METHODS
+from scalesweep.report.html_assets import METHODS, with_code
 
 PAGES = sorted(path.name for path in RESOURCES.glob("*.html.j2"))
 
@@ -22,3 +22,8 @@ def test_stated_constants_exist(page: str) -> None:
 
 def test_the_report_states_some() -> None:
     assert "{{ stats.BOOTSTRAP_FROM" in (RESOURCES / "report.html.j2").read_text()
+
+
+def test_code_in_a_text_is_marked_and_everything_escaped() -> None:
+    assert with_code("run `a <b>` & `c`.") == "run <code>a &lt;b&gt;</code> &amp; <code>c</code>."
+    assert with_code("<i>") == "&lt;i&gt;"
