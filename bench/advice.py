@@ -34,7 +34,7 @@ from bench.lib.advice_methods import (
 )
 from bench.lib.pairs import figure, line, write_json
 from bench.lib.prediction_laws import STRONG, WEAK
-from scalesweep.analysis.prediction.public_series import PUBLIC, TENSORFLOW
+from bench.lib.prediction_series import LOADING, PUBLIC, TRAINING
 from scalesweep.planning.plan_text import aligned
 
 OF_A_KIND = 1
@@ -57,7 +57,7 @@ def machines(of_a_kind: int) -> dict[str, list[Machine]]:
     found["published"] = [
         published(one)
         for one in PUBLIC
-        if one.study != TENSORFLOW and len(one.ranks) >= LEAST_COUNTS
+        if one.program in (TRAINING, LOADING) and len(one.ranks) >= LEAST_COUNTS
     ]
     return found
 

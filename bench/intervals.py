@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lib.pairs import figure, line, write_json
-from tests.fakes.blocks import KINDS, Coverage, coverage
+from tests.fakes.blocks import KINDS, Coverage, coverage, growing
 
 POINTS, REPEATS = (3, 6, 12), (3, 5, 10, 20)
 LEAST, MOST = 0.93, 0.97
@@ -54,6 +54,19 @@ def figures(found: dict[str, dict[tuple[int, int], Coverage]]) -> list[dict[str,
     return rows
 
 
+def noisier(rounds: int) -> list[dict[str, Any]]:
+    """Noise that grows along the points: coverage of the noisiest, power of the quietest pair."""
+    rows = []
+    for points in (4, 9):
+        for ratio in (1.0, 3.0, 10.0):
+            one = growing(points, 3, ratio, rounds)
+            at = f"noise x{ratio:g} over {points} points"
+            rows.append(figure(f"{at}: noisiest covered", one.noisiest, "", LEAST, "higher"))
+            words = f"{at}: power of the quietest pair / Welch's"
+            rows.append(figure(words, one.power / one.power_alone, "", 0.9, "higher"))
+    return rows
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -61,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3000, help="campaigns of 3 points")
     args = parser.parse_args()
     found = simulate(args.rounds)
-    rows = figures(found)
+    rows = [*figures(found), *noisier(args.rounds)]
     for row in rows:
         print(line(row))
     cases = {

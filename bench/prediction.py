@@ -1,15 +1,13 @@
 """How well unmeasured rank counts are predicted: fit on the smaller half, score on the larger.
 
-Public series (``scalesweep.analysis.prediction.public_series``) and twelve kinds of simulated laws
-(``bench.lib.prediction_laws``), without and with a change of regime; next to ours the last value,
-a + b log2 p, Ernest, USL, and the hypothesis search of Extra-P (``bench.lib.prediction_rivals``).
-Errors are of the cost (time at equal work), relative to what was measured. The training series are
-scored once more from every origin, because their larger halves are few rows. Series of 1 to 8 GPUs
-(``bench.lib.prediction_unseen``), on which nothing was calibrated, are forecast from the first
-three. Simulated series whose
-parts are known (``bench.lib.prediction_parts``) are forecast without and with the sums by parts.
-Series of which the smaller half has too few points are refused, and are left out for all; how many
-is printed.
+Published series (``bench.lib.prediction_series``), each by a calibration without any series of its
+cluster (``bench.lib.prediction_left_out``), next to the last value, a + b log2 p and the hypothesis
+search of Extra-P (``bench.lib.prediction_rivals``); a table for each of what may be known of the
+machine, with what is refused. Then twelve kinds of simulated laws
+(``bench.lib.prediction_laws``), without and with a change of regime, next to Ernest and USL too,
+and simulated series whose parts are known (``bench.lib.prediction_parts``), without and with the
+sums by parts. Errors are of the cost (time at equal work), relative to what was measured. Series of
+which the smaller half has too few points are left out for all.
 
     python -m bench.prediction [--series N] [--json FILE]
 """
@@ -26,13 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.lib.pairs import figure, line, write_json
+from bench.lib.prediction_calibration import OF_A_KIND as CALIBRATED_ON
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
+from bench.lib.prediction_left_out import OTHERS, SIMILAR, WAYS, left_out, scores
+from bench.lib.prediction_left_out import Score as LeftOut
 from bench.lib.prediction_parts import KINDS as PARTS
 from bench.lib.prediction_parts import WRONG, with_and_without
 from bench.lib.prediction_rivals import RIVALS, Guess
-from bench.lib.prediction_unseen import unseen
+from bench.lib.prediction_series import PUBLIC
 from scalesweep.analysis.prediction.forecast import predict
-from scalesweep.analysis.prediction.public_series import LOADING, TENSORFLOW, TRAINING, by_study
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.types import Floats
 from scalesweep.planning.plan_text import aligned
@@ -40,8 +40,6 @@ from scalesweep.planning.plan_text import aligned
 SEED = 20
 OF_A_KIND = 40
 OURS = "scalesweep"
-ROLLING = f"{TRAINING}, every origin"
-UNSEEN = "TensorFlow 2017 on one machine, not calibrated on"
 Method = Callable[[Series, Floats, float], Guess]
 Cut = Callable[[Series], Sequence[int]]
 
@@ -74,12 +72,6 @@ def halves(series: Series) -> Sequence[int]:
     return [] if refusal(series.first(half)) else [half]
 
 
-def origins(series: Series) -> Sequence[int]:
-    """The same for rolling forecasts: every number of counts that is not refused."""
-    counts = range(1, len(series.ranks))
-    return [count for count in counts if not refusal(series.first(count))]
-
-
 def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
     """Fit as many of the smallest counts of each series as ``cut`` says, score every larger one."""
     errors: list[Floats] = []
@@ -107,13 +99,8 @@ def score(method: Method, many: Iterable[Series], cut: Cut) -> Score:
 
 
 def sets_of_series(of_a_kind: int) -> dict[str, tuple[list[Series], Cut]]:
-    """Name -> series and how they are cut: the public ones by study, the simulated ones by scaling
-    and change."""
+    """Name -> simulated series, by scaling and change, and how they are cut."""
     found: dict[str, tuple[list[Series], Cut]] = {}
-    for study, those in by_study().items():
-        found[study] = ([one.series() for one in those], halves)
-    found[ROLLING] = (found[TRAINING][0], origins)
-    found[UNSEEN] = (unseen(), origins)
     random = np.random.default_rng(SEED)
     for scaling, kinds in (("weak", WEAK), ("strong", STRONG)):
         for change in (False, True):
@@ -134,19 +121,23 @@ def main() -> int:
     parser.add_argument("--series", type=int, default=OF_A_KIND, help="simulated ones of a kind")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
-    scores: dict[str, dict[str, Score]] = {}
+    published = {way: scores(left_out(way, CALIBRATED_ON)) for way in WAYS}
+    for way, groups in published.items():
+        print(f"\npublished series, calibrated without their cluster, {way}")
+        print("\n".join(aligned([_HEAD, *map(_cells, groups.items())], left={0})))
+    drawn: dict[str, dict[str, Score]] = {}
     for name, (many, cut) in sets_of_series(args.series).items():
-        scores[name] = {method: score(call, many, cut) for method, call in METHODS.items()}
+        drawn[name] = {method: score(call, many, cut) for method, call in METHODS.items()}
         usable = sum(bool(cut(one)) for one in many)
         refused = f", {len(many) - usable} refused" if usable < len(many) else ""
-        print(f"\n{name}: {usable} series, {scores[name][OURS].rows} rows{refused}")
+        print(f"\n{name}: {usable} series, {drawn[name][OURS].rows} rows{refused}")
         rows: list[tuple[str, ...]] = [
             ("", "median", "worst", "50 %", "90 %", "95 %", "width 90 %", "score 90 %")
         ]
         rows += [
             (method, *(f"{value:.1%}" for value in one[1:6]), f"{one.width_90:.3f}",
              f"{one.interval_90:.3f}")
-            for method, one in scores[name].items()
+            for method, one in drawn[name].items()
         ]  # fmt: skip
         print("\n".join(aligned(rows, left={0})))
     parts = {kind: with_and_without(kind, args.series, SEED) for kind in PARTS}
@@ -157,12 +148,12 @@ def main() -> int:
         table.append((kind, *(f"{a:.1%} {b:.1%}" for a, b in (errors, covered)),
                       "{:.3f} {:.3f}".format(*interval)))  # fmt: skip
     print("\n".join(aligned(table, left={0})))
-    one = by_study()[TRAINING][2].series()
+    one = next(one for one in PUBLIC if one.name == "Cori KNL").series()
     others = [replace(one, cost=one.cost * (1 + 1e-6 * n)) for n in range(20)]  # no fit is kept
     began = time.perf_counter()
     for other in others:
         predict(other, [2048.0])
-    figures = _figures(scores, (time.perf_counter() - began) / 20)
+    figures = _figures(published, drawn, (time.perf_counter() - began) / 20)
     helped = [
         own.mean / without.mean for kind, (without, own) in parts.items() if kind not in WRONG
     ]
@@ -170,39 +161,56 @@ def main() -> int:
     print()
     for row in figures:
         print(line(row))
-    write_json({"scores": _plain(scores), "figures": figures}, args.json)
+    plain = {way: {n: one._asdict() for n, one in of.items()} for way, of in published.items()}
+    made = {name: {n: one._asdict() for n, one in of.items()} for name, of in drawn.items()}
+    write_json({"published": plain, "simulated": made, "figures": figures}, args.json)
     return 0
 
 
-def _figures(scores: Mapping[str, Mapping[str, Score]], seconds: float) -> list[dict[str, object]]:
-    training, rolling = scores[TRAINING], scores[ROLLING]
-    rivals = min(one.interval_90 for name, one in training.items() if name != OURS)
-    inside = 100 * rolling[OURS].covered_90
-    found = [
-        figure(f"{TRAINING}: median error", 100 * training[OURS].median, "%", 2.2),
-        figure(f"{TRAINING}: score of 90 % intervals / the best other",
-               training[OURS].interval_90 / rivals, "", 1),
-        figure(f"{ROLLING}: in 90 %, least", inside, "%", 85, "higher"),
-        figure(f"{ROLLING}: in 90 %, most", inside, "%", 97),
-        figure("one prediction", seconds, "s", 0.2),
-    ]  # fmt: skip
-    for study in (LOADING, TENSORFLOW, UNSEEN):
-        found.append(figure(f"{study}: median error", 100 * scores[study][OURS].median, "%"))
-    for name, those in scores.items():
-        if name.startswith("simulated"):
-            share = 100 * those[OURS].covered_95
-            least = 85 if name.endswith("regime") else 92
-            found.append(figure(f"{name}: in 95 %, least", share, "%", least, "higher"))
-            if least == 92:
-                found.append(figure(f"{name}: in 95 %, most", share, "%", 98))
+_HEAD = ("", "rows", "refused", "median", *OTHERS, "in 90 %", "in 95 %")
+
+
+def _cells(named: tuple[str, LeftOut]) -> tuple[str, ...]:
+    name, one = named
+    shares = (*one.errors, one.in_90, one.in_95)
+    texts = ("-" if np.isnan(share) else f"{share:.1%}" for share in shares)
+    return name, str(one.rows), f"{one.refused:.0%}", *texts
+
+
+def _figures(
+    published: Mapping[str, Mapping[str, LeftOut]],
+    drawn: Mapping[str, Mapping[str, Score]],
+    seconds: float,
+) -> list[dict[str, object]]:
+    """Bounds: coverage of what is not refused, what is refused, and errors against the others'."""
+    found = [figure("one prediction", seconds, "s", 0.2)]
+    for way, groups in published.items():
+        for name in BOUNDED if way == SIMILAR else ("all",):
+            one = groups[name]
+            for level, share, least, most in (
+                (90, one.in_90, 85, 95),
+                (95, one.in_95, 90, 98),
+            ):
+                text = f"{way}, {name}: in {level} %"
+                found.append(figure(f"{text}, least", 100 * share, "%", least, "higher"))
+                found.append(figure(f"{text}, most", 100 * share, "%", most))
+    similar = published[SIMILAR]
+    found.append(figure("refused among similar series", 100 * similar["all"].refused, "%", 35))
+    for name in ("weak", "strong"):
+        own, *others = similar[name].errors
+        found.append(figure(f"{name}: median error", 100 * own, "%", 100 * min(others)))
+    found.append(figure("strong: median error, today", 100 * similar["strong"].errors[0], "%", 8.8))
+    for name, those in drawn.items():
+        share = 100 * those[OURS].covered_95
+        least = 85 if name.endswith("regime") else 90
+        found.append(figure(f"{name}: in 95 %, least", share, "%", least, "higher"))
     return found
 
 
-def _plain(scores: Mapping[str, Mapping[str, Score]]) -> dict[str, dict[str, dict[str, float]]]:
-    return {
-        name: {method: one._asdict() for method, one in those.items()}
-        for name, those in scores.items()
-    }
+BOUNDED = (
+    *("all", "weak", "strong", "from three counts", "from more", "across a node's border"),
+    "within",
+)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from bench.lib.prediction_laws import STRONG, law
+from bench.lib.prediction_series import PublicSeries
 from scalesweep.analysis.advice.advise import Options, SeriesAsked
 from scalesweep.analysis.advice.widths import Known, Target, cost_bounds
 from scalesweep.analysis.prediction.forecast import predict
-from scalesweep.analysis.prediction.public_series import PublicSeries
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.advice_points import LEVEL, MOST_COUNTS
@@ -84,7 +84,7 @@ def simulated(kind: str, seed: int) -> Machine:
 def published(one: PublicSeries) -> Machine:
     """A machine that gives what was published at the counts that were."""
     series = one.series()
-    name = f"{one.study} {one.name}"
+    name = f"{one.program} {one.name}"
     return Machine(name, "weak", series.ranks, series.cost, SCATTER, series.ranks[:-1])
 
 

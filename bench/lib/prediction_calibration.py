@@ -1,122 +1,145 @@
 """How the values of ``scalesweep.analysis.prediction.calibration`` were found.
 
-python -m bench.lib.prediction_calibration
+Every forecast of every origin of the published series (``prediction_series``) counts, without what
+is known of the machine, with the border of its nodes, and among similar series; each cluster as
+much as any other, and so do simulated laws without and with a change of regime. The values are
+those of the best likelihood, then every interval is made so many times as wide that 90 % and 95 %
+ones hold as many of the published rows up to the trusted distance as ``WANTED``, of smaller halves
+and of all origins, each cluster as much as any other. What a border costs that no count shows comes
+from clusters that have one (``_with_border``).
+
+    python -m bench.lib.prediction_calibration [--series N]
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import gammaln, stdtrit
 
 from bench.lib.prediction_laws import STRONG, WEAK, simulate
-from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration, Side
-from scalesweep.analysis.prediction.intervals import SCATTER_STRENGTH, quantile
-from scalesweep.analysis.prediction.public_series import PUBLIC
-from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
+from bench.lib.prediction_series import PUBLIC, PublicSeries
+from scalesweep.analysis.prediction.calibration import Calibration, Side
+from scalesweep.analysis.prediction.forecast import FARTHEST, predict
+from scalesweep.analysis.prediction.intervals import HIGH, LOW, Signs, bounds, sources
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
-from scalesweep.analysis.prediction.weights import combine, fit_models
 from scalesweep.analysis.types import Floats
 
 SEED = 20_261_122  # not that of bench.prediction
-OF_A_KIND = 200
-# Of 95 % intervals: rows without a change of regime and with one that have to be within.
-WANTED = (0.935, 0.86)
-# Weight of the public series; simulated ones without and with a change of regime have 1 each.
-PUBLIC_WEIGHT = 0.7
+OF_A_KIND = 10
+# Of the rows: that 90 % and 95 % intervals have to hold.
+WANTED = {0.9: 0.89, 0.95: 0.935}
+# Weight of all published series; simulated ones without and with a change of regime have 1 each.
+PUBLIC_WEIGHT = 2.0
+# One side of a 95 % interval.
+BORDER_LEVEL = 0.975
 # Keeps values where they are of which the rows say nothing.
-PULL = 4e-3
-SHARED = ("scatter", "rate", "strength")
-OF_A_SIDE = ("noise", "models", "regime", "power", "slope")
+PULL = 3e-3
+# Where the search begins: what the calibration of an earlier version had, without newer parts.
+START = {
+    "weak": Calibration(
+        scatter=0.0069, rate=0.0419, strength=41.9, few=0.1, spread=0.5, degrees=3.0,
+        low=Side(0.428, 0.228, 0.0946, 0.1, 0.548, 0.448, 0.01, 0.7),
+        high=Side(1.09, 0.219, 0.386, 0.3, 1.08, 0.121, 0.2, 0.7),
+    ),
+    "strong": Calibration(
+        scatter=0.0104, rate=0.0348, strength=15.2, few=0.1, spread=0.5, degrees=3.0,
+        low=Side(0.364, 0.495, 0.0651, 0.1, 0.679, 0.0387, 0.01, 0.7),
+        high=Side(0.972, 0.512, 0.492, 0.3, 1.52, 0.0912, 0.2, 0.7),
+    ),
+}  # fmt: skip
+SHARED = ("scatter", "rate", "strength", "few", "spread", "degrees")
+OF_A_SIDE = ("noise", "models", "regime", "newest", "power", "slope", "border", "similar")
+ROOM = 4.0  # logarithm
+# Degrees of freedom of Student's t: none of lighter tails than these would be told from them.
+DEGREES = (2.5, 12.0)
+
+
+class Way(NamedTuple):
+    """A series as it is forecast: its weight, cluster and ranks of a node, and whether the rows
+    beyond a border are those that count, not the others."""
+
+    series: Series
+    weight: float
+    across: bool = False
+    cluster: str = ""
+    per_node: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Forecasts of many series: what was measured, and what their intervals are made of.
-
-    All ``[row]``, logarithms of the cost: ``error`` (measured less forecast), ``spread`` of the
-    models, expected ``change``; ``distance`` in doublings; ``squares`` of the points' deviations
-    with their ``degrees``; ``rolled``, the sum of the mean squares of so many rolling forecasts
-    (``origins``). ``weight``: of each series 1 in all; ``half``: whether it is a forecast from the
-    smaller half of the counts.
-    """
+    """Forecasts of many series, ``[row]``: measured less forecast (logarithms of the cost), what
+    they show of their uncertainty, weights, whether they are of the smaller half, the cluster, and
+    the ranks of a node there."""
 
     error: Floats
-    distance: Floats
-    spread: Floats
-    change: Floats
-    squares: Floats
-    degrees: Floats
-    rolled: Floats
-    origins: Floats
+    signs: Signs
     weight: Floats
     half: Floats
+    cluster: NDArray[np.str_]
+    nodes: Floats
 
 
-def rows(many: Iterable[Series]) -> Rows:
-    """The rows of every origin of every series that is not refused."""
-    found = [row for series in many for row in _rows(series)]
-    return Rows(*np.array(found).T)
-
-
-def _rows(series: Series) -> list[list[float]]:
-    """Those of one series: of every count from those below it, three or more."""
-    count = len(series.ranks)
-    fits = fit_models(series, np.empty(0))
-    logs, doublings = np.log(series.cost), np.log2(series.ranks)
-    said = {k: combine(fits, series, k) for k in range(FIRST_ORIGIN, count)}
-    found: list[list[float]] = []
-    for k, forecast in said.items():
-        if refusal(series.first(k)):
-            continue
-        there = forecast.weights > 0
-        away = fits.log_cost[k][there, :k] - logs[:k]
-        away = away - away.mean(axis=1, keepdims=True)
-        squares = float(forecast.weights[there] @ (away**2).sum(axis=1))
-        rolled = [
-            np.mean(
-                ((said[origin].log_cost[origin:k] - logs[origin:k])
-                 / (doublings[origin:k] - doublings[origin - 1])) ** 2
+def rows(many: Iterable[Way]) -> Rows:
+    """The rows of every origin of series."""
+    errors, found, weights, halves, clusters, nodes = [], [], [], [], [], []
+    for series, weight, across, cluster, per_node in many:
+        own: list[tuple[Floats, Signs, Floats]] = []
+        for k in range(3, len(series.ranks)):
+            known, targets = series.first(k), series.ranks[k:]
+            if refusal(known):
+                continue
+            said = predict(known, targets)
+            crosses = (said.signs.border > 0) | (said.signs.similar > 0)
+            kept = crosses == across if series.borders is not None else np.ones(len(targets), bool)
+            # What is erratic widens intervals beyond what is calibrated, never less.
+            seen = Signs(*(part[kept] for part in said.signs))._replace(
+                erratic=np.zeros(kept.sum())
             )
-            for origin in range(FIRST_ORIGIN, k)
-        ]  # fmt: skip
-        common = [squares, SCATTER_STRENGTH + max(k - 2, 1), float(sum(rolled)), len(rolled)]
-        for i in range(k, count):
-            own = [
-                logs[i] - forecast.log_cost[i],
-                doublings[i] - doublings[k - 1],
-                forecast.spread[i],
-                forecast.log_cost[i] - forecast.log_cost[k - 1],
-            ]
-            found.append([*own, *common, 1.0, k == (count + 1) // 2])
-    for row in found:
-        row[-2] /= len(found)
-    return found
+            error = (np.log(series.cost[k:]) - np.log(said.cost))[kept]
+            own.append((error, seen, np.full(len(error), float(k == (len(series.ranks) + 1) // 2))))
+        total = sum(len(error) for error, _, _ in own)
+        for error, seen, half in own:
+            errors.append(error)
+            found.append(seen)
+            halves.append(half)
+            clusters.append(np.full(len(error), cluster))
+            nodes.append(np.full(len(error), float(per_node)))
+            weights.append(np.full(len(error), weight / max(total, 1)))
+    joined = Signs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return Rows(
+        np.concatenate(errors), joined, np.concatenate(weights), np.concatenate(halves),
+        np.concatenate(clusters), np.concatenate(nodes),
+    )  # fmt: skip
 
 
-def deviation(them: Rows, rule: Calibration, side: Side) -> Floats:
-    """``Sources.total`` of one side of every row."""
-    noise = (SCATTER_STRENGTH * rule.scatter**2 + them.squares) / them.degrees
-    rate = (rule.strength * rule.rate**2 + them.rolled) / (rule.strength + them.origins)
-    far = side.regime**2 * rate * them.distance ** (2 * side.power)
-    far = far + (side.slope * them.change) ** 2
-    spread = (side.models * them.spread) ** 2
-    return np.asarray(np.sqrt(side.noise**2 * noise + spread + far), np.float64)
+def published(series: Sequence[PublicSeries]) -> Rows:
+    """The rows of published series: each cluster counts as much as any other."""
+    sizes = Counter(one.cluster for one in series)
+    ways: list[Way] = []
+    for one in series:
+        weight, where = 1 / sizes[one.cluster], (one.cluster, one.ranks_per_node)
+        ways.append(Way(one.series(), weight, False, *where))
+        ways.append(Way(one.with_borders(), weight, False, *where))
+        if (near := one.among_similar()).similar:
+            ways.append(Way(near, weight, True, *where))
+    return rows(ways)
 
 
-def covered(them: Rows, rule: Calibration, level: float) -> tuple[float, float, float]:
-    """Share of the rows from smaller halves within their interval; its mean width and interval
-    score over the measured cost."""
-    times = quantile(rule, level)
-    low, high = (
-        sign * times * deviation(them, rule, side) - them.error
-        for sign, side in ((-1, rule.low), (1, rule.high))
-    )
-    width = np.exp(high) - np.exp(low)
-    outside = np.maximum(np.exp(low) - 1, 0) + np.maximum(1 - np.exp(high), 0)
-    each = np.stack([outside == 0, width, width + 2 / (1 - level) * outside])
-    inside, mean, score = each[:, them.half == 1].mean(axis=1).tolist()
-    return inside, mean, score
+@cache
+def simulated(scaling: str, of_a_kind: int, change: bool) -> Rows:
+    """The rows of simulated laws."""
+    random = np.random.default_rng(SEED + change)
+    kinds = STRONG if scaling == "strong" else WEAK
+    many = of_a_kind * (len(WEAK) // len(kinds))
+    drawn = (simulate(kind, random, change) for kind in kinds for _ in range(many))
+    return rows(Way(make_series(one.ranks, one.cost, scaling), 1.0) for one in drawn)
 
 
 def _values(rule: Calibration) -> list[float]:
@@ -124,60 +147,127 @@ def _values(rule: Calibration) -> list[float]:
     return [*(getattr(rule, name) for name in SHARED), *sides]
 
 
-def _rule(values: Sequence[float], degrees: float, factor: float = 1.0) -> Calibration:
-    """The rule of these values, its intervals so many times as wide."""
+def _rule(values: Sequence[float]) -> Calibration:
     first, size = len(SHARED), len(OF_A_SIDE)
-
-    def side(start: int) -> Side:
-        noise, models, regime, power, slope = values[start : start + size]
-        return Side(noise * factor, models * factor, regime * factor, power, slope * factor)
-
-    shared = dict(zip(SHARED, values[:first], strict=True))
-    return Calibration(**shared, low=side(first), high=side(first + size), degrees=degrees)
+    low, high = (Side(*values[i : i + size]) for i in (first, first + size))
+    return Calibration(**dict(zip(SHARED, values[:first], strict=True)), low=low, high=high)
 
 
-def _loss(logs: Floats, start: Floats, degrees: float, sets: list[tuple[Rows, float]]) -> float:
+def widened(rule: Calibration, factor: float) -> Calibration:
+    """The rule with every interval so many times as wide."""
+    scaled = ("noise", "models", "regime", "newest", "slope", "border", "similar")
+
+    def side(one: Side) -> Side:
+        return replace(one, **{name: factor * getattr(one, name) for name in scaled})
+
+    return replace(rule, low=side(rule.low), high=side(rule.high))
+
+
+def _loss(logs: Floats, start: Floats, sets: Sequence[tuple[Rows, float]]) -> float:
     """The negative log likelihood: Student's t with a scale for each side."""
-    rule = _rule(np.exp(logs).tolist(), degrees)
+    rule = _rule(np.exp(logs).tolist())
+    degrees = float(np.clip(rule.degrees, *DEGREES))
     loss = PULL * float(((logs - start) ** 2).sum())
+    at_0 = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(degrees) / 2
     for them, weight in sets:
-        low, high = (deviation(them, rule, side) for side in (rule.low, rule.high))
-        off = them.error / np.where(them.error > 0, high, low)
-        each = np.log(low + high) + (degrees + 1) / 2 * np.log1p(off**2 / degrees)
-        loss += weight * float(np.average(each, weights=them.weight))
+        total = sources(them.signs, rule).total
+        off = them.error / np.where(them.error > 0, total[HIGH], total[LOW])
+        each = np.log(total[LOW] + total[HIGH]) + (degrees + 1) / 2 * np.log1p(off**2 / degrees)
+        loss += weight * float(np.average(each - at_0, weights=them.weight))
     return loss
 
 
-def calibrate(scaling: str) -> Calibration:
-    """Minimise the negative log likelihood, then scale until enough is covered; print both."""
-    random = np.random.default_rng(SEED)
-    kinds = STRONG if scaling == "strong" else WEAK
-    many = OF_A_KIND * (3 if scaling == "strong" else 1)
+def held(them: Rows, rule: Calibration, level: float) -> NDArray[np.bool_]:
+    """Whether each row is within its interval."""
+    low, high = bounds(np.zeros(len(them.error)), sources(them.signs, rule).total, rule, level)
+    return np.asarray((low <= them.error) & (them.error <= high))
 
-    def drawn(change: bool) -> Rows:
-        series = (simulate(kind, random, change) for kind in kinds for _ in range(many))
-        return rows(make_series(one.ranks, one.cost, scaling) for one in series)
 
-    sets = {"steady": (drawn(False), 1.0), "changed": (drawn(True), 1.0)}
-    if scaling == "weak":
-        sets["public"] = (rows(one.series() for one in PUBLIC), PUBLIC_WEIGHT)
-    old = CALIBRATION[scaling]
-    start = np.log(_values(old))
-    best = minimize(_loss, start, (start, old.degrees, [*sets.values()]), "BFGS").x
-    values = np.exp(best).tolist()
-    for factor in np.arange(0.6, 2.0, 0.01):
-        rule = _rule(values, old.degrees, factor)
-        reached = [covered(sets[name][0], rule, 0.95)[0] for name in ("steady", "changed")]
-        if all(a >= b for a, b in zip(reached, WANTED, strict=True)):
+def covered(them: Rows, rule: Calibration, level: float, only: Floats | None = None) -> float:
+    """Share of the rows within their interval, by weight; of those only whose factor is 1."""
+    weight = them.weight if only is None else them.weight * only
+    return float(np.average(held(them, rule, level), weights=weight))
+
+
+def calibrate(scaling: str, series: Sequence[PublicSeries], of_a_kind: int) -> Calibration:
+    """The rule of these published series and simulated ones."""
+    known = published([one for one in series if one.scaling == scaling])
+    sets = [(known, PUBLIC_WEIGHT)]
+    sets += [(simulated(scaling, of_a_kind, change), 1.0) for change in (False, True)]
+    start = np.log(_values(START[scaling]))
+    around = [(value - ROOM, value + ROOM) for value in start]
+    best = minimize(_loss, start, (start, sets), "L-BFGS-B", bounds=around).x
+    rule = _rule(np.exp(best).tolist())
+    rule = replace(rule, degrees=float(np.clip(rule.degrees, *DEGREES)))
+    near = np.asarray(
+        (known.signs.distance <= np.log2(FARTHEST[scaling])) & (known.signs.border == 0), np.float64
+    )
+    for factor in np.arange(0.7, 2.5, 0.02):
+        wide = widened(rule, float(factor))
+        shares = {lv: [covered(known, wide, lv, only) for only in (near, near * known.half)]
+                  for lv in WANTED}  # fmt: skip
+        if all(min(shares[level]) >= least for level, least in WANTED.items()):
             break
-    print(scaling, rule)
-    for name, (them, _) in sets.items():
-        for level in (0.5, 0.9, 0.95):
-            share, width, score = covered(them, rule, level)
-            print(f"  {name:8} {level:.0%}: {share:.1%} within, width {width:.3f}, {score:.3f}")
-    return rule
+    return _with_border(wide, known)
+
+
+def _with_border(rule: Calibration, them: Rows) -> Calibration:
+    """The rule with what a border may cost that no count shows, from the errors beyond such ones.
+
+    What it costs is the machine's more than the series', so that a cluster is one observation: the
+    mean error of its rows. A further cluster's is within Student's t, with one degree of freedom
+    less than there are clusters, of their root mean square. It is no less than what holds
+    ``WANTED`` of all rows.
+    """
+    beyond = (them.signs.border > 0) & (them.nodes > 1)
+    means = np.array([
+        float(np.average(them.error[here], weights=them.weight[here]))
+        for name in sorted(set(them.cluster.tolist()))
+        if (here := beyond & (them.cluster == name)).any()
+    ])  # fmt: skip
+    if len(means) < 2:
+        return rule
+    ratio = stdtrit(len(means) - 1, BORDER_LEVEL) / stdtrit(rule.degrees, BORDER_LEVEL)
+    root = float(np.sqrt(np.mean(means**2) * (1 + 1 / len(means))) * ratio)
+    while True:
+        wide = replace(rule, high=replace(rule.high, border=root))
+        if all(held(them, wide, lv)[beyond].mean() >= least for lv, least in WANTED.items()):
+            return wide
+        root *= 1.05
+
+
+def text_of(rules: Mapping[str, Calibration]) -> str:
+    """The rules as they stand in the module."""
+    lines = []
+    for name, rule in rules.items():
+        shared = ", ".join(f"{key}={getattr(rule, key):.3g}" for key in SHARED)
+        lines.append(f'    "{name}": Calibration(')
+        lines.append(f"        {shared},")
+        for key in ("low", "high"):
+            side = getattr(rule, key)
+            values = ", ".join(f"{part}={getattr(side, part):.3g}" for part in OF_A_SIDE)
+            lines.append(f"        {key}=Side({values}),")
+        lines.append("    ),")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the rules, and how much they hold of the rows they were made from."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--series", type=int, default=OF_A_KIND, help="simulated ones of a kind")
+    args = parser.parse_args()
+    rules = {scaling: calibrate(scaling, PUBLIC, args.series) for scaling in START}
+    print(text_of(rules))
+    for scaling, rule in rules.items():
+        sets = {
+            "published": published([one for one in PUBLIC if one.scaling == scaling]),
+            "simulated": simulated(scaling, args.series, False),
+            "simulated, change of regime": simulated(scaling, args.series, True),
+        }
+        for name, them in sets.items():
+            shares = ", ".join(f"{covered(them, rule, lv):.1%} in {lv:.0%}" for lv in WANTED)
+            print(f"{scaling}, {name}: {shares}")
 
 
 if __name__ == "__main__":
-    for each in CALIBRATION:
-        calibrate(each)
+    main()

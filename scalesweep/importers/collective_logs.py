@@ -10,7 +10,8 @@ rank's share.
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.profile import bus_factor
 from scalesweep.compute.log_lines import Line, open_packed
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import (
     GPU,
@@ -28,8 +31,8 @@ from scalesweep.importers.imported_run import (
     file_dates,
     shown,
 )
+from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
 from scalesweep.importers.write_campaign import Rules
-from scalesweep.tables.sweeps import bus_factor
 
 BENCHMARK = "allreduce"
 RULES = Rules(scaling="scaling", comparisons=(), prefix="allreduce_")
@@ -50,14 +53,23 @@ _OSU_ROW = re.compile(
 _OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
 _OSU_TEST = re.compile(r"^MPI[\w-]* (?P<name>\w+) Latency$")
 _OSU_COMMAND = re.compile(r"\bosu_\w+")
-_COUNT = re.compile(r"(?:^|\s)(?:-np|-n|--np|--ntasks)(?:=|\s{1,3})(?P<count>\d{1,7})(?=\s)")
 _NCCL_TESTS = {"all_reduce": "allreduce", "broadcast": "broadcast", "all_gather": "allgather"}
 _NCCL_NAME = re.compile(r"\b(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf\b")
 _NCCL_HEAD = re.compile(r"^#\s+size\s+count\s+type\b(?P<more>.*)$")
-_NCCL_ROW = re.compile(
-    rf"^\s*(?P<size>\d{{1,15}})\s+\d{{1,15}}\s+[a-z]\w{{1,15}}(?:\s+[a-z]\w{{0,15}})?(?:\s+-?\d{{1,6}})?"
-    rf"\s+(?P<time>{_NUMBER})\s+(?P<alg>{_NUMBER})\s+(?P<bus>{_NUMBER})\s+(?P<wrong>N/A|{_NUMBER})"
+# What is right of its first three columns stands as many columns from the end as in the heading:
+# versions print redop and root, one of them, or neither, and leave either blank.
+_NCCL_ROW = re.compile(r"^\s*(?P<size>\d{1,15})\s+\d{1,15}\s+[a-z]\w{1,15}\s+(?P<more>\S.*)$")
+_NCCL_CELL = re.compile(rf"N/A|{_NUMBER}")
+_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values : (?P<count>\d{1,15})\b")
+# What a file may be called without the program's ending.
+_NCCL_FILE = re.compile(
+    r"(?<![a-z])(all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|broadcast"
+    r"|send[-_]?recv|gather|scatter|reduce)(?![a-z])",
+    re.IGNORECASE,
 )
+_FILE_NAMES = {
+    "allreduce": "all_reduce", "allgather": "all_gather", "broadcast": "broadcast",
+}  # fmt: skip
 _NCCL_RANK = re.compile(
     r"^#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>\d{1,5}))?\s+Pid\s+\d{1,10}\s+on\s+"
     r"(?P<host>\S{1,200})\s+device\s+\d{1,4}\s+\[[\w:]{1,20}\]\s(?P<gpu>.{1,100})$"
@@ -74,6 +86,8 @@ class _Table:
     collective: str
     line: int
     ranks: int | None = None
+    ranks_per_node: int | None = None
+    columns: Sequence[str] = ()  # of nccl-tests, from the first time on
     hosts: list[str] = field(default_factory=list)
     gpu: str | None = None
     sizes: list[int] = field(default_factory=list)
@@ -92,11 +106,27 @@ class _Table:
         self.last_line = line
 
 
+def check_test(text: str) -> str | None:
+    """nccl-tests' name of a test that ``--config test`` names; None if it is empty.
+
+    Raises UserError for one that is not read.
+    """
+    name = text.strip().removesuffix("_perf")
+    if text and name not in _NCCL_TESTS:
+        known = ", ".join(f"{test}_perf" for test in _NCCL_TESTS)
+        raise UserError(f"--config test={text}: must be one of {known}")
+    return name or None
+
+
 def read_runs(
-    lines: Callable[[], Iterable[Line]], file: Path, ranks: int | None = None
+    lines: Callable[[], Iterable[Line]],
+    file: Path,
+    ranks: int | None = None,
+    test: str | None = None,
 ) -> Iterator[ImportedRun | Refusal]:
-    """The tables of a log and the refusals in order; ``ranks`` of tables that do not state it."""
-    found: list[_Table | LogRefused] = list(_tables(lines(), file))
+    """The tables of a log and the refusals in order; ``ranks`` of tables that do not state it,
+    ``test`` of those of nccl-tests that do not say of which they are."""
+    found: list[_Table | LogRefused] = list(_tables(lines(), file, test))
     for table in found:
         try:
             if isinstance(table, LogRefused):
@@ -125,11 +155,13 @@ def read_json(
         yield Refusal(file, str(error), error.line, BENCHMARK)
 
 
-def _tables(lines: Iterable[Line], file: Path) -> Iterator[_Table | LogRefused]:
+def _tables(
+    lines: Iterable[Line], file: Path, test: str | None = None
+) -> Iterator[_Table | LogRefused]:
     """The tables of a log; in the place of a broken one what is wrong with it."""
     table: _Table | None = None
     row = _OSU_ROW
-    before = _Before(named=_test_named(file.name))
+    before = _Before(named=_test_named(file.name) or _file_names(file) or test)
     for line in lines:
         text = _LABELLED.sub("", line.text.rstrip(), count=1)
         try:
@@ -143,11 +175,10 @@ def _tables(lines: Iterable[Line], file: Path) -> Iterator[_Table | LogRefused]:
                     yield table
                 table, row = None, _NCCL_ROW
                 table = _nccl_table(head["more"], before, line.number)
-            elif table and (found := row.match(text)):
-                if (size := int(found["size"])) > 0:
-                    _check_wrong(found, line.number)
-                    table.add(size, float(found["time"]), line.number)
-            elif table and table.sizes and text and not text.startswith("#"):
+            elif table and _takes(table, row, text, line.number):
+                continue
+            elif table and table.sizes and (launched(text) or _test_named(text)):
+                # Anything else among the rows, as of NCCL or UCX, ends no table.
                 yield table
                 table = None
                 before.take(text)
@@ -160,14 +191,34 @@ def _tables(lines: Iterable[Line], file: Path) -> Iterator[_Table | LogRefused]:
         yield table
 
 
-def _check_wrong(row: re.Match[str], line: int) -> None:
-    """Raise LogRefused for a row whose results were wrong."""
-    found = row.groupdict()
-    if found.get("right") == "Fail":
-        raise LogRefused(f"size {row['size']}: wrong results", line)
-    wrong = found.get("wrong")
-    if wrong not in (None, "N/A") and float(str(wrong)) > 0:
+def _takes(table: _Table, row: re.Pattern[str], text: str, line: int) -> bool:
+    """Whether a line is a row of the table, or the verdict behind it; raises LogRefused where its
+    results were wrong."""
+    if found := row.match(text):
+        if (size := int(found["size"])) > 0:
+            table.add(size, _microseconds(table, found, line), line)
+    elif (found := _OUT_OF_BOUNDS.match(text)) and int(found["count"]):
+        raise LogRefused(f"{found['count']} values out of bounds", line)
+    return found is not None
+
+
+def _microseconds(table: _Table, row: re.Match[str], line: int) -> float:
+    """The time of a row; raises LogRefused where its results were wrong, or it is cut."""
+    if table.program == OSU:
+        if row["right"] == "Fail":
+            raise LogRefused(f"size {row['size']}: wrong results", line)
+        return float(row["time"])
+    words = row["more"].split()[-len(table.columns) :]
+    if len(words) < len(table.columns) or not all(map(_NCCL_CELL.fullmatch, words)):
+        raise LogRefused(f"size {row['size']}: not {len(table.columns)} numbers: a cut line?", line)
+    found = dict(zip(reversed(table.columns), reversed(words), strict=True))  # the first of each
+    # Older versions print the largest deviation as error, and at the end what is out of bounds.
+    wrong = found.get("#wrong", found.get("wrong", "N/A"))
+    if wrong != "N/A" and float(wrong) > 0:
         raise LogRefused(f"size {row['size']}: {wrong} wrong results", line)
+    if found["time"] == "N/A":
+        raise LogRefused(f"size {row['size']}: no time", line)
+    return float(found["time"])
 
 
 @dataclass
@@ -175,7 +226,7 @@ class _Before:
     """What the lines before a table say of it."""
 
     named: str | None  # nccl-tests' program
-    count: int | None = None  # of a command that starts OSU's
+    command: Launched = UNKNOWN  # the last that starts OSU's, once or in a loop
     ranks: dict[int, tuple[str, str]] = field(default_factory=dict)  # host and GPU by rank
 
     def take(self, text: str) -> None:
@@ -188,8 +239,8 @@ class _Before:
                 self.ranks[rank] = (found["host"], found["gpu"].strip())
         elif named := _test_named(text):
             self.named = named
-        if _OSU_COMMAND.search(text) and (count := _COUNT.search(text)):
-            self.count = int(count["count"])
+        if _OSU_COMMAND.search(text) and (command := launched(text)):
+            self.command = command
 
 
 def _test_named(text: str) -> str | None:
@@ -198,28 +249,50 @@ def _test_named(text: str) -> str | None:
     return found[-1] if found else None
 
 
+def _file_names(file: Path) -> str | None:
+    """nccl-tests' test that a file's name has without ``_perf``; None if it has none, or two."""
+    found = {re.sub(r"[-_]", "", name.lower()) for name in _NCCL_FILE.findall(file.name[:500])}
+    name = found.pop() if len(found) == 1 else ""
+    return _FILE_NAMES.get(name, name) or None
+
+
 def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     test = _OSU_TEST.match(head["test"])
     if test is None or test["name"] not in _OSU_TESTS:
         raise LogRefused(
             f"OSU {head['test']} Test: only {', '.join(_OSU_TESTS)} Latency are read", line
         )
-    count, before.count = before.count, None
     collective = _OSU_TESTS[test["name"]]
     version = shown(head["version"] or "")[:20] or None
-    return _Table(OSU, version, head["test"], collective, line, ranks=count)
+    ranks, per_node = before.command
+    return _Table(
+        OSU, version, head["test"], collective, line, ranks=ranks, ranks_per_node=per_node
+    )
 
 
 def _nccl_table(more: str, before: _Before, line: int) -> _Table:
     if before.named is None:
-        raise LogRefused("neither the log nor its name says which test of nccl-tests it is", line)
-    if not re.search(r"\btime\b", more):
+        raise LogRefused(
+            "neither the log nor its name says which test of nccl-tests it is: add "
+            "--config test=all_reduce_perf, broadcast_perf or all_gather_perf",
+            line,
+        )
+    columns = more.split()
+    if "time" not in columns:
         raise LogRefused("a table without times (nccl-tests -C reports the CPU's)", line)
     table = _nccl(before.named, None, line)
+    table.columns = columns[columns.index("time") :]
     table.ranks = len(before.ranks) or None
     table.hosts = [host for host, _ in before.ranks.values()]
+    table.ranks_per_node = _on_each(table.hosts)
     table.gpu = next((gpu for _, gpu in before.ranks.values()), None)
     return table
+
+
+def _on_each(hosts: Sequence[str], each: int = 1) -> int | None:
+    """Ranks on a host, where all hosts have as many; ``each`` per entry."""
+    counts = set(Counter(hosts).values())
+    return counts.pop() * each if len(counts) == 1 else None
 
 
 def _nccl(name: str, version: str | None, line: int) -> _Table:
@@ -242,6 +315,8 @@ def _json_table(report: Any) -> _Table:
         table = _nccl(name or "an unnamed test", f"NCCL {version}", 1)
         table.ranks, table.gpu = ranks, str(devices[0]["device_info"])[:100]
         table.hosts = [str(device["hostname"])[:200] for device in devices[:processes]]
+        each = int(config["nthreads"]) * int(config["ngpus"])
+        table.ranks_per_node = _on_each(table.hosts, each)
         for result in report["results"]:
             timed = result["out_of_place"] or result["in_place"]
             if result["size"] > 0:
@@ -282,11 +357,16 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
     if fewest := min(map(len, table.repeats), default=0):
         seconds = np.array([times[:fewest] for times in table.repeats])
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    per_node = table.ranks_per_node if table.ranks else None
     variant = {"program": table.program} | ({GPU: table.gpu} if table.gpu else {})
+    variant["placement"] = _placement(count, per_node)
     stated = [table.program, table.test, count, sizes, repr(table.seconds), table.line]
     return ImportedRun(
         benchmark=BENCHMARK,
-        point={"ranks": count, "operation": table.collective, "sizes": None},
+        point={
+            "ranks": count, "operation": table.collective, "sizes": None,
+            **({"ranks_per_node": per_node} if per_node else {}),
+        },
         file=file,
         line=table.line,
         source_digest=digest_of(stated),
@@ -311,10 +391,17 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
     )  # fmt: skip
 
 
+def _placement(ranks: int, per_node: int | None) -> str:
+    """Where ranks are, in words: a node and several are two networks, and no series over both."""
+    if per_node is None:
+        return "nodes not stated"
+    return "one node" if per_node >= ranks else f"{per_node} on each node"
+
+
 def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str, dict[str, Any]]:
     """The metrics of the benchmark allreduce; of one repeat the best is the median."""
     rates = sizes[:, None] / seconds
-    algorithm, factor = float(rates.max()), bus_factor(collective, ranks)
+    algorithm, factor = float(rates.max()), bus_factor(collective, ranks) or math.nan
     median = float(np.median(rates[rates.max(axis=1).argmax()]))
     found = {
         "bus_bandwidth": (algorithm * factor, "bytes/s", "higher"),

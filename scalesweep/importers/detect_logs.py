@@ -39,30 +39,31 @@ _Kinds = tuple[tuple[re.Pattern[str], _Reader], ...]
 _PACKED = 30
 
 
-def _kinds(ranks: int | None) -> _Kinds:
+def _kinds(ranks: int | None, test: str | None = None) -> _Kinds:
     """The sign of each kind of log, and its reader."""
     return (
         (re.compile(r"images/sec: |\bModel: {7}\S"), tf_cnn_reader.read_jobs),
         (re.compile(r"Samples/sec: |^parallelization method: "), keras_multi_gpu.read_jobs),
         (mlperf_log.SIGN, partial(mlperf_runs.read_jobs, ranks=ranks)),
         (keras_csv.SIGN, partial(keras_csv.read_runs, ranks=ranks)),
-        (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks)),
+        (collective_logs.SIGN, partial(collective_logs.read_runs, ranks=ranks, test=test)),
         (collective_logs.JSON_SIGN, partial(collective_logs.read_json, ranks=ranks)),
     )
 
 
 def read_source(
-    path: Path, ranks: int | None = None
+    path: Path, ranks: int | None = None, test: str | None = None
 ) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
     """What ``read_items`` yields, sorted: the runs, the refusals, and the files not read.
 
-    ``ranks`` is the number of ranks of all runs whose logs do not tell it. Raises UserError if
+    ``ranks`` is the number of ranks of all runs whose logs do not tell it, ``test`` as of
+    ``read_items``. Raises UserError if
     there is no such file or folder or no log in it.
     """
     runs: list[ImportedRun] = []
     refusals: list[Refusal] = []
     others: list[Path] = []
-    for item in read_items(path, RankMap({}, ranks)):
+    for item in read_items(path, RankMap({}, ranks), test):
         if isinstance(item, ImportedRun):
             runs.append(item)
         elif isinstance(item, Refusal):
@@ -74,10 +75,11 @@ def read_source(
     return runs, refusals, others
 
 
-def read_items(path: Path, ranks: RankMap) -> Iterator[Item]:
+def read_items(path: Path, ranks: RankMap, test: str | None = None) -> Iterator[Item]:
     """Runs of a log, or of every log below a folder in the natural order of their names.
 
-    ``ranks`` are those of runs whose logs do not tell them. A run is yielded as soon as it is
+    ``ranks`` are those of runs whose logs do not tell them, ``test`` is that of nccl-tests where
+    they do not. A run is yielded as soon as it is
     read, so that a log of any size takes the memory of its longest run. Links to folders and
     hidden files are not followed. Raises UserError if there is no such file or folder.
     """
@@ -88,7 +90,7 @@ def read_items(path: Path, ranks: RankMap) -> Iterator[Item]:
     ranks.check(files)
     yield from refusals
     for file in files:
-        yield from _read(file, _kinds(ranks.of(file)))
+        yield from _read(file, _kinds(ranks.of(file), test))
 
 
 def is_log(file: Path) -> bool:

@@ -1,24 +1,33 @@
 """What is to be doubted about runs that were imported together."""
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import number
+from scalesweep.importers.write_campaign import variants_of
 from scalesweep.importers.write_records import Written
+
+# Rates of repeats, in natural logarithms. Two that are this far apart are doubted; of several those
+# that fall into two groups with a gap that is as many times as wide as either group, too.
+FAR, GAP, TIMES_AS_WIDE = math.log(1.5), math.log(1.15), 4.0
 
 
 def doubtful(runs: Sequence[Written]) -> list[str]:
     """What is to be doubted about imported runs, in sentences.
 
     Runs of identical numbers that were read from different content; repeats of a point that ran
-    different numbers of epochs, so that their last errors are of different epochs.
+    different numbers of epochs, so that their last errors are of different epochs; repeats whose
+    rates differ by far more than repeats do, so that something was set that no log states.
     """
     found = []
     same: dict[tuple[str, str], list[Written]] = {}
     points: dict[tuple[str, str, str], list[Written]] = {}
-    for run in runs:
+    for run, variant in zip(runs, variants_of(runs), strict=True):
         if run.values:
             same.setdefault((run.benchmark.name, run.values), []).append(run)
-        key = run.benchmark.name, canonical_json(run.point), canonical_json(dict(run.variant))
+        key = run.benchmark.name, canonical_json(run.point), canonical_json(dict(variant))
         points.setdefault(key, []).append(run)
     for twins in same.values():
         if len(twins) > 1:
@@ -36,7 +45,31 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
                 f"repeats of one point ran {counts[0]} to {counts[-1]} epochs, and its final "
                 f"values are of different epochs: {_places(repeats)}"
             )
+        if doubt := _apart(repeats):
+            found.append(doubt)
     return found
+
+
+def _apart(repeats: Sequence[Written]) -> str:
+    """What is said of repeats whose rates are too far apart; empty where they are not."""
+    known = sorted((run.rate, run.order, run) for run in repeats if run.rate is not None)
+    if len(known) < 2:
+        return ""
+    logs = [math.log(rate) for rate, *_ in known]
+    gaps = [after - before for before, after in pairwise(logs)]
+    widest = max(range(len(gaps)), key=gaps.__getitem__)
+    within = max(logs[widest] - logs[0], logs[-1] - logs[widest + 1])
+    in_groups = len(logs) > 2 and gaps[widest] > max(GAP, TIMES_AS_WIDE * within)
+    if logs[-1] - logs[0] <= FAR and not in_groups:
+        return ""
+    benchmark = known[0][2].benchmark
+    low, high = number(known[0][0], 3), number(known[-1][0], 3)
+    ends = [known[0][2], known[-1][2]]
+    return (
+        f"{len(known)} repeats of one point have {benchmark.main_metric} from {low} to {high}, "
+        "further apart than repeats are: was something set that the sources do not state? "
+        f"Import them from folders of their own ({_places(ends)})"
+    )
 
 
 def _places(runs: Sequence[Written]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import LAST_MODIFIED
+from scalesweep.importers.made_benchmark import Made
 
 # Entry of ``variant``: the kind of GPU.
 GPU = "GPU"
@@ -80,6 +81,7 @@ class ImportedRun:
     ``metrics``, ``phases``, ``parts``, ``phase_spans``, ``environment`` and ``notes`` are as in a
     record.
     ``unfinished`` says why a run that was cut or aborted has no result; it is empty for all others.
+    ``made`` is what its benchmark is, where the importer makes it and it may not be there yet.
     ``former_digests`` are what earlier versions of the importer took for ``source_digest``.
     """
 
@@ -102,6 +104,7 @@ class ImportedRun:
     command: tuple[str, ...] = ()
     unfinished: str = ""
     former_digests: tuple[str, ...] = ()
+    made: Made | None = None
 
     @property
     def place(self) -> str:

@@ -1,7 +1,8 @@
 """Histories that Keras's CSVLogger left: a row per epoch with its losses and accuracies.
 
-A history states neither program, ranks nor times (keras/callbacks/csv_logger.py): it is taken for
-the benchmark NT3, of one rank unless more are named, and no time is made up.
+A history states neither program, model, ranks nor times (keras/callbacks/csv_logger.py). It becomes
+a run of a benchmark that an import makes, ``keras_history``, whose only parameters are the name of
+its file and the ranks; no time is made up.
 """
 
 import math
@@ -14,13 +15,38 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.compute.log_lines import Line
+from scalesweep.compute.log_lines import PACKED, Line
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import ImportedRun, LogRefused, Refusal, file_dates
+from scalesweep.importers.imported_run import (
+    ImportedRun,
+    LogRefused,
+    Refusal,
+    file_dates,
+    shown,
+)
+from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.repeat_names import plain_name
 from scalesweep.importers.write_campaign import Rules
 
-BENCHMARK = "nt3"
-RULES = Rules(scaling="scaling", comparisons=(), prefix="nt3_")
+BENCHMARK = "keras_history"
+RULES = Rules(scaling="scaling", comparisons=(), prefix="histories_")
+MADE = Made(
+    "Trainings by the histories that Keras's CSVLogger left: losses and accuracies by epoch.",
+    {
+        "history": parameter_entry(
+            "string", "Name of the history's file, without the number of a repeat.", None, True
+        )
+    },
+    {
+        "final_validation_loss": "val_loss of the last epoch",
+        "final_validation_accuracy": "val_acc or val_accuracy of the last epoch",
+        "final_validation_mae": "val_mae or val_mean_absolute_error of the last epoch",
+        "final_loss": "loss of the last epoch",
+        "final_accuracy": "acc or accuracy of the last epoch",
+        "final_mae": "mae or mean_absolute_error of the last epoch",
+        "epochs_run": "epochs in the history",
+    },
+)
 SIGN = re.compile(r'^\ufeff?"?epoch"?[,;\t](?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)')
 
 # Column -> array, and the metric's direction.
@@ -29,6 +55,9 @@ _COLUMNS = {
     "acc": ("accuracy", "higher"), "accuracy": ("accuracy", "higher"),
     "val_acc": ("validation_accuracy", "higher"),
     "val_accuracy": ("validation_accuracy", "higher"),
+    "mae": ("mae", "lower"), "mean_absolute_error": ("mae", "lower"),
+    "val_mae": ("validation_mae", "lower"),
+    "val_mean_absolute_error": ("validation_mae", "lower"),
     "lr": ("learning_rate", ""), "learning_rate": ("learning_rate", ""),
 }  # fmt: skip
 _MISSING = ("", "na", "nan", "none")
@@ -131,14 +160,12 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
     # The history's own age is the only date that there is.
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     unread = [name for name in history.names[1:] if name not in _COLUMNS]
-    assumed = {
-        "benchmark": "a history does not name its program",
-        "ranks": "--config ranks" if ranks else "one, as none are named (--config ranks=N)",
-        "total_epochs": "not stated: how many epochs a history has is what came of the run",
-    }
+    assumed = {"ranks": "--config ranks" if ranks else "one, as none are named (--config ranks=N)"}
     return ImportedRun(
         benchmark=BENCHMARK,
-        point={"ranks": count, "total_epochs": None},
+        made=MADE,
+        point={"ranks": count, "history": plain_name(shown(_stem(file)))[:100] or None},
+        variant={} if ranks else {"ranks": "not stated"},
         file=file,
         line=history.first_line,
         source_digest=digest_of([list(history.names), repr(history.rows)]),
@@ -156,6 +183,13 @@ def _run(history: _History, file: Path, ranks: int | None) -> ImportedRun:
             **({"columns_not_read": unread} if unread else {}),
         },
     )
+
+
+def _stem(file: Path) -> str:
+    name = file.name
+    for end in (*PACKED, ".csv", ".log", ".txt", ".tsv"):
+        name = name.removesuffix(end)
+    return name
 
 
 def _metrics(samples: Mapping[str, Any], epochs: int) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ the id of any run.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,21 @@ import yaml
 from scalesweep.config.benchmark import MADE, Benchmark, load_benchmark
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
+from scalesweep.core.own_files import publish
 from scalesweep.core.paths import BENCHMARKS
 
 _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
 # What says how a value is read: it must not change between imports.
 _FIXED = ("type", "unit")
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a benchmark is that an importer makes, whatever it reads: see ``make_benchmark``."""
+
+    summary: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    metrics: Mapping[str, str]
 
 
 def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:
@@ -37,16 +47,16 @@ def make_benchmark(
     name: str,
     summary: str,
     parameters: Mapping[str, Mapping[str, Any]],
-    metrics: Mapping[str, str],
+    metrics: Mapping[str, str | Mapping[str, str]],
     scale: str = "ranks",
     work: Mapping[str, str] | None = None,
 ) -> Benchmark:
     """Write the benchmark of imported results and read it back.
 
-    ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name, the main one
-    first. A benchmark of this name that an earlier import made keeps its parameters and gets the
-    new ones. Raises UserError if the name is that of a shipped benchmark, or a parameter was
-    something else before.
+    ``parameters`` by name (``ranks`` needs none), ``metrics`` definitions by name (or with a kind,
+    as in benchmark.yaml), the main one first. A benchmark of this name that an earlier import made
+    keeps its parameters and gets the new ones. Raises UserError if the name is that of a shipped
+    benchmark, or a parameter was something else before.
     """
     if (BENCHMARKS / name).is_dir():
         raise UserError(f"{name}: a shipped benchmark has this name; choose another")
@@ -62,7 +72,9 @@ def make_benchmark(
         "version": 1,
         "summary": summary,
         "parameters": own,
-        "metrics": dict(metrics),
+        "metrics": {
+            metric: one if isinstance(one, str) else dict(one) for metric, one in metrics.items()
+        },
         "main_metric": next(iter(metrics)),
         # Nothing can be started: only a site with a launcher would ask for the program's path.
         "command": [f"{{program:{name}}}"],
@@ -76,7 +88,7 @@ def make_benchmark(
         content = _joined(load_yaml(path), content, path)
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
-    write_atomic(path, f"# Written by an import: what its results are.\n{text}")
+    publish(path, f"# Written by an import: what its results are.\n{text}")
     return load_benchmark(name, folder=folder)
 
 

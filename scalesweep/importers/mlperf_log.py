@@ -10,7 +10,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeGuard
@@ -207,9 +207,16 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _split(found: Iterable[Event | tuple[int, str]]) -> list[Job]:
+def _instance(event: Event) -> str:
+    names = [event.metadata[name] for name in _INSTANCES if name in event.metadata]
+    return str(names[0]) if names else ""
+
+
+def _split(found: Sequence[Event | tuple[int, str]]) -> list[Job]:
     jobs: list[Job] = []
-    # By instance: models trained at the same time may share a log.
+    # By instance: models trained at the same time may share a log. Where only one is named, as on
+    # some of the lines of v3.0, the others are of it too.
+    named = {_instance(entry) for entry in found if isinstance(entry, Event)} - {""}
     current: dict[str, Job] = {}
     last: Job | None = None
     pending: list[tuple[int, str]] = []
@@ -218,8 +225,7 @@ def _split(found: Iterable[Event | tuple[int, str]]) -> list[Job]:
             # Behind a run that has ended it is of the next.
             (pending if last is None or last.ended else last.damaged).append(entry)
             continue
-        names = [entry.metadata[name] for name in _INSTANCES if name in entry.metadata]
-        instance = str(names[0]) if names else ""
+        instance = _instance(entry) if len(named) > 1 else ""
         if instance not in current or not current[instance].takes(entry):
             current[instance] = Job(damaged=pending)
             jobs.append(current[instance])
@@ -293,8 +299,16 @@ def _take(epoch: Epoch, name: str, event: Event) -> None:
 
 
 def _whole(found: Mapping[int, Epoch], job: Job) -> list[Epoch]:
-    """The epochs that ended; one more may have begun."""
-    begun = [found[number] for number in sorted(found) if found[number].start is not None]
+    """The epochs that ended; one more may have begun.
+
+    Those that began once the run had stopped are not of it: programs of v3.0 went on training.
+    """
+    stop = job.moment("run_stop")
+    begun = [
+        found[number]
+        for number in sorted(found)
+        if (start := found[number].start) is not None and (stop is None or start < stop)
+    ]
     for before, after in pairwise(begun):
         if after.number != before.number + 1:
             raise LogRefused(f"epoch {before.number + 1} is missing", after.line)
@@ -312,7 +326,6 @@ def _whole(found: Mapping[int, Epoch], job: Job) -> list[Epoch]:
                 epoch.line,
             )
         previous = epoch.start
-    stop = job.moment("run_stop")
     if epochs and stop is not None and epochs[-1].end > stop + _STRAGGLE_MS:
         raise LogRefused(f"epoch {epochs[-1].number} ends after run_stop", epochs[-1].line)
     return epochs

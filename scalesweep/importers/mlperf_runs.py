@@ -5,6 +5,7 @@ Results"). The logs tell one time for the whole job, so that arrays are [epoch, 
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,11 @@ RULES = Rules(
 )
 # The benchmark as its logs call it.
 NAME = "cosmoflow"
+# Note of a run that says when it trained (Unix time, s), and of which kind of submission it is.
+TRAINED = "trained"
+# Folders of a submission since v1.0: the logs themselves do not say it (MLPerf HPC training rules,
+# "Weak-scaling": models that are trained at the same time, whose result is models per minute).
+_SUBMISSIONS = re.compile(r"(?:^|[_-])(?P<kind>weak|strong)(?:[_-]|$)")
 
 
 def read_jobs(
@@ -99,6 +105,11 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
     epochs = epochs_of(job)
     status, reached = _outcome(job, epochs, point.values.get("target_mae"))
     begin = job.moment("init_start")
+    kind = _submission_kind(file)
+    variant = {**point.variant, **({"MLPerf's scaling": kind} if kind else {})}
+    notes = _notes(job, epochs, point, status, submission)
+    if stop is not None:
+        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": kind}
     return ImportedRun(
         benchmark=BENCHMARK,
         point=point.values,
@@ -107,15 +118,23 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
         source_digest=digest_of([[e.ms, *_said(e)] for e in job.events]),
         started=_date(start if begin is None else min(begin, start)),
         ended=_date(stop or max(event.ms for event in job.events)),
-        variant=point.variant,
+        variant=variant,
         samples=_samples(epochs),
         samples_per_epoch=point.train_samples,
         metrics=_metrics(epochs, point.train_samples, start, stop, reached),
         phases=_totals(spans := _spans(job, epochs)),
         phase_spans=spans,
-        notes=_notes(job, epochs, point, status, submission),
+        notes={**notes, "variant": variant} if variant else notes,
         unfinished=_unfinished(job, status, len(epochs)),
     )
+
+
+def _submission_kind(file: Path) -> str | None:
+    """``weak`` or ``strong``, as the nearest folder of the log is named; None if none says."""
+    for folder in file.absolute().parents:
+        if found := _SUBMISSIONS.search(folder.name.lower()):
+            return found["kind"]
+    return None
 
 
 _NOT_STATED = "not stated"
@@ -247,6 +266,10 @@ def _notes(
     }
     if epochs:
         notes["epochs"] = f"numbered {epochs[0].number} to {epochs[-1].number} in the log"
+    stop = job.moment("run_stop")
+    later = [e for e in job.find("epoch_start") if stop is not None and e.ms >= stop]
+    if later:
+        notes["after_run_stop"] = f"{counted(len(later), 'epoch')} behind run_stop: not of the run"
     errors = [epoch.error for epoch in epochs if epoch.error is not None]
     target = point.values.get("target_mae")
     if status == "success" and is_number(target) and errors and not min(errors) <= target:
@@ -255,6 +278,4 @@ def _notes(
         notes["cut"] = f"line {job.damaged[0][0]} is not whole"
     if any(event.metadata.get("lr") is not None for event in job.find("epoch_start")):
         notes["learning_rate"] = "at the start of each epoch"
-    if point.variant:
-        notes["variant"] = point.variant
     return notes

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from scalesweep.core import own_files
+from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.importers.imported_run import NotRead, Refusal, shown
 
 FILE = "refused.csv"
@@ -62,7 +64,7 @@ class RefusalList:
         handle, name = tempfile.mkstemp(dir=folder, prefix=".refused-")
         self._draft = Path(name)
         self._file = os.fdopen(handle, "w", encoding="utf-8", newline="")
-        self._writer = csv.writer(self._file, lineterminator="\n")
+        self._writer = CsvWriter(self._file)
 
     def __enter__(self) -> Self:
         """Take over what is still to be said of other sources."""
@@ -77,11 +79,12 @@ class RefusalList:
         """Put the file in its place, unless something went wrong."""
         self._file.close()
         if kind is None and self.kinds:
+            own_files.ready_to_replace(self._draft, self.path)
             self._draft.replace(self.path)
         else:
             self._draft.unlink()
             if kind is None:
-                self.path.unlink(missing_ok=True)
+                own_files.remove(self.path)
 
     def add(self, item: Refusal | NotRead) -> None:
         """Take what was not imported."""
@@ -145,11 +148,8 @@ class RefusalList:
         """Rows of the list as it is, without those below the source; none if it is not whole."""
         try:
             with self.path.open(encoding="utf-8", newline="") as file:
-                reader = csv.DictReader(file)
-                if tuple(reader.fieldnames or ()) != COLUMNS:
-                    return
-                for row in reader:
-                    if None not in row.values() and not self._is_source(Path(row["file"])):
+                for row in read_rows(file, COLUMNS):
+                    if not self._is_source(Path(row["file"])):
                         yield row
         except (OSError, ValueError, csv.Error):
             return

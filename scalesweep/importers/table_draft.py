@@ -13,22 +13,47 @@ from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import INDEX, Table
 from scalesweep.importers.table_map import alias
 
+_OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
 _SCALES = (
-    (r"n?_?(?:mpi)?_?ranks?|num_ranks", "ranks"),
-    (r"(?:n|num)?_?proc(?:s|esses)?|np|number_of_processes", "ranks"),
-    (r"(?:n|num)?_?gpus?", "gpus"),
-    (r"(?:n|num)?_?(?:devices?|accelerators?)", "devices"),
-    (r"(?:n|num)?_?workers?", "workers"),
-    (r"(?:n|num)?_?nodes?", "nodes"),
-    (r"(?:n|num)?_?(?:cores?|cpus?|tasks?)", "cores"),
+    (_OF + r"(?:mpi_?)?ranks?", "ranks"),
+    (_OF + r"proc(?:s|esses)?|np", "ranks"),
+    (_OF + r"gpus?", "gpus"),
+    (_OF + r"(?:devices?|accelerators?)", "devices"),
+    (_OF + r"workers?", "workers"),
+    (_OF + r"nodes?", "nodes"),
+    (_OF + r"(?:cores?|cpus?|tasks?)", "cores"),
 )
+# Behind a rate or a figure of merit: what one of the ranks, or of what they run on, has of it.
+_EACH = re.compile(
+    r"(?:/|\bper[ _-]?|_per_)\s*(gpu|device|rank|accelerator|chip|node|core|worker)s?\b",
+    re.IGNORECASE,
+)
+_PER_SECOND = re.compile(r"/\s*s(?:ec(?:ond)?s?)?(?![a-z])", re.IGNORECASE)
+_MERIT = re.compile(
+    r"fom|figure_of_merit|merit|performance|speed|flops?|t?flop|g?flops?", re.IGNORECASE
+)
+_SHARE = re.compile(r"mfu|hfu|utili[sz]ation", re.IGNORECASE)
+_ONE = frozenset(("gpu", "device", "accelerator", "chip", "node", "core", "worker"))
+_TOKENS = re.compile(r"tok|\bT/s", re.IGNORECASE)
+_UNITS = frozenset(("s", "ms", "us", "min", "h"))
+_FAILED = re.compile(
+    r"dnf|did not finish|fail(?:ed|ure)?|oom|out of memory|time[- _]?out|error|abort(?:ed)?"
+    r"|cancel(?:l?ed)?|unfinished|incomplete|crash(?:ed)?|killed",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r"ok|done|success(?:ful)?|pass(?:ed)?|finished|completed?|yes", re.IGNORECASE)
+_POSITION = re.compile(r"epochs?|steps?|iterations?|iters?")
+# What goes with any metric of a table in the name of its efficiency.
+_GENERIC = frozenset(("parallel", "scaling", "weak", "strong", "relative", "total", "overall"))
 _REPEAT = re.compile(r"repeat|repetition|rep|trial|run|run_id|seed")
 _SAMPLES = re.compile(r"(?:n|num|total)?_?(?:samples|images)")
 _STD = re.compile(r"std|stdev|stddev|sd|sigma")
 _COUNT = re.compile(r"n|count|counts|n_runs|num_runs|runs|repeats|n_repeats|trials")
 _EFFICIENCY = re.compile(r"eff|efficiency|efficiencies")
 _COMPUTED = re.compile(r"ideal|speedups?|linear")
-_RATE = re.compile(r"throughputs?|rates?|fps|(?:images?|samples?|img)_(?:per_)?s(?:ec|econd)?")
+_RATE = re.compile(
+    r"throughputs?|rates?|fps|(?:images?|samples?|img|tok(?:ens?)?)_(?:per_)?s(?:ec|econd)?(?:_[a-z]+)?"
+)
 _TIME = re.compile(r"times?|seconds?|secs?|elapsed|durations?|walltime|runtime|s")
 _SETTING = re.compile(r"batch|threads?|epochs?|steps?|size|layers?|depth|width|workers?|per")
 _PLAIN = {"dummy": "real", "synthetic": "real", "synth": "real"}
@@ -41,6 +66,7 @@ class _Guess:
     scale: str = ""
     ranks: str | None = None
     repeat: str | None = None
+    unfinished: tuple[str, list[str]] | None = None  # column, and its words that say so
     samples: str | None = None
     parameters: list[str] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
@@ -49,6 +75,11 @@ class _Guess:
     counts: list[str] = field(default_factory=list)
     efficiencies: list[str] = field(default_factory=list)
     ignore: list[str] = field(default_factory=list)
+
+    @property
+    def ordered(self) -> list[str]:
+        """The metrics, rates first: the first is what the report is about."""
+        return sorted(self.metrics, key=lambda name: not _rates(name))
 
 
 def draft_of(table: Table) -> str:
@@ -66,6 +97,11 @@ def draft_of(table: Table) -> str:
         "# A stated standard deviation and its count give an interval: std: COLUMN, count: COLUMN.",
         "# A formula works with columns: {formula: samples / time}; a constant is {value: 4}.",
     ]
+    if guess.stds and not guess.counts:
+        parts.append(
+            f"# No column counts what {', '.join(guess.stds)} are of: with count: {{value: N}} "
+            "beside std they give intervals."
+        )
     if guess.ranks is None:
         parts.append("# No column seems to count ranks: name it, or state {value: N}.")
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
@@ -80,6 +116,28 @@ def _is(pattern: "re.Pattern[str]", column: str) -> bool:
     """Whether the whole name, or one of its words, is what the pattern means."""
     name = alias(column).lower()
     return bool(pattern.fullmatch(name)) or any(pattern.fullmatch(word) for word in _words(column))
+
+
+def _of_each(column: str) -> bool:
+    """Whether a metric is what one rank, device or node has: T/s/GPU, tok_s_gpu, FOM per node."""
+    return _EACH.search(column) is not None or _words(column)[-1] in _ONE
+
+
+def _counts(column: str) -> bool:
+    """Whether a column's name is that of what a table may scale over."""
+    return any(re.fullmatch(pattern, "_".join(_words(column))) for pattern, _ in _SCALES)
+
+
+def _rates(column: str) -> bool:
+    """Whether a column is of work per second, as its name or its unit says."""
+    return _is(_RATE, column) or _PER_SECOND.search(column) is not None
+
+
+def _times(column: str) -> bool:
+    """Whether a column is a time: ``time_per_step`` and ``step_time``, not ``time_steps``."""
+    words = _words(column)
+    head = words[: words.index("per")] if "per" in words[1:] else words
+    return _is(_TIME, column) and not (head and _SETTING.fullmatch(head[-1]))
 
 
 def _numbers(table: Table, column: str) -> list[float] | None:
@@ -106,12 +164,21 @@ def _guess(table: Table) -> _Guess:
     for pattern, scale in _SCALES:
         for name in table.columns:
             counts = name in whole and min(numbers[name] or [0]) >= 1
-            if guess.ranks is None and counts and re.fullmatch(pattern, alias(name).lower()):
+            if guess.ranks is None and counts and re.fullmatch(pattern, "_".join(_words(name))):
                 guess.ranks, guess.scale = name, scale
     for name in table.columns:
-        if name != guess.ranks:
+        words = sorted({str(row.cells[name]).strip() for row in table.rows if row.cells[name]})
+        if guess.unfinished is None and (failed := _failed(words)):
+            guess.unfinished = name, failed
+        elif name != guess.ranks:
             _place(guess, name, numbers[name], name in whole)
     return guess
+
+
+def _failed(words: Sequence[str]) -> list[str]:
+    """Of a column's words those of runs that did not finish; none where it says anything else."""
+    failed = [word for word in words if _FAILED.fullmatch(word)]
+    return failed if all(_DONE.fullmatch(word) for word in words if word not in failed) else []
 
 
 def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) -> None:
@@ -130,7 +197,9 @@ def _place(guess: _Guess, name: str, values: list[float] | None, whole: bool) ->
         guess.efficiencies.append(name)
     elif _is(_COMPUTED, name):
         guess.ignore.append(name)
-    elif _is(_RATE, name) or (_is(_TIME, name) and not _SETTING.match(name)):
+    elif (whole and _counts(name)) or _POSITION.fullmatch(_words(name)[-1]):
+        guess.parameters.append(name)  # a count of nodes beside that of cores; an epoch's number
+    elif _rates(name) or _times(name) or _is(_MERIT, name) or _is(_SHARE, name):
         guess.metrics.append(name)
     elif _SAMPLES.fullmatch(alias(name).lower()) and guess.samples is None and whole:
         guess.samples = name
@@ -174,6 +243,9 @@ def _content(table: Table, guess: _Guess) -> dict[str, Any]:
         ignore += _add_metrics(content, guess)
     if guess.repeat:
         content["repeat"] = guess.repeat
+    if guess.unfinished:
+        column, words = guess.unfinished
+        content["unfinished"] = {"column": column, "values": words}
     if ignore:
         content["ignore"] = list(dict.fromkeys(ignore))
     return content
@@ -208,22 +280,27 @@ def _per_rank(table: Table, guess: _Guess) -> float | None:
 
 def _meaning(column: str) -> dict[str, Any]:
     """Unit, direction and scope that a metric's name suggests."""
-    local = any(word in ("local", "rank") for word in _words(column))
+    local = any(word in ("local", "rank") for word in _words(column)) or _of_each(column)
     scope = "rank" if local else "total"
-    if _is(_RATE, column):
+    if _is(_SHARE, column) or _is(_EFFICIENCY, column):
+        return {"unit": "1", "better": "higher", "scope": scope, "kind": "intensive"}
+    if _rates(column):
         unit = "images/s" if "im" in alias(column).lower()[:2] else "samples/s"
+        unit = "tokens/s" if _TOKENS.search(column) else unit
         return {"unit": unit, "better": "higher", "scope": scope}
-    if _is(_TIME, column):
-        return {"unit": "s", "better": "lower", "scope": scope}
+    if _times(column):
+        words = _words(column)
+        unit = next((word for word in ("ms", "us", "min", "h") if word in words), "s")
+        return {"unit": unit, "better": "lower", "scope": scope}
     return {"unit": "1", "better": "higher", "scope": scope}
 
 
 def _families(guess: _Guess) -> dict[str, dict[str, str]]:
     """Metrics that are there several times: {stem: {suffix: column}}; empty if none is."""
     stems: dict[str, dict[str, str]] = {}
-    for column in guess.metrics:
+    for column in guess.ordered:
         stem, _, suffix = column.rpartition("_")
-        if stem:
+        if stem and not _of_each(column):
             stems.setdefault(stem, {})[suffix] = column
     for column in guess.metrics:
         if column in stems:
@@ -264,8 +341,9 @@ def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list
     spec: dict[str, Any] = {"column": column}
     words = _words(column)
     for other in guess.stds:
-        rest = [word for word in _words(other) if not _STD.fullmatch(word)]
-        if rest in (words, [word for word in words if word not in ("mean", "avg", "average")]):
+        rest = [word for word in _words(other) if not _STD.fullmatch(word) and word not in _UNITS]
+        plain = [word for word in words if word not in ("mean", "avg", "average")]
+        if rest in (words, plain, [word for word in plain if word not in _UNITS]):
             spec["std"] = other
     if "std" in spec and guess.counts:
         spec["count"] = guess.counts[0]
@@ -273,6 +351,11 @@ def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list
         rest = [word for word in _words(other) if not _EFFICIENCY.fullmatch(word)]
         if _is(_RATE, column) and rest in ([suffix] if suffix else [], [*_stem(words, suffix)]):
             spec["efficiency"] = other
+    if "efficiency" not in spec and len(guess.metrics) == 1:
+        for other in guess.efficiencies:
+            others = {word for word in _words(other) if not _EFFICIENCY.fullmatch(word)}
+            if others <= _GENERIC:
+                spec["efficiency"] = other
     used = [str(value) for key, value in spec.items() if key != "column"]
     return (spec if used else column), used
 
@@ -302,12 +385,17 @@ def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
     """Add a metric for each column; returns the columns that are left."""
     metrics: dict[str, Any] = {}
     used: set[str] = set()
-    for column in guess.metrics or guess.others:
+    for column in guess.ordered or guess.others:
         spec, more = _with_companions(column, guess, "")
         spec = spec if isinstance(spec, dict) else {"column": spec}
         name = _fresh(_metric_name(column), {**metrics, **content["parameters"]})
         metrics[name] = {**spec, **_meaning(column)}
         used |= {column, *more}
+    # A printed efficiency that belongs to no metric of the table is one itself.
+    for column in [name for name in guess.efficiencies if name not in used]:
+        name = _fresh(_metric_name(column), {**metrics, **content["parameters"]})
+        metrics[name] = {"column": column, **_meaning(column)}
+        used.add(column)
     if not metrics:
         column = guess.ranks or next(iter([*guess.parameters, *guess.ignore]))
         metrics["published_value"] = {"column": column, **_meaning(column)}

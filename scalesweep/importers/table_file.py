@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.log_lines import open_packed
+from scalesweep.core.csv_cells import text_of_cell
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
 
@@ -28,12 +29,19 @@ HIDDEN = "..."  # what pandas prints for columns that it does not print
 
 Cell = str | int | float | bool | None
 
+# The first line of Extra-P's JSON lines.
+_EXTRA_P = re.compile(r'^\s*\{(?=.*"params":\s*\{)(?=.*"metric":\s*")(?=.*"value":)')
 _MISSING = frozenset(("", "-", "--", "na", "n/a", "nan", "none", "null"))
 _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _UNSURE = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
+
+def is_percentage(cell: Cell) -> bool:
+    """Whether a cell is written as a percentage, such as ``95 %``."""
+    return isinstance(cell, str) and cell.rstrip().endswith("%")
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Table:
             return None
         if HIDDEN in text:
             raise ValueError("'...': values were left out when the table was printed")
-        percent = text.endswith("%")
+        percent = is_percentage(text)
         value = self._plain(text.removesuffix("%").strip(), text)
         return value / 100 if percent else value
 
@@ -194,7 +202,7 @@ def _csv(text: str, file: Path, separator: str | None, decimal: str | None) -> T
             reason = f"{len(fields)} fields, the heading has {len(names)}: a cut or damaged line"
             refusals.append(Refusal(file, reason, line))
             continue
-        cells = dict(zip(names, (field.strip() for field in fields), strict=True))
+        cells = dict(zip(names, (text_of_cell(field.strip()) for field in fields), strict=True))
         rows.append(Row(line, {name: cells[name] for name in columns}))
     if rows and not text.endswith(("\n", "\r")):
         notes.append(f"line {rows[-1].line}, the last, has no line end: check that it is whole")
@@ -239,7 +247,7 @@ def _records(text: str, file: Path, mark: str) -> Iterator[tuple[int, list[str]]
         first, count = 1, 0
         for fields in reader:
             line, first = first, reader.line_num + 1
-            if not any(field.strip() for field in fields):
+            if not any(text_of_cell(field.strip()) for field in fields):
                 continue
             if (count := count + 1) > MAX_ROWS + 1:
                 raise UserError(f"{file}: more than {MAX_ROWS} rows")
@@ -279,6 +287,8 @@ def _json_lines(text: str, file: Path) -> Table:
     rows: list[Row] = []
     refusals: list[Refusal] = []
     columns: dict[str, None] = {}
+    if _EXTRA_P.search(text[:100_000].partition("\n")[0]):
+        return _extra_p(text, file)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -294,6 +304,49 @@ def _json_lines(text: str, file: Path) -> Table:
     _check_columns(tuple(columns), file)
     whole = [Row(row.line, {name: row.cells.get(name) for name in columns}) for row in rows]
     return Table(file, tuple(columns), tuple(whole), tuple(refusals))
+
+
+def _extra_p(text: str, file: Path) -> Table:
+    """Extra-P's JSON lines (github.com/extra-p/extrap, docs/file-formats.md; we write them, too).
+
+    A line has the values of one metric at one point: they become a row for each repeat, numbered in
+    the column ``repeat``, with a column for each metric and one for the call path.
+    """
+    rows: dict[str, tuple[int, dict[str, Cell]]] = {}
+    refusals: list[Refusal] = []
+    columns: dict[str, None] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            held = json.loads(line)
+            point, metric, value = dict(held["params"]), str(held["metric"]), held["value"]
+            values = value if isinstance(value, list) else [value]
+            if not all(_is_number(one) for one in (*point.values(), *values)):
+                raise TypeError
+            callpath = str(held.get("callpath", ""))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            refusals.append(Refusal(file, "not a measurement as Extra-P reads it", number))
+            continue
+        for repeat, one in enumerate(values):
+            key = json.dumps([point, callpath, repeat], sort_keys=True)
+            fresh: dict[str, Cell] = {**point, "callpath": callpath, "repeat": repeat}
+            _, cells = rows.setdefault(key, (number, fresh))
+            if metric in cells:
+                refusals.append(Refusal(file, f"{metric[:40]!r} of this point again", number))
+                break
+            cells[metric] = one
+            columns.update(dict.fromkeys(cells))
+        if len(rows) > MAX_ROWS:
+            raise UserError(f"{file}: more than {MAX_ROWS} rows")
+    _check_columns(tuple(columns), file)
+    whole = [Row(at, {name: held.get(name) for name in columns}) for at, held in rows.values()]
+    return Table(file, tuple(columns), tuple(whole), tuple(refusals))
+
+
+def _is_number(value: Any) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and math.isfinite(value) and abs(value) < 2**63
 
 
 def _object(line: str) -> dict[str, Cell]:

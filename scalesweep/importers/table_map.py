@@ -83,6 +83,7 @@ class MetricMap:
     scope: str
     doc: str
     ddof: int
+    kind: str | None = None  # extensive, intensive or latency, where the map says it
     values: Mapping[str | None, Values] = field(default_factory=dict)
 
 
@@ -99,6 +100,8 @@ class TableMap:
     metrics: Mapping[str, MetricMap]
     side_by_side: str | None
     repeat: Source | None
+    unfinished: Source | None  # a column whose words in ``unfinished_words`` say so
+    unfinished_words: frozenset[str]
     ignore: frozenset[str]
     scale: str
     scaling: str
@@ -122,7 +125,7 @@ class TableMap:
         for metric in self.metrics.values():
             for it in metric.values.values():
                 found += [it.mean, it.std, it.count, it.efficiency]
-        yield from (source for source in (*found, self.repeat) if source is not None)
+        yield from (source for source in (*found, self.repeat, self.unfinished) if source)
 
 
 def load_map(path: Path, file: Path) -> TableMap:
@@ -178,7 +181,7 @@ class _Reader:
         self._check_names(parameters, metrics, content)
         for name in content.get("ignore", []):
             self._column(name, "ignore")
-        repeat = content.get("repeat")
+        repeat, ends = content.get("repeat"), content.get("unfinished", {})
         return TableMap(
             path=self.path,
             table=self.table,
@@ -189,6 +192,10 @@ class _Reader:
             metrics=metrics,
             side_by_side=side["parameter"] if side else None,
             repeat=self._source(repeat, "repeat") if repeat else None,
+            unfinished=self._source(ends["column"], "unfinished.column") if ends else None,
+            unfinished_words=frozenset(
+                str(word).strip().lower() for word in ends.get("values", ())
+            ),
             ignore=frozenset(content.get("ignore", [])),
             scale=content.get("scale", "ranks"),
             scaling=content.get("scaling", ""),
@@ -258,6 +265,7 @@ class _Reader:
             scope=spec["scope"],
             doc=spec.get("doc", f"{words} of the published table"),
             ddof=spec.get("ddof", 1),
+            kind=spec.get("kind"),
             values=values,
         )
 

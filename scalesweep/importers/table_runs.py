@@ -9,8 +9,8 @@ from typing import Any
 
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
-from scalesweep.importers.table_file import Cell, Row
-from scalesweep.importers.table_map import MetricMap, Number, RowRefused, TableMap
+from scalesweep.importers.table_file import Cell, Row, is_percentage
+from scalesweep.importers.table_map import MetricMap, Number, RowRefused, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
@@ -40,6 +40,7 @@ class _Entry:
     point: dict[str, Cell]
     metrics: dict[str, dict[str, Any]]
     repeat: Cell
+    unfinished: str = ""  # why it has no result
 
 
 def runs_of(table_map: TableMap) -> TableRuns:
@@ -77,25 +78,41 @@ def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
     for name, metric in table_map.metrics.items():
         if side in metric.values and (value := _metric(metric, row, side)) is not None:
             metrics[name] = value
-    if not metrics:
+    unfinished = _unfinished(table_map, row)
+    if not metrics and not unfinished:
         return None
     point: dict[str, Cell] = {}
     for name, parameter in table_map.parameters.items():
         if parameter.source is None:
             point[name] = side
         elif name == "ranks":
-            point[name] = _ranks(parameter.source.number(row))
+            point[name] = _ranks(parameter.source, row)
         else:
             # As in the file: a parameter's type is that of all its values.
             point[name] = _tidy(parameter.source.text(row))
     repeat = table_map.repeat.text(row) if table_map.repeat else None
     if table_map.repeat and repeat in (None, ""):
         raise RowRefused(f"{table_map.repeat.what} is empty")
-    return _Entry(row, side, point, metrics, repeat)
+    return _Entry(row, side, point, metrics, repeat, unfinished)
+
+
+def _unfinished(table_map: TableMap, row: Row) -> str:
+    """What a row says of a run that did not finish; empty of all others."""
+    if table_map.unfinished is None:
+        return ""
+    word = str(table_map.unfinished.text(row) or "").strip()
+    said = word.lower() in table_map.unfinished_words
+    return f"{table_map.unfinished.what}: {word[:80]}" if said else ""
 
 
 def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | None:
     values = metric.values[side]
+    for source in (values.mean, values.std):
+        if source and metric.unit != "1" and is_percentage(cell := source.text(row)):
+            raise RowRefused(
+                f"{source.what}: {str(cell).strip()[:30]!a} is a percentage, and the metric's unit "
+                f"is {metric.unit}"
+            )
     mean = values.mean.number(row)
     if mean is None:
         return None
@@ -120,7 +137,10 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     return found
 
 
-def _ranks(number: Number | None) -> int:
+def _ranks(source: Source, row: Row) -> int:
+    if is_percentage(cell := source.text(row)):
+        raise RowRefused(f"{source.what}: {str(cell).strip()[:30]!a} is no number of ranks")
+    number = source.number(row)
     if number is None:
         raise RowRefused("the number of ranks is missing")
     if not 1 <= number <= MAX_RANKS or int(number) != number:
@@ -251,6 +271,7 @@ def _run(table_map: TableMap, entry: _Entry, types: Mapping[str, str]) -> Import
         samples={},
         samples_per_epoch=None if table_map.work else 0,
         metrics=entry.metrics,
+        unfinished=entry.unfinished,
         notes={
             "importer": "published table",
             "lines": [entry.row.line, entry.row.line],

@@ -10,7 +10,9 @@ import yaml
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import canonical_json
+from scalesweep.core.own_files import publish
 from scalesweep.importers.imported_run import GPU
+from scalesweep.importers.source_folders import with_folders
 from scalesweep.importers.write_records import Written
 
 Point = Mapping[str, Any]
@@ -69,7 +71,7 @@ def campaign_of(
     name the repeats that are theirs. Points that no rule takes go to ``other_points``.
     """
     kinds: dict[str, tuple[Mapping[str, str], list[Written]]] = {}
-    for run, variant in zip(written, _variants(written), strict=True):
+    for run, variant in zip(written, variants_of(written), strict=True):
         key = canonical_json([run.benchmark.name, variant])
         kinds.setdefault(key, (variant, []))[1].append(run)
     names = [runs[0].benchmark.name for _, runs in kinds.values()]
@@ -90,9 +92,12 @@ def campaign_of(
     }
 
 
-def _variants(written: Sequence[Written]) -> list[Mapping[str, str]]:
-    """The variant of each run: of one whose log does not name the GPU that of the others, if all
-    others of its benchmark that are like it otherwise have the same."""
+def variants_of(written: Sequence[Written]) -> list[Mapping[str, str]]:
+    """What sets each run apart: its variant, and its folder where that alone tells it from others.
+
+    Of a run whose log does not name the GPU that of the others, if all others of its benchmark that
+    are like it otherwise have the same.
+    """
     gpus: dict[str, set[str]] = {}
     keys = []
     for run in written:
@@ -105,7 +110,7 @@ def _variants(written: Sequence[Written]) -> list[Mapping[str, str]]:
         known = gpus.get(key, set())
         lent = {GPU: min(known)} if len(known) == 1 else {}
         found.append({**lent, **run.variant})
-    return found
+    return with_folders(written, found)
 
 
 def _slug(*words: str) -> str:
@@ -313,4 +318,4 @@ def _linked(benchmark: Benchmark, points: Sequence[Point]) -> list[dict[str, Any
 def write_campaign(content: Mapping[str, Any], path: Path, importer: str) -> None:
     """Write a generated campaign file."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
-    path.write_text(f"# Written by {importer}: the points that were imported.\n{text}")
+    publish(path, f"# Written by {importer}: the points that were imported.\n{text}")

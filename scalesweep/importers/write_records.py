@@ -26,6 +26,7 @@ from scalesweep.core.record import (
     write_record,
 )
 from scalesweep.importers.imported_run import GPU, ImportedRun, NotRead, Refusal, shown
+from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.set_aside import set_aside
 
@@ -56,6 +57,8 @@ class Written:
     epochs_run: float | None = None
     unfinished: str = ""
     began: float | None = None  # Unix time of its first phase, s
+    command: tuple[str, ...] = ()  # as its log shows it
+    rate: float | None = None  # its benchmark's main metric, where that is so much per second
 
     @property
     def run_id(self) -> str:
@@ -162,8 +165,12 @@ class RecordStore:
     def _benchmark(self, name: str) -> Benchmark:
         if name not in self._benchmarks:
             # Of what an import made, the benchmark lies in the results folder.
-            self._benchmarks[name] = load_benchmark(name, beside=self.folder.parent.parent)
+            self._benchmarks[name] = load_benchmark(name, beside=self._results)
         return self._benchmarks[name]
+
+    @property
+    def _results(self) -> Path:
+        return self.folder.parent.parent
 
     @property
     def runs(self) -> list[Written]:
@@ -172,6 +179,12 @@ class RecordStore:
 
     def write(self, run: ImportedRun) -> Written:
         """Write the record of a run unless it is there; raises UserError if it is refused."""
+        if run.made and run.benchmark not in self._benchmarks:
+            # Made again, so that what a later version adds to it is there.
+            self._benchmarks[run.benchmark] = make_benchmark(
+                self._results, run.benchmark, run.made.summary, run.made.parameters,
+                run.made.metrics,
+            )  # fmt: skip
         benchmark = self._benchmark(run.benchmark)
         point = _complete(benchmark, run, self.startable)
         before = next(
@@ -187,6 +200,7 @@ class RecordStore:
                 raise _Copy(f"the same run as in {before.place}")
             same = before.benchmark is benchmark and before.point == point
             same = same and before.metrics == _metrics_digest(run.metrics)
+            same = same and before.variant == run.variant
             if same and before.unfinished == run.unfinished:
                 self._seen.add(before.digest)
                 return before
@@ -292,7 +306,17 @@ def _written(benchmark: Benchmark, point: Mapping[str, Any], record: Mapping[str
         numbers.get("epochs_run"),
         str(record.get("unfinished", "")),
         record["phase_spans"][0][1] if record.get("phase_spans") else None,
+        tuple(map(str, record.get("command") or ())),
+        _rate(metrics.get(benchmark.main_metric or "")),
     )
+
+
+def _rate(metric: Mapping[str, Any] | None) -> float | None:
+    """The value of a positive rate; None of anything else."""
+    if metric is None or not str(metric["unit"]).endswith("/s"):
+        return None
+    value = metric["value"]
+    return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def _metrics_digest(metrics: Mapping[str, Any]) -> str:

@@ -144,6 +144,18 @@ class Options:
         return tuple(self._places)
 
     @property
+    def beyond(self) -> float | None:
+        """Node-hours of the cheapest new count, or further run, that the budget does not pay for;
+        None where it pays for each."""
+        series = (
+            one.price({count: one.least if count in set(one.new) else 1})
+            for one in self._series.values()
+            for count in one.costs
+        )
+        choices = (sum(two.costs) for two in self._choices.values())
+        return min((cost for cost in (*series, *choices) if cost > self._budget), default=None)
+
+    @property
     def now(self) -> tuple[Answer, ...]:
         """What is asked, if nothing more is measured."""
         return self._answers({}, {})

@@ -206,7 +206,7 @@ def _knee(
 
 def knee_of(series: Series, least: float) -> Knee:
     """The question for the knee of a series as it is now."""
-    return Knee(least, float(series.ranks[-1]) * FARTHEST)
+    return Knee(least, float(series.ranks[-1]) * FARTHEST[series.scaling])
 
 
 def expected_widths(questions: Iterable[Question], known: Known, added: Additions) -> Floats:

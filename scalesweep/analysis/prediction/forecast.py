@@ -1,16 +1,17 @@
 """A prediction: what a series will give at rank counts that were not measured."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from scalesweep.analysis.prediction.calibration import CALIBRATION
-from scalesweep.analysis.prediction.intervals import Sources, bounds, sources
+from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
+from scalesweep.analysis.prediction.intervals import Signs, Sources, bounds, signs, sources
 from scalesweep.analysis.prediction.models import design
 from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, refusal
+from scalesweep.analysis.prediction.topology import Border, crossing, next_border
 from scalesweep.analysis.prediction.weights import (
     Fits,
     Forecast,
@@ -19,23 +20,30 @@ from scalesweep.analysis.prediction.weights import (
 )
 from scalesweep.analysis.types import Floats
 
-# Nothing was tried over more doublings than the longest series of the calibration has.
-FARTHEST = 32.0
+# Target over the largest measured count up to which 90 % intervals hold among series that were left
+# out (bench.prediction).
+FARTHEST = {"weak": 32.0, "strong": 4.0}
 # Upper over lower bound of the 95 % interval; a wider one says no more than the order of magnitude.
-WIDEST = 2.0
+WIDEST = 4.0
 # Counts for each doubling among which a knee is looked for.
 STEPS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Costs of a series at ``targets`` (rank counts), with sources of their uncertainty."""
+    """Costs of a series at ``targets`` (rank counts), with the signs of their uncertainty."""
 
     series: Series
     targets: Floats
     fits: Fits
     final: Forecast
-    sources: Sources
+    signs: Signs
+    rule: Calibration
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources of the uncertainty."""
+        return sources(self.signs, self.rule)
 
     @property
     def cost(self) -> Floats:
@@ -44,9 +52,8 @@ class Prediction:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of the cost ``[target]``."""
-        rule = CALIBRATION[self.series.scaling]
         log_cost = self.final.log_cost[len(self.series.ranks) :]
-        low, high = bounds(log_cost, self.sources.total, rule, level)
+        low, high = bounds(log_cost, self.sources.total, self.rule, level)
         return np.exp(low), np.exp(high)
 
     def efficiency(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -54,11 +61,11 @@ class Prediction:
 
         The base is a measured point, which scatters as the target will.
         """
-        rule, base = CALIBRATION[self.series.scaling], float(self.series.cost[0])
+        base = float(self.series.cost[0])
         parts = self.sources
         total = np.sqrt(parts.total**2 + parts.repeats**2 + parts.scatter**2)
         log_cost = self.final.log_cost[len(self.series.ranks) :]
-        low, high = bounds(log_cost, total, rule, level)
+        low, high = bounds(log_cost, total, self.rule, level)
         return base / self.cost, base / np.exp(high), base / np.exp(low)
 
     def shares(self, place: int) -> dict[str, float]:
@@ -103,26 +110,111 @@ class Prediction:
         return sorted(pairs, key=lambda pair: -pair[1])
 
 
-def predict(series: Series, targets: Sequence[float] | Floats) -> Prediction:
-    """Predict the cost at rank counts. Raises ValueError if the series does not suffice."""
+def predict(
+    series: Series, targets: Sequence[float] | Floats, rule: Calibration | None = None
+) -> Prediction:
+    """Predict the cost at rank counts, by the calibration of the series' scaling or another.
+
+    It says what it can of any count; ``refusals`` says which of it is not to be shown. Raises
+    ValueError if the series does not suffice.
+    """
     if why := refusal(series):
         raise ValueError(why)
     places = np.asarray(targets, np.float64)
     fits = fit_models(series, places)
-    final = combine(fits, series, len(series.ranks))
-    return Prediction(series, places, fits, final, sources(fits, series, final, places))
+    said = combine(fits, series)
+    count = len(series.ranks)
+    across = crossing(series.ranks, series.similar, places)
+    seen = signs(fits, series, said, across)
+    log_cost = said[count].log_cost.copy()
+    beyond = seen.similar > 0
+    log_cost[count:][beyond] = np.log(series.cost[-1]) + across.growth[beyond]
+    # Of a border that only probes have crossed, only what they measured shows the step.
+    probes = [i for i, model in enumerate(fits.models) if model.exposed is not None]
+    if probes:
+        free = np.array([blocked(series, target) is None for target in places], np.bool_)
+        step = (seen.border > 0) & free & (series.borders is not None)
+        log_cost[count:][step] = fits.log_cost[count, probes[0], count:][step]
+    final = replace(said[count], log_cost=log_cost)
+    return Prediction(series, places, fits, final, seen, rule or CALIBRATION[series.scaling])
 
 
-def trusted_limit(series: Series) -> int:
-    """Rank count beyond which a prediction of the series is not to be trusted.
+def trusted_limit(series: Series, rule: Calibration | None = None) -> int:
+    """Rank count beyond which nothing is said of a series.
 
     The largest count measured times the largest power of 2 (at most ``FARTHEST``) at which the
-    95 % interval is no wider than a factor of ``WIDEST``.
+    95 % interval is no wider than a factor of ``WIDEST``; not beyond a border of the machine that
+    neither the series nor one like it has crossed (``blocked``).
     """
-    steps = 2.0 ** np.arange(1, int(np.log2(FARTHEST)) + 1)
-    low, high = predict(series, steps * series.ranks[-1]).interval()
-    good = np.cumprod(high / low <= WIDEST).astype(bool)
-    return int(series.ranks[-1] * (steps[good].max() if good.any() else 1.0))
+    largest = float(series.ranks[-1])
+    steps = 2.0 ** np.arange(1, int(np.log2(FARTHEST[series.scaling])) + 1)
+    found = predict(series, steps * largest, rule)
+    low, high = found.interval()
+    limit = largest
+    for step, ratio in zip(steps, high / low, strict=True):
+        if ratio > WIDEST:
+            break
+        if border := blocked(series, step * largest):
+            limit = max(limit, border.ranks)
+            break
+        limit = step * largest
+    return int(limit)
+
+
+def blocked(series: Series, target: float) -> Border | None:
+    """The border before a target that neither the measured counts, nor series like this, nor
+    probes have crossed; None where nothing is in the way, and where no borders are known."""
+    border = next_border(series.ranks, series.borders, target)
+    if border is None:
+        return None
+    parts = series.parts
+    if parts is not None and parts.collective is not None and parts.probed_to > border.ranks:
+        return None
+    known = crossing(series.ranks, series.similar, np.array([float(target)])).count[0] > 0
+    return None if known else border
+
+
+def refusals(
+    series: Series,
+    targets: Sequence[float] | Floats,
+    scale: str = "ranks",
+    rule: Calibration | None = None,
+) -> list[str]:
+    """``[target]``: why nothing is said of a count, with what to measure; empty where something is.
+
+    ``scale``: what is counted.
+    """
+    if why := refusal(series):
+        return [why] * len(targets)
+    limit = trusted_limit(series, rule)
+    return [_refusal(series, target, limit, scale) for target in targets]
+
+
+def _refusal(series: Series, target: float, limit: int, scale: str) -> str:
+    largest = int(series.ranks[-1])
+    if target < largest:
+        return (
+            f"{target:,.0f} {scale} are fewer than the largest measured count of {largest:,}: "
+            "intervals hold beyond it only; measure them"
+        )
+    if border := blocked(series, target):
+        count = count_beyond(border)
+        return (
+            f"{target:,.0f} {scale} take more than one {border.name} of {border.ranks:,}, and no "
+            f"measured count does: the step across it cannot be had from smaller counts; measure "
+            f"{count:,} {scale} on two {border.name}s"
+        )
+    if target > limit:
+        return (
+            f"{target:,.0f} {scale} are too far from the largest measured count of {largest:,}: "
+            f"not to be trusted beyond {limit:,}; measure in between"
+        )
+    return ""
+
+
+def count_beyond(border: Border) -> int:
+    """The count to measure for the step across a border: two of what it encloses, full."""
+    return 2 * border.ranks
 
 
 @dataclass(frozen=True)
@@ -139,7 +231,7 @@ class Rolled:
 def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
     """What ``predict`` would have said of the measured counts of a series from the smaller ones.
 
-    Every origin that would not be refused, every larger measured count.
+    Every origin and every larger measured count that would not be refused.
     """
     found = []
     for count in range(FIRST_ORIGIN, len(series.ranks)):
@@ -150,7 +242,10 @@ def rolling_forecasts(series: Series, level: float = 0.95) -> list[Rolled]:
         low, high = said.interval(level)
         later = series.cost[count:]
         within = (low <= later) & (later <= high)
+        limit = trusted_limit(known)
         for i, target in enumerate(series.ranks[count:]):
+            if target > limit:
+                break
             error = float(said.cost[i] / later[i]) - 1
             found.append(Rolled(int(known.ranks[-1]), int(target), error, bool(within[i])))
     return found
@@ -175,6 +270,8 @@ def knee(series: Series, least: float) -> Knee | None:
     if series.cost[0] / series.cost[-1] < least:
         return None
     doublings = np.log2(trusted_limit(series) / largest)
+    if doublings <= 0:
+        return None
     counts = largest * 2.0 ** np.linspace(0.0, doublings, round(STEPS * doublings) + 1)
     found = [
         float(counts[np.argmax(curve < least)]) if (curve < least).any() else np.inf

@@ -1,31 +1,45 @@
-"""Intervals of a forecast from four sources, in logarithms of the cost.
+"""Intervals of a forecast from five sources, in logarithms of the cost.
 
 1. repeats: the standard error of the measured means, where it is known;
 2. scatter between runs: what the points deviate from the models beyond that;
 3. spread of the models: their weighted standard deviation at the target;
 4. an allowance for a change of regime, which no fit shows: it grows with log2(target / largest
-   measured), and with the change that the models expect. Its size per doubling is that of the
-   series' own rolling forecasts, drawn towards that of the series behind ``calibration``.
+   measured), with the change that is expected, and with the newest rolling error, and falls with
+   the number of measured counts. Its size per doubling is that of the series' own rolling
+   forecasts, drawn towards that of the series behind ``calibration``;
+5. a border of the machine that no measured count has crossed (``topology``): an allowance where
+   nothing has, what similar series differ in where those have.
 
 They add as squares; a bound is a quantile of Student's t. Each side has factors of its own, because
-what goes wrong differs: growth that the models expect may stop, which is a lower cost; a change of
+what goes wrong differs: growth that is expected may stop, which is a lower cost; a change of
 regime, and growth that no point shows yet, is a higher one, and the more the further away.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
+from scalesweep.analysis.prediction.calibration import Calibration, Side
 from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series
-from scalesweep.analysis.prediction.weights import Fits, Forecast, combine
+from scalesweep.analysis.prediction.topology import Crossing, may_cross
+from scalesweep.analysis.prediction.weights import Fits, Forecast
 from scalesweep.analysis.types import Floats
 
 # Points that the expected scatter weighs as much as.
 SCATTER_STRENGTH = 3
+# Similar series that the expected spread of the growth across a border weighs as much as.
+SPREAD_STRENGTH = 2
+# Measured counts at which the allowance for a change of regime has its full size.
+FEWEST = 3
+# Standard deviation of a point for what costs go up and down again: no published series is erratic
+# enough to calibrate it on, simulated ones hold with it (bench.prediction).
+ERRATIC = 1.5
 # Sides of an interval: towards lower and towards higher cost.
 LOW, HIGH = 0, 1
+SOURCES = ("repeats", "scatter", "models", "regime", "border")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,44 +51,119 @@ class Sources:
     scatter: Floats
     models: Floats
     regime: Floats
+    border: Floats
     point: float
 
     @property
     def total(self) -> Floats:
-        """All four together."""
-        parts = (self.repeats, self.scatter, self.models, self.regime)
+        """All of them together."""
+        parts = [getattr(self, name) for name in SOURCES]
         return np.asarray(np.sqrt(sum(part**2 for part in parts)), np.float64)
 
     def shares(self, place: int) -> dict[str, float]:
         """The share of each source in the variance at a target, both sides together."""
-        names = ("repeats", "scatter", "models", "regime")
-        squares = {name: float((getattr(self, name)[:, place] ** 2).sum()) for name in names}
+        squares = {name: float((getattr(self, name)[:, place] ** 2).sum()) for name in SOURCES}
         return {name: part / sum(squares.values()) for name, part in squares.items()}
 
 
-def sources(
-    fits: Fits, series: Series, final: Forecast, targets: Floats, rule: Calibration | None = None
-) -> Sources:
-    """The four sources at ``targets``, the rank counts that ``fits`` was made for."""
-    rule = rule or CALIBRATION[series.scaling]
-    count = len(series.ranks)
-    scatter, repeats = _noise(fits, series, final, rule)
-    sides = (rule.low, rule.high)
-    doublings = np.maximum(np.log2(targets / series.ranks[-1]), 0.0)
-    expected = final.log_cost[count:] - final.log_cost[count - 1]
+class Signs(NamedTuple):
+    """What a forecast shows of its uncertainty, each ``[target]`` or one number for all.
+
+    ``distance`` in doublings; ``spread`` of the models; the ``change`` that is expected, as far as
+    no probe has measured it; ``squares`` of the points' deviations with their ``degrees``;
+    ``rolled``, the sum of the mean squares of so many rolling forecasts (``origins``); ``newest``,
+    the last of them, for a doubling; measured counts over ``FEWEST`` (``counts``); ``repeats``, the
+    variance of the measured means; ``erratic``, what costs go up and down again (logarithm);
+    ``border``: 1 where none has been crossed that may lie there;
+    ``others``: squared deviations of ``similar`` series from their mean ``growth``, 0 of them where
+    none counts.
+    """
+
+    distance: Floats
+    spread: Floats
+    change: Floats
+    squares: Floats
+    degrees: Floats
+    rolled: Floats
+    origins: Floats
+    newest: Floats
+    counts: Floats
+    repeats: Floats
+    erratic: Floats
+    border: Floats
+    others: Floats
+    growth: Floats
+    similar: Floats
+
+
+def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Crossing) -> Signs:
+    """Those of the forecast from all points of a series at the targets of ``fits``."""
+    count, targets = len(series.ranks), fits.targets
+    final, logs = said[count], np.log(series.cost)
+    doublings = np.log2(series.ranks)
     # What a probe has measured is not continued from the points: its share of the slope is known.
     probed = [model.exposed is not None for model in fits.models]
     unknown = 1 - float(final.weights[probed].sum())
-    rate, ones = _rate(fits, series, rule), np.ones(len(targets))
+    squares, degrees = _deviations(fits, series, final)
+    rolled = []
+    newest = 0.0
+    for k in range(FIRST_ORIGIN, count):
+        error = (logs[k:] - said[k].log_cost[k:count]) / (doublings[k:] - doublings[k - 1])
+        rolled.append(float(np.mean(error**2)))
+        newest = float(error[0])
+    known = series.error[np.isfinite(series.error)]
+    repeats = float(np.mean(known**2)) if known.size else 0.0
+    border = may_cross(series.ranks, series.borders, targets)
+    ones = np.ones(len(targets))
+    return Signs(
+        distance=np.maximum(np.log2(targets / series.ranks[-1]), 0.0),
+        spread=final.spread[count:],
+        change=unknown * (final.log_cost[count:] - final.log_cost[count - 1]),
+        squares=squares * ones,
+        degrees=degrees * ones,
+        rolled=sum(rolled) * ones,
+        origins=len(rolled) * ones,
+        newest=newest * ones,
+        counts=ones * max(count - FEWEST + 1, 1),
+        repeats=repeats * ones,
+        erratic=_erratic(logs + fits.lift[:count]) * ones,
+        border=np.where(beyond.count > 0, 0.0, border),
+        others=np.where(border > 0, beyond.squares, 0.0),
+        growth=np.where(border > 0, beyond.growth, 0.0),
+        similar=np.where(border > 0, beyond.count, 0.0),
+    )
+
+
+def sources(seen: Signs, rule: Calibration) -> Sources:
+    """The five sources at every target."""
+    noise = (SCATTER_STRENGTH * rule.scatter**2 + seen.squares) / seen.degrees
+    scatter = np.sqrt(np.maximum(noise - seen.repeats, 0.0))
+    rate = np.sqrt((rule.strength * rule.rate**2 + seen.rolled) / (rule.strength + seen.origins))
+    rate = rate / seen.counts**rule.few
+    usual = SPREAD_STRENGTH * (rule.spread * seen.growth) ** 2
+    others = (usual + seen.others) / (SPREAD_STRENGTH + np.maximum(seen.similar - 1, 0.0))
+    others = np.sqrt(others * (1 + 1 / np.maximum(seen.similar, 1.0)))
+    # Similar series have gone the whole way: what they differ in takes the place of the rest.
+    own = seen.similar == 0
+    sides: Sequence[tuple[Side, int]] = ((rule.low, -1), (rule.high, 1))
+
+    def regime(side: Side, sign: int) -> Floats:
+        far = side.regime * rate * seen.distance**side.power
+        late = side.newest * np.maximum(sign * seen.newest, 0.0) * seen.distance**side.power
+        return np.asarray(np.sqrt(far**2 + late**2 + (side.slope * seen.change) ** 2))
+
     return Sources(
-        repeats=np.stack([side.noise * repeats * ones for side in sides]),
-        scatter=np.stack([side.noise * scatter * ones for side in sides]),
-        models=np.stack([side.models * final.spread[count:] for side in sides]),
-        regime=np.stack([
-            np.hypot(side.regime * rate * doublings**side.power, side.slope * unknown * expected)
-            for side in sides
+        # Both what is forecast from and what is measured there are means of runs.
+        repeats=np.stack([np.sqrt(2 * seen.repeats) for _ in sides]),
+        scatter=np.stack([
+            np.hypot(side.noise * scatter, ERRATIC * seen.erratic) for side, _ in sides
         ]),
-        point=scatter,
+        models=np.stack([side.models * seen.spread * own for side, _ in sides]),
+        regime=np.stack([regime(side, sign) * own for side, sign in sides]),
+        border=np.stack([
+            np.where(own, side.border * seen.border, side.similar * others) for side, _ in sides
+        ]),
+        point=float(scatter.max(initial=0.0)),
     )  # fmt: skip
 
 
@@ -97,34 +186,20 @@ def bounds(
     return log_cost - half[LOW], log_cost + half[HIGH]
 
 
-def _noise(fits: Fits, series: Series, final: Forecast, rule: Calibration) -> tuple[float, float]:
-    """Standard deviation of a point's scatter between runs, and of its mean over repeats.
+def _erratic(logs: Floats) -> float:
+    """What costs go up and down again: the smaller of both, each summed; 0 where they only grow."""
+    steps = np.diff(logs)
+    return float(min(np.maximum(steps, 0.0).sum(), np.maximum(-steps, 0.0).sum()))
 
-    The deviations of the points from the models hold both; the first is what is left of them.
+
+def _deviations(fits: Fits, series: Series, final: Forecast) -> tuple[float, int]:
+    """The squared deviations of the points from the models, summed, and their degrees of freedom.
+
+    They hold the scatter of a point between runs and that of its mean over repeats.
     """
     count = len(series.ranks)
     there = final.weights > 0
-    away = fits.log_cost[count][there, :count] - np.log(series.cost)
+    away = fits.log_cost[count][there, :count] - np.log(series.cost) - fits.lift[:count]
     away = away - away.mean(axis=1, keepdims=True)
     squares = float(final.weights[there] @ (away**2).sum(axis=1))
-    degrees = SCATTER_STRENGTH + max(count - 2, 1)
-    seen = (SCATTER_STRENGTH * rule.scatter**2 + squares) / degrees
-    known = series.error[np.isfinite(series.error)]
-    repeats = float(np.mean(known**2)) if known.size else 0.0
-    return float(np.sqrt(max(seen - repeats, 0.0))), float(np.sqrt(repeats))
-
-
-def _rate(fits: Fits, series: Series, rule: Calibration) -> float:
-    """Relative error of a forecast over one doubling, from the series' rolling forecasts.
-
-    Every origin gives the mean square of its errors, each over its distance in doublings.
-    """
-    doublings, logs = np.log2(series.ranks), np.log(series.cost)
-    squares = []
-    for k in range(FIRST_ORIGIN, len(logs)):
-        distance = doublings[k:] - doublings[k - 1]
-        error = combine(fits, series, k).log_cost[k : len(logs)] - logs[k:]
-        squares.append(float(np.mean((error / distance) ** 2)))
-    return float(
-        np.sqrt((rule.strength * rule.rate**2 + sum(squares)) / (rule.strength + len(squares)))
-    )
+    return squares, SCATTER_STRENGTH + max(count - 2, 1)

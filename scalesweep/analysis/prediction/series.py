@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalesweep.analysis.prediction.topology import Border, Growth
 from scalesweep.analysis.types import Floats
 
 LEAST_COUNTS = 3
@@ -22,13 +23,14 @@ class Parts:
     ``cost[part, point]`` in the unit of the series, of the parts ``names``, computation first.
     ``exchange`` is the name of the part that the exchange of gradients is; None where it is in the
     first one, not known apart. ``collective`` gives what the exchange costs at rank counts if
-    nothing hides it, in the same unit, from a probe.
+    nothing hides it, in the same unit, from a probe of up to ``probed_to`` ranks.
     """
 
     names: tuple[str, ...]
     cost: Floats
     collective: Collective | None = None
     exchange: str | None = None
+    probed_to: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,8 @@ class Series:
     of an epoch in weak scaling, time x ranks in strong scaling, ranks over throughput in both), so
     that perfect scaling is a constant; ``error[point]``: relative standard error of the mean over
     repeats, NaN where it is not known. ``scaling``: "weak" or "strong". ``parts`` of the costs,
-    where they are known.
+    where they are known. ``borders`` of the machine, the smallest first; None where they are not
+    known. ``similar``: finished series of the same program on the same machine.
     """
 
     ranks: Floats
@@ -47,12 +50,14 @@ class Series:
     error: Floats
     scaling: str
     parts: Parts | None = None
+    borders: tuple[Border, ...] | None = None
+    similar: tuple[Growth, ...] = ()
 
     def first(self, count: int) -> "Series":
         """Its ``count`` smallest points."""
         own = self.parts and replace(self.parts, cost=self.parts.cost[:, :count])
-        numbers = (self.ranks[:count], self.cost[:count], self.error[:count])
-        return Series(*numbers, self.scaling, own)
+        ranks, cost, error = self.ranks[:count], self.cost[:count], self.error[:count]
+        return replace(self, ranks=ranks, cost=cost, error=error, parts=own)
 
 
 def make_series(
@@ -61,6 +66,8 @@ def make_series(
     scaling: str = "weak",
     error: Floats | None = None,
     parts: Parts | None = None,
+    borders: tuple[Border, ...] | None = None,
+    similar: tuple[Growth, ...] = (),
 ) -> Series:
     """A series of the points whose cost is known, sorted; a count given twice is an error.
 
@@ -74,7 +81,7 @@ def make_series(
     if len(np.unique(ranks)) < len(ranks) or (ranks < 1).any() or (cost <= 0).any():
         raise ValueError("rank counts must differ and be 1 or more, costs positive")
     own = parts and replace(parts, cost=parts.cost[:, order])
-    return Series(ranks, cost, errors, scaling, own)
+    return Series(ranks, cost, errors, scaling, own, borders, similar)
 
 
 def refusal(series: Series) -> str:

@@ -10,6 +10,7 @@ from scalesweep.analysis.horovod_trace import (
     CALL,
     NEGOTIATE,
     Interval,
+    OpenPhase,
     Trace,
     TraceDamaged,
     read_trace,
@@ -104,19 +105,25 @@ def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
     """Calls by operation and size, and how many sizes are left out.
 
     Tensors whose calls overlap were fused into one: its size is theirs together, its time is from
-    the first begin to the last end.
+    the first begin to the last end. Where an operation makes several kinds of calls, as a
+    hierarchical allreduce within nodes and between them, each is of a part of the ranks.
     """
+    kinds: dict[int, set[str]] = {}
     calls: dict[str, list[Interval]] = {}
     for one in trace.intervals:
         if one.outer is not None and CALL.fullmatch(one.name):
             calls.setdefault(one.name, []).append(one)
+            kinds.setdefault(id(_outermost(one)), set()).add(one.name)
     times: dict[tuple[str, int], list[float]] = {}
+    parted: set[tuple[str, int]] = set()
     for name, those in calls.items():
         for begin, end, places in merged([(one.begin, one.end) for one in those]):
             sizes = [_outer_size(those[place]) for place in places]
             if all(size is not None for size in sizes) and end > begin:
                 total = sum(size or 0 for size in sizes)
                 times.setdefault((name, total), []).append((end - begin) * _US)
+                if any(len(kinds[id(_outermost(those[place]))]) > 1 for place in places):
+                    parted.add((name, total))
     found = [
         Message(
             operation,
@@ -124,6 +131,7 @@ def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
             len(those),
             float(np.mean(those)),
             float(np.std(those, ddof=1)) if len(those) > 1 else None,
+            (operation, size) not in parted,
         )
         for (operation, size), those in times.items()
         if size > 0
@@ -133,9 +141,14 @@ def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
     return tuple(kept), len(found) - len(kept)
 
 
-def _outer_size(call: Interval) -> int | None:
-    """Bytes of the tensor of a call: what the end of its outermost phase says."""
+def _outermost(call: Interval) -> OpenPhase | None:
     outer = call.outer
     while outer is not None and outer.outer is not None:
         outer = outer.outer
+    return outer
+
+
+def _outer_size(call: Interval) -> int | None:
+    """Bytes of the tensor of a call: what the end of its outermost phase says."""
+    outer = _outermost(call)
     return None if outer is None else outer.size

@@ -31,6 +31,8 @@ _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)
 _TOTAL = re.compile(r"total time(?: \((ns|us|ms|s)\))?")
 _SHARE = re.compile(r"time ?\(%\)")
 _ROW = re.compile(r"\s*\d+\.\d+(?:,|\s{2,})\d+(?:,|\s{2,})\d+(?:,|\s{2,})")
+# How every row begins, whole or cut: with a number.
+_BEGINS = re.compile(r"\s*\"?[\d.]")
 _HEADED = re.compile(r"\s*\"?Time ?\(%\)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CALLS = ("instances", "num calls", "calls", "count", "operations")
@@ -148,6 +150,12 @@ def _heading(line: str) -> _Heading | None:
     return _Heading(name, total[0], calls, share, _UNITS[total[1][1] or "ns"], kind, len(words))
 
 
+def _is_heading(line: str) -> bool:
+    """Whether a line heads columns, of whatever table."""
+    words = _split(line)
+    return len(words) > 3 and not any(re.match(r"\s*[\d.]", word) for word in words)
+
+
 def _split(line: str) -> list[str]:
     if "," in line:
         return next(csv.reader([line]), [])
@@ -160,16 +168,18 @@ def _tables(file: Path) -> NsysFile:
     heading: _Heading | None = None
     spans: list[tuple[int, int]] = []
     rows: list[_Share] = []
+    other = False  # within a table of something else, as of the sizes of copies
     for line, content in enumerate(lines_of(text_of(file)), 1):
         if (head := _heading(content)) is not None:
             found.functions += _whole(rows, found)
-            heading, spans, rows = head, [], []
+            heading, spans, rows, other = head, [], [], False
         elif _HEADED.match(content):
             raise ProfileRefused("a heading that cannot be read: cut off?", line)
         elif not content.strip():
-            continue
+            other = False
         elif heading is None:
-            if _ROW.match(content):
+            other = other or _DASHES.fullmatch(content) is not None or _is_heading(content)
+            if not other and _ROW.match(content):
                 raise ProfileRefused(
                     "a row without its heading: lines are missing or swapped", line
                 )
@@ -179,7 +189,7 @@ def _tables(file: Path) -> NsysFile:
                 raise ProfileRefused("the heading and the line below it do not match", line)
         elif (row := _row(content, heading, spans, line)) is None:
             found.functions += _whole(rows, found)
-            heading, rows = None, []
+            heading, rows, other = None, [], _is_heading(content)
         elif row in rows:
             raise ProfileRefused("a row is there twice", line)
         else:
@@ -232,7 +242,9 @@ def _whole(rows: Sequence[_Share], found: NsysFile) -> list[Function]:
 def _row(
     content: str, heading: _Heading, spans: Sequence[tuple[int, int]], line: int
 ) -> _Share | None:
-    """A row of a table; None of text that follows it."""
+    """A row of a table; None of text that follows it, another table's heading included."""
+    if not _BEGINS.match(content):
+        return None
     if spans:
         # The last column may run over its dashes.
         ends = [end for _, end in spans[:-1]] + [len(content)]

@@ -160,8 +160,9 @@ def _message_run(
     spread: dict[str, object] = {"count": message.count}
     if message.std_s is not None:
         spread["std"] = message.std_s
+    bus = message.bus_bandwidth(ranks)
     metrics: dict[str, Mapping[str, Any]] = {
-        "bus_bandwidth": metric(message.bus_bandwidth(ranks), "bytes/s", "higher"),
+        **({"bus_bandwidth": metric(bus, "bytes/s", "higher")} if bus is not None else {}),
         "algorithm_bandwidth": metric(message.algorithm_bandwidth, "bytes/s", "higher"),
         "call_time": {**metric(message.mean_s, "s", "lower"), **spread},
         "calls": metric(message.count, "calls", "lower"),

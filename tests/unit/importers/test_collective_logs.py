@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
-from scalesweep.importers.detect_logs import is_log, read_source
+from scalesweep.importers.collective_logs import check_test
+from scalesweep.importers.detect_logs import RULES, is_log, read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.launch_words import UNKNOWN, launched
+from scalesweep.importers.write_campaign import campaign_of
 from scalesweep.importers.write_records import import_runs
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
@@ -94,7 +98,7 @@ def test_what_osu_tells(read: Read) -> None:
     ((run,), refusals) = read(OSU)
     assert refusals == []
     assert run.point == {"ranks": 4, "operation": "allreduce", "sizes": None}
-    assert run.variant == {"program": "OSU Micro-Benchmarks"}
+    assert run.variant == {"program": "OSU Micro-Benchmarks", "placement": "nodes not stated"}
     assert run.samples["sweep_seconds"].shape == (3, 1, 1)
     assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([2e-6, 4e-6, 8e-4])
     assert run.notes["sweep"]["values"] == [4, 1024, 1048576]
@@ -109,8 +113,12 @@ def test_what_osu_tells(read: Read) -> None:
 def test_what_nccl_tests_tells(read: Read, text: str) -> None:
     ((run,), refusals) = read(text)
     assert refusals == []
-    assert run.point == {"ranks": 4, "operation": "allreduce", "sizes": None}
-    assert run.variant == {"program": "nccl-tests", "GPU": "NVIDIA Made-up 80GB"}
+    assert run.point == {
+        "ranks": 4, "operation": "allreduce", "sizes": None, "ranks_per_node": 2,
+    }  # fmt: skip
+    assert run.variant == {
+        "program": "nccl-tests", "GPU": "NVIDIA Made-up 80GB", "placement": "2 on each node",
+    }  # fmt: skip
     assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([12.5e-6, 14e-6, 5e-5])
     assert run.notes["hosts"] == ["node-1", "node-2"]
     assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(31.46e9, rel=1e-3)
@@ -235,3 +243,131 @@ def test_damaged_logs_end_well(tmp_path_factory: Any, place: int, added: str) ->
         if is_log(file):
             for run in read_source(file)[0]:
                 assert np.isfinite(run.samples["sweep_seconds"]).all()
+
+
+# argonne-lcf/alcf-nccl-tests, results_polaris/nccl_2_18/n2.g4.2024-04-29-18-41-24,
+# all_reduce_output.dat.5: the first and the last rank of each node, and the last row.
+_POLARIS = """\
+# nThread 1 nGpus 1 minBytes 4 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+{ranks}#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  1073741824     268435456     float     sum      -1    51048   21.03   36.81      0    50920   21.09   36.90      0
+# Out of bounds values : 0 OK
+"""  # noqa: E501  (as it is printed)
+_RANK = "#  Rank {0:2} Group  0 Pid  {1} on {2} device  {3} [0x07] NVIDIA A100-SXM4-40GB\n"
+
+
+def polaris(hosts: list[str]) -> str:
+    """The log of four ranks on each of these hosts."""
+    lines = [
+        _RANK.format(4 * node + device, 36291 + node, host, device)
+        for node, host in enumerate(hosts)
+        for device in range(4)
+    ]
+    return _POLARIS.format(ranks="".join(lines))
+
+
+def test_nodes_are_those_of_the_hosts_and_part_series(tmp_path: Path) -> None:
+    """One node and two are no series: the network between them is another one."""
+    hosts = ["x3006c0s1b1n0", "x3006c0s25b0n0"]
+    for count in (1, 2):
+        (tmp_path / f"all_reduce_output.dat.{count}").write_text(polaris(hosts[:count]))
+    runs, refusals, _ = read_source(tmp_path)
+    assert refusals == []
+    assert [(run.point["ranks"], run.point["ranks_per_node"]) for run in runs] == [(4, 4), (8, 4)]
+    assert [run.variant["placement"] for run in runs] == ["one node", "4 on each node"]
+    assert runs[1].metrics["bus_bandwidth"]["value"] == pytest.approx(36.81e9, rel=1e-3)
+    written, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    content = campaign_of(written, RULES, "", "imported", "results")
+    assert len(content["experiments"]) == 2
+
+
+def test_hosts_with_unequal_ranks_state_no_number(read: Read) -> None:
+    text = polaris(["a", "b"]).replace(" on b device  3", " on a device  3")
+    ((run,), _) = read(text, name="all_reduce_perf")
+    assert "ranks_per_node" not in run.point and run.variant["placement"] == "nodes not stated"
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks", "each"),
+    [
+        # converged-computing/metrics-operator-experiments: google/kubecon/hpc/lassen-run1,
+        # lassen_osu_8_nodes.out; google/kubecon/osu-benchmarks.
+        ("jsrun -n 8 -a 1 -c 1 -r 1 -l cpu-cpu osu-micro-benchmarks-5.8/osu_allreduce", 8, 1),
+        ("mpirun --hostfile ./hostfile.txt -np 2 -map-by ppr:1:node /opt/osu_allreduce", 2, 1),
+        # OSU Micro-Benchmarks on Oracle's cloud, four nodes of 36 ranks.
+        ("mpirun -n 144 -N 36 -hostfile ~/hostlist.txt omb/osu_allreduce -x 10 -i 10", 144, 36),
+        ("time flux run -N4 --tasks-per-node=96 -o cpu-affinity=per-task osu_allreduce", 384, 96),
+        ("mpirun --mca coll_base_verbose 1 -np 4 -pernode -hostfile h osu/bin/osu_allreduce", 4, 1),
+        ("srun -N 2 -n 16 --cpu-bind=cores ./osu_allreduce -m 8", 16, 8),
+        ("srun --nodes=2 --ntasks-per-node=4 ./osu_allreduce", 8, 4),
+        ("$ mpiexec -n 32 --ppn 8 ./osu_bcast", 32, 8),
+        ("aprun -n 64 -N 32 ./osu_allreduce", 64, 32),
+        # Two numbers for a node: neither is taken.
+        ("mpirun -N 2 -np 2 -map-by ppr:1:node osu_allreduce", 2, None),
+        ("mpirun -np 4 ./osu_allreduce", 4, None),
+        ("./osu_allreduce", None, None),
+    ],
+)
+def test_what_a_command_starts(command: str, ranks: int | None, each: int | None) -> None:
+    assert (launched(command) or UNKNOWN) == (ranks, each)
+
+
+def test_a_command_in_a_loop_is_of_all_its_tables(read: Read) -> None:
+    """One command, five tables, as of a shell's loop; the next command is of the next ones."""
+    table = OSU.partition("\n")[2]
+    loop = "".join(table.replace("800.00", f"{800 + n}.00") for n in range(5))
+    runs, refusals = read("$ mpirun -np 4 ./osu_allreduce\n" + loop + "$ mpirun -np 8 x\n" + OSU)
+    assert refusals == [] and [run.point["ranks"] for run in runs] == [4] * 6
+    runs, refusals = read("$ mpirun -np 4 ./osu_latency\n" + OSU.replace("-np 4", "-np 8"))
+    assert [run.point["ranks"] for run in runs[:1]] == [8]
+
+
+# NVIDIA/deepops, docs of slurm-perf-cluster.yml (nccl-tests on two DGX); the deviation is no count.
+OLD_NCCL = """\
+#                                                     out-of-place                       in-place
+#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error
+#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+    1048576        262144   float     sum    192.4    5.45   10.22  5e-07    193.6    5.42   10.16  5e-07
+    2097152        524288   float     sum    271.3    7.73   14.50  5e-07    271.3    7.73   14.49  5e-07
+    4194304       1048576   float     sum    374.7   11.19   20.99  5e-07    374.1   11.21   21.02  5e-07
+"""  # noqa: E501  (as it is printed)
+
+
+def test_old_tables_of_nccl_tests(read: Read) -> None:
+    ((run,), refusals) = read(OLD_NCCL, ranks=16, name="all_reduce_perf")
+    assert refusals == []
+    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([192.4e-6, 271.3e-6, 374.7e-6])
+    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(20.99e9, rel=1e-3)
+    # Whole microseconds are no root.
+    whole = OLD_NCCL.replace("374.7   11.19", "  375   11.19")
+    runs, _ = read(whole, ranks=16, name="broadcast")
+    (run,) = (run for run in runs if run.point["operation"] == "broadcast")
+    assert run.samples["sweep_seconds"][-1, 0, 0] == pytest.approx(375e-6)
+    failed = OLD_NCCL + "# Out of bounds values : 3 FAILED\n"
+    _, (refusal,) = read(failed, ranks=16, name="all_gather_perf")
+    assert "3 values out of bounds" in refusal.reason
+
+
+def test_lines_among_the_rows_end_no_table(read: Read) -> None:
+    """Azure/azureml-examples, cli/jobs/single-step/gpu_perf, shows NCCL's in the middle."""
+    noise = "db7284be16ae4f7d81abf17cb8e41334000002:3876:3876 [0] NCCL INFO Launch mode Parallel\n"
+    rows = OLD_NCCL.splitlines(keepends=True)
+    text = "".join([*rows[:4], noise, *rows[4:]])
+    ((run,), _) = read(text, ranks=16, name="all_reduce_perf")
+    assert len(run.notes["sweep"]["values"]) == 3
+
+
+def test_the_test_that_only_a_user_can_name(tmp_path: Path) -> None:
+    (tmp_path / "output.dat").write_text(OLD_NCCL)
+    _, (refusal,), _ = read_source(tmp_path, 16)
+    assert "add --config test=all_reduce_perf, broadcast_perf or all_gather_perf" in refusal.reason
+    (run,), _, _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
+    assert run.point["operation"] == "allgather"
+    assert check_test("") is None and check_test("broadcast") == "broadcast"
+    with pytest.raises(UserError, match="--config test=alltoall: must be one of all_reduce_perf"):
+        check_test("alltoall")

@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no end": (ENDLESS, "epoch 1 has no end"),
     "backwards": (swap(training(), EVALUATED, f'"time_ms": {T0 + 10_000}'), "its end is earlier"),
     "run backwards": (ending(line("run_stop", T0)), "run_stop is not after run_start"),
-    "after the end": (ending(line("run_stop", T0 + 50_000)), "epoch 2 ends after run_stop"),
+    "after the end": (ending(line("run_stop", T0 + 50_000)), "epoch 0 ends after run_stop"),
     "half a line": (broken(training()[BROKEN - 1][:70]), "a damaged line: "),
     "an empty object": (broken(":::MLLOG {}"), "a damaged line: '{}'"),
     "a date beyond": (broken(line("eval_start", 10**18, epoch_num=0)), "a damaged line: "),

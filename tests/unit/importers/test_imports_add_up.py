@@ -238,8 +238,8 @@ def test_histories_of_unlike_length_are_doubted(take: Import, tmp_path: Path) ->
     sources = tmp_path / "sources"
     head = "epoch,acc,loss,val_acc,val_loss\n"
     rows = [f"{n},0.5,0.{70 - n},0.55,0.69\n" for n in range(4)]
-    (sources / "a.log").write_text(head + "".join(rows[:2]))
-    (sources / "b.log").write_text(head + "".join(rows))
+    (sources / "a_run1.log").write_text(head + "".join(rows[:2]))
+    (sources / "a_run2.log").write_text(head + "".join(rows))
     runs = [run for run in take("") if isinstance(run, Written)]
     assert [run.repeat for run in runs] == [0, 1]
     (doubt,) = doubtful(runs)
@@ -392,3 +392,77 @@ def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
     (tmp_path / "campaign.yaml").write_text("campaign: imported\nsite: piz_daint\n")
     with pytest.raises(UserError, match=r"holds the imports of site piz_daint; name that site"):
         check_arguments(args, "import_logs", "FILE")
+
+
+def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
+    take: Import, tmp_path: Path
+) -> None:
+    """tf_cnn_benchmarks prints neither use_fp16 nor what else was set: a folder may say it."""
+    sources = tmp_path / "sources"
+    for kind, rate in (("fp16", 800.0), ("fp32", 500.0)):
+        for count in (1, 2):
+            folder = sources / kind / f"n{count}"
+            folder.mkdir(parents=True)
+            text = fake.gpus(["Tesla M60"] * count) + fake.run(rate * count, devices=count)
+            (folder / "log.txt").write_text(text)
+    runs = [run for run in take("") if isinstance(run, Written)]
+    assert len(runs) == 4
+    experiments = campaign_of(runs, RULES, "", "imported", "results")["experiments"]
+    assert {name for name in experiments if name.endswith(("fp16", "fp32"))} == set(experiments)
+    assert len(experiments) == 2  # a series of each, over n1 and n2
+    for spec in experiments.values():
+        assert [len(repeats) for repeats in spec["repeats"]] == [1, 1]
+        assert "folder: fp" in spec["description"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("run1", "run2"), ("2024-04-29", "2024-05-02"), ("fp16_rep1", "fp16_rep2"), ("1", "2")],
+)
+def test_folders_that_number_repeats_hold_repeats(
+    take: Import, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    for name, rate in zip(names, (1000.0, 1010.0), strict=True):
+        (tmp_path / "sources" / name).mkdir()
+        (tmp_path / "sources" / name / "log.txt").write_text(fake.gpus() + fake.run(rate))
+    runs = [run for run in take("") if isinstance(run, Written)]
+    (spec,) = campaign_of(runs, RULES, "", "imported", "results")["experiments"].values()
+    assert spec["repeats"] == [[0, 1]]
+
+
+def test_folders_whose_logs_show_the_same_command_hold_repeats(
+    take: Import, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "sources" / name).mkdir()
+        text = fake.one(1000.0 if name == "a" else 1010.0, flags="--use_fp16=True")
+        (tmp_path / "sources" / name / "log.txt").write_text(text)
+    runs = [run for run in take("") if isinstance(run, Written)]
+    assert runs[0].command == runs[1].command != ()
+    (spec,) = campaign_of(runs, RULES, "", "imported", "results")["experiments"].values()
+    assert spec["repeats"] == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("rates", "doubted"),
+    [
+        # Bus bandwidth of an allreduce of 1 GiB of 8 ranks, GB/s: argonne-lcf/alcf-nccl-tests,
+        # results_polaris/nccl_2_18/n2.g4.2024-04-29-18-41-24, all_reduce_output.dat.1 to .5: each
+        # of other settings of NCCL, which no file states.
+        ((9.45, 3.18, 36.14, 36.08, 36.81), True),
+        ((36.14, 36.08, 36.81), False),
+        ((500.0, 800.0), True),
+        ((1000.0, 1180.0), False),
+        ((1000.0, 1010.0, 1300.0, 1305.0), True),
+        ((1000.0, 1080.0, 1200.0, 1300.0), False),
+    ],
+)
+def test_repeats_that_are_too_far_apart_are_doubted(
+    take: Import, tmp_path: Path, rates: tuple[float, ...], doubted: bool
+) -> None:
+    text = "".join(fake.one(100 * rate, second=n + 10) for n, rate in enumerate(rates))
+    (tmp_path / "sources" / "log.txt").write_text(text)
+    runs = [run for run in take("log.txt") if isinstance(run, Written)]
+    assert len(runs) == len(rates)
+    doubts = [doubt for doubt in doubtful(runs) if "further apart than repeats are" in doubt]
+    assert bool(doubts) == doubted

@@ -21,9 +21,9 @@ ROWS = "0,0.5,0.7,0.55,0.69\n1,0.625,0.6,0.75,0.5\n"
 def read(tmp_path: Path) -> Read:
     """Write texts into a history each and read them."""
 
-    def reader(*texts: str, ranks: int | None = None) -> Any:
+    def reader(*texts: str, ranks: int | None = None, name: str = "training_") -> Any:
         for number, text in enumerate(texts):
-            (tmp_path / f"training_{number}.log").write_text(text)
+            (tmp_path / f"{name}{number}.log").write_text(text)
         return read_source(tmp_path, ranks)[:2]
 
     return reader
@@ -48,9 +48,10 @@ SAME = {
 def test_what_a_history_tells(read: Read, kind: str) -> None:
     ((run,), refusals) = read(SAME[kind])
     assert refusals == []
-    assert run.benchmark == "nt3"
-    # How many epochs a history has is what came of the run: no parameter says so.
-    assert run.point == {"ranks": 1, "total_epochs": None}
+    assert run.benchmark == "keras_history"
+    # Whose history it is only its name says, and how many epochs it has is what came of the run.
+    assert run.point == {"ranks": 1, "history": "training_0"}
+    assert run.variant == {"ranks": "not stated"}
     assert {name: metric["value"] for name, metric in run.metrics.items()} == {
         "epochs_run": 2,
         "final_loss": 0.6,
@@ -71,7 +72,7 @@ def test_what_a_history_tells(read: Read, kind: str) -> None:
 
 def test_ranks(read: Read) -> None:
     ((run,), _) = read(OLD + ROWS, ranks=4)
-    assert run.point == {"ranks": 4, "total_epochs": None}
+    assert run.point == {"ranks": 4, "history": "training_0"} and run.variant == {}
     assert "one" in read(OLD + ROWS)[0][0].notes["assumed"]["ranks"]
 
 
@@ -121,7 +122,7 @@ def test_what_is_no_history(tmp_path: Path) -> None:
 
 
 def test_records(read: Read, tmp_path: Path) -> None:
-    runs, _ = read(OLD + ROWS, OLD + ROWS.replace("0.7,", "0.71,"), OLD + ROWS)
+    runs, _ = read(OLD + ROWS, OLD + ROWS.replace("0.7,", "0.71,"), OLD + ROWS, name="nt3_seed")
     written, refused = import_runs(runs, tmp_path / "runs" / "imported")
     assert [entry.repeat for entry in written] == [0, 1]
     assert "the same run as in" in refused[0].reason
@@ -129,3 +130,36 @@ def test_records(read: Read, tmp_path: Path) -> None:
     assert record["wall_s"] is None and record["phases"] == {}
     assert "phase_spans" not in record
     assert record["work"]["samples_per_epoch"] is None  # a history does not tell its data
+
+
+# A history of digits that are classified: what it is of, the file does not say. iterative/dvc.org,
+# content/docs/command-reference/plots/show.md, logs.csv.
+DIGITS = """\
+epoch,accuracy,loss,val_accuracy,val_loss
+0,0.9418667,0.19958884770199656,0.9679,0.10217399864746257
+1,0.9763333,0.07896138601688048,0.9768,0.07310650711813942
+2,0.98375,0.05241111190887168,0.9788,0.06665669009438716
+"""
+
+
+def test_a_history_states_nothing_of_its_program(read: Read, tmp_path: Path) -> None:
+    runs, refusals = read(DIGITS)
+    assert refusals == []
+    assert runs[0].metrics["final_validation_loss"]["value"] == 0.06665669009438716
+    written, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    (record,) = (read_record(path) for path in tmp_path.glob("runs/imported/*/record.json"))
+    assert record["benchmark"] == "keras_history"
+    assert set(record["point"]) == {"ranks", "ranks_per_node", "history"}  # no NT3, no filters
+    assert written[0].benchmark.main_metric == "final_validation_loss"
+
+
+def test_histories_of_other_names_are_no_repeats(tmp_path: Path) -> None:
+    for place, name in enumerate(
+        ("resnet_50.csv", "vgg16.csv", "vgg16_run2.csv", "vgg16.run3.csv")
+    ):
+        (tmp_path / name).write_text(OLD + ROWS.replace("0.7,", f"0.7{place},"))
+    runs, _, _ = read_source(tmp_path)
+    written, refused = import_runs(runs, tmp_path / "runs" / "imported")
+    assert refused == []
+    found = sorted((str(run.point["history"]), run.repeat) for run in written)
+    assert found == [("resnet_50", 0), ("vgg16", 0), ("vgg16", 1), ("vgg16", 2)]

@@ -365,3 +365,60 @@ def test_logs_of_our_own_program(tmp_path: Path) -> None:
     }  # fmt: skip
     assert all(event["metadata"]["file"] == Path(__file__).name for event in events)
     assert [event["time_ms"] for event in events] == sorted(event["time_ms"] for event in events)
+
+
+# mlcommons/hpc_results_v3.0, NVIDIA/results/eos_n256_ngc23.09_pytorch/weak/cosmoflow/result_0.txt:
+# key, time in ms after 1,695,710,000,000, value, metadata; epochs 1, 7 (here 2) and 8 (here 3).
+_OF = {"instance": 0}
+V3 = (
+    ("init_start", 610_687, None, _OF),
+    ("submission_benchmark", 610_687, "cosmoflow", {}),
+    ("submission_org", 610_687, "NVIDIA", {}),
+    ("submission_division", 610_687, "closed", {}),
+    ("submission_platform", 610_687, "256xNVIDIA DGX H100", {}),
+    ("number_of_nodes", 610_687, 4, _OF),
+    ("accelerators_per_node", 610_687, 8, _OF),
+    ("global_batch_size", 620_742, 32, _OF),
+    ("train_samples", 620_742, 524_288, _OF),
+    ("eval_samples", 620_742, 65_536, _OF),
+    ("init_stop", 892_753, None, {}),
+    ("run_start", 892_754, None, {}),
+    ("epoch_start", 905_917, None, {"epoch_num": 1, "lr": [0.001], **_OF}),
+    ("eval_start", 983_270, None, {"epoch_num": 1, **_OF}),
+    ("eval_stop", 989_146, None, {"epoch_num": 1, **_OF}),
+    ("epoch_stop", 989_146, None, {"epoch_num": 1, **_OF}),
+    ("eval_error", 989_147, 0.1910761296749115, {"epoch_num": 1, **_OF}),
+    ("epoch_start", 1_385_630, None, {"epoch_num": 2, "lr": [0.00025], **_OF}),
+    ("eval_start", 1_458_779, None, {"epoch_num": 2, **_OF}),
+    ("eval_stop", 1_464_603, None, {"epoch_num": 2, **_OF}),
+    ("epoch_stop", 1_464_604, None, {"epoch_num": 2, **_OF}),
+    ("eval_error", 1_464_604, 0.12279101461172104, {"epoch_num": 2, **_OF}),
+    ("run_stop", 1_464_605, None, {"status": "success", "time": 571.849781036377, "epoch_num": 2}),
+    ("epoch_start", 1_464_605, None, {"epoch_num": 3, "lr": [0.00025], **_OF}),
+    ("eval_start", 1_537_847, None, {"epoch_num": 3, **_OF}),
+    ("eval_stop", 1_543_672, None, {"epoch_num": 3, **_OF}),
+    ("epoch_stop", 1_543_672, None, {"epoch_num": 3, **_OF}),
+    ("eval_error", 1_543_673, 0.12436418980360031, {"epoch_num": 3, **_OF}),
+)
+
+
+def test_a_log_of_v3_whose_lines_name_their_instance_or_none(read: Read) -> None:
+    """One run: nodes and accelerators are on lines of instance 0, run_start on one of none. The
+    program went on training behind run_stop; what it did then is not of the run."""
+    lines = [line(key, 1_695_710_000_000 + ms, value, **more) for key, ms, value, more in V3]
+    run = one(read, lines, ranks=None)
+    assert (run.point["ranks"], run.point["ranks_per_node"]) == (32, 8)
+    assert run.notes["assumed"]["ranks"] == "one for each accelerator"
+    found = values(run)
+    assert found["run_time"] == found["time_to_target"] == pytest.approx(571.8498, abs=0.002)
+    assert found["epochs_run"] == 2
+    assert found["final_validation_mae"] == pytest.approx(0.12279101461172104)
+    assert run.notes["after_run_stop"] == "1 epoch behind run_stop: not of the run"
+
+
+def test_instances_that_share_a_log_stay_apart(read: Read) -> None:
+    first = [text.replace('"lineno": 7', '"lineno": 7, "instance": 0') for text in training()]
+    other = [text.replace('"lineno": 7', '"lineno": 7, "instance": 1') for text in training()]
+    mixed = [text for pair in zip(first, other, strict=True) for text in pair]
+    runs, refusals = read(mixed)
+    assert (len(runs), refusals) == (2, [])

@@ -12,6 +12,7 @@ from scalesweep.analysis.profile import Function, Message, Profile, parts_of, un
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
+from scalesweep.importers.profiles.talp import _EFFICIENCIES
 from scalesweep.importers.rank_map import RankMap
 from tests.fakes import profiles as fake
 
@@ -139,6 +140,83 @@ def test_tau_by_node_and_of_the_mean_alone(tmp_path: Path) -> None:
     assert mean.ranks == 4 and mean.factors is None and mean.elapsed_s == 10.0
 
 
+# What nsys stats prints in one go: argonne-lcf/ALCFBeginnersGuide, polaris, BabelStream under
+# nsys --stats=true (two of the kernels).
+BABEL_STREAM = """\
+[6/8] Executing 'cuda_gpu_kern_sum' stats report
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)   Med (ns)   Min (ns)  Max (ns)  StdDev (ns)                     Name
+ --------  ---------------  ---------  ---------  ---------  --------  --------  -----------  -----------------------------------------
+     50.3       38,722,376        100  387,223.8  387,005.5   382,910   391,837      1,786.4  void dot_kernel<double>(const T1 *, int)
+     49.7       38,259,881        100  382,598.8  382,462.0   381,501   395,134      1,376.8  void copy_kernel<double>(const T1 *, T1 *)
+
+[7/8] Executing 'cuda_gpu_mem_time_sum' stats report
+
+ Time (%)  Total Time (ns)  Count  Avg (ns)   Med (ns)  Min (ns)   Max (ns)   StdDev (ns)           Operation
+ --------  ---------------  -----  ---------  --------  --------  ----------  -----------  ----------------------------
+    100.0       66,303,506    103  643,723.4   2,432.0     2,400  22,998,241  3,722,456.6  [CUDA memcpy Device-to-Host]
+
+[8/8] Executing 'cuda_gpu_mem_size_sum' stats report
+
+ Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)           Operation
+ ----------  -----  --------  --------  --------  --------  -----------  ----------------------------
+    805.652    103     7.822     0.003     0.003   268.435       45.360  [CUDA memcpy Device-to-Host]
+
+Generated:
+    /home/jkwack/ALCFBeginnersGuide/polaris/examples/BabelStream/build_polaris/nsys-BableStream.nsys-rep
+"""  # noqa: E501  (as it is printed)
+
+
+@pytest.mark.parametrize("blank", [True, False])
+def test_several_tables_of_nsys_stats(tmp_path: Path, blank: bool) -> None:
+    """Times of kernels and copies count; the table of the copies' sizes is of something else."""
+    text = BABEL_STREAM if blank else BABEL_STREAM.replace("\n\n", "\n")
+    profile = the_one(read(tmp_path, stats__txt=text))
+    assert profile.metrics["kernel_time"]["value"] == pytest.approx((38_722_376 + 38_259_881) / 1e9)
+    assert profile.metrics["copy_time"]["value"] == pytest.approx(66_303_506e-9)
+    assert len(profile.functions) == 3
+
+
+# A region of two nodes of four ranks with two threads each, 10 s long. Of its times TALP works out
+# what it prints with two decimals (bsc-pm/dlb, src/talp/perf_metrics.c, hybrid model).
+HYBRID = {
+    "numCpus": 16, "numMpiRanks": 8, "numNodes": 2, "elapsedTime": 10_000_000_000,
+    "usefulTime": 112_345_678_901, "mpiTime": 23_456_789_012,
+    "ompLoadImbalanceTime": 12_100_000_000, "ompSchedulingTime": 2_097_532_087,
+    "ompSerializationTime": 10_000_000_000,
+    "minMpiNormdProc": 917_654_321, "minMpiNormdNode": 1_223_344_556,
+    "parallelEfficiency": 0.70, "mpiParallelEfficiency": 0.85,
+    "mpiCommunicationEfficiency": 0.91, "mpiLoadBalance": 0.94, "mpiLoadBalanceIn": 0.97,
+    "mpiLoadBalanceOut": 0.97, "ompParallelEfficiency": 0.85, "ompLoadBalance": 0.92,
+    "ompSchedulingEfficiency": 0.99, "ompSerializationEfficiency": 0.93,
+}  # fmt: skip
+
+
+def test_talp_of_threads_has_more_than_the_two_printed_digits(tmp_path: Path) -> None:
+    text = json.dumps({"dlbVersion": "3.5.0", "Application": {"Global": HYBRID}})
+    profile = the_one(read(tmp_path, talp__json=text))
+    found = {name: one["value"] for name, one in profile.metrics.items()}
+    active = 112.345678901 + 23.456789012 + 12.1 + 2.097532087 + 10
+    assert found["parallel_efficiency"] == pytest.approx(112.345678901 / active, rel=1e-9)
+    assert found["communication_efficiency"] == pytest.approx(1 - 0.0917654321, rel=1e-9)
+    assert found["load_balance"] == pytest.approx(
+        (10 - 23.456789012 / 16) / (10 - 0.917654321), rel=1e-9
+    )
+    # Nothing is as rounded as it is printed, and all that is printed comes out.
+    for key, name in _EFFICIENCIES.items():
+        if key in HYBRID:
+            assert found[name] != HYBRID[key]
+            assert found[name] == pytest.approx(HYBRID[key], abs=0.00501)
+    assert profile.notes["efficiencies"] == "of the region's times, in full precision"
+    # What the times do not give stays as it is printed, and is said to.
+    text = json.dumps(
+        {"dlbVersion": "3.5.0", "Application": {"a": HYBRID | {"mpiLoadBalance": 0.5}}}
+    )
+    profile = the_one(read(tmp_path / "other", talp__json=text))
+    assert profile.metrics["load_balance"]["value"] == 0.5
+    assert profile.notes["efficiencies"] == "as TALP prints them, two decimals: load_balance"
+
+
 def test_tau_writes_long_times_as_a_clock(tmp_path: Path) -> None:
     rows = (
         "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
@@ -168,6 +246,38 @@ def test_horovod_sums_and_unions(tmp_path: Path) -> None:
     assert (small.size, small.count, fused.size, fused.count) == (8, 3, 4096, 3)
     assert fused.mean_s == pytest.approx(310e-6) and fused.std_s == pytest.approx(0, abs=1e-12)
     assert fused.bus_bandwidth(4) == pytest.approx(4096 / 310e-6 * 1.5)
+
+
+@pytest.mark.parametrize("call", ["NCCL_ALLREDUCE", "GLOO_ALLREDUCE", "CCL_ALLREDUCE"])
+def test_horovod_calls_of_any_library(tmp_path: Path, call: str) -> None:
+    """Names of calls: horovod/horovod, horovod/common/common.h."""
+    text = fake.timeline(ranks=8).replace("MPI_ALLREDUCE", call)
+    profile = the_one(read(tmp_path, timeline__json=text))
+    _, fused = profile.messages
+    assert fused.operation == call
+    assert fused.bus_bandwidth(8) == pytest.approx(4096 / 310e-6 * 1.75)
+
+
+def test_horovods_hierarchical_calls_have_no_bus_bandwidth(tmp_path: Path) -> None:
+    """NCCL within each node, MPI between them (horovod/common/ops/nccl_operations.cc,
+    NCCLHierarchicalAllreduce): how many ranks take part in each is not known."""
+    own = '"name": "MPI_ALLREDUCE"'
+    lines = []
+    for line in fake.timeline(ranks=8).splitlines():
+        if own in line:
+            event = json.loads(line.rstrip(","))
+            inside = {**event, "name": "NCCL_REDUCESCATTER", "ts": event["ts"] - 4}
+            end = {"ph": "E", "ts": event["ts"] - 2, "pid": event["pid"]}
+            lines += [json.dumps(inside) + ",", json.dumps(end) + ","]
+        lines.append(line)
+    profile = the_one(read(tmp_path, timeline__json="\n".join(lines)))
+    assert {one.operation for one in profile.messages} == {"NCCL_REDUCESCATTER", "MPI_ALLREDUCE"}
+    assert {one.bus_bandwidth(8) for one in profile.messages} == {None}
+    made = runs_of([profile], tmp_path)
+    calls = [run for run in made.runs if run.benchmark.startswith("messages_")]
+    assert len(calls) == len(profile.messages)
+    assert all("bus_bandwidth" not in run.metrics for run in calls)
+    assert all(run.metrics["algorithm_bandwidth"]["value"] > 0 for run in calls)
 
 
 def test_a_timeline_that_was_never_closed(tmp_path: Path) -> None:

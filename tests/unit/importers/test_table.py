@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_draft import draft_of
@@ -19,7 +20,12 @@ from scalesweep.importers.table_file import Table, read_table
 from scalesweep.importers.table_map import TableMap, load_map
 from scalesweep.importers.table_printed import check_printed
 from scalesweep.importers.table_runs import TableRuns, runs_of
+from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.run_state import scan
+from scalesweep.tables.build import make_tables
+from scalesweep.tables.summary import build_summary
 
 # Weak scaling of a training with real and dummy input; efficiencies of the rounded throughputs.
 TRAINING = """;ranks;samples;times;throughputs;ideal;eff;samples_dummy;times_dummy;throughputs_dummy;eff_dummy
@@ -193,6 +199,8 @@ def test_missing_values_are_missing(imported: Import) -> None:
         ("2,0.0", "0 samples/s is not positive"), ("2,1e999", "not a finite number"),
         ("2,fast", "'fast' is not a number"), ("2,1...9", "values were left out"),
         ("0,9", "ranks is 0"), ("2.5,9", "ranks is 2.5"), (",9", "number of ranks is missing"),
+        ("2,50 %", "'50 %' is a percentage, and the metric's unit is samples/s"),
+        ("200%,9", "'200%' is no number of ranks"),
         ("2", "1 fields, the heading has 2"), ("2,9,9", "3 fields"), ("-2,9", "ranks is -2"),
     ],
 )  # fmt: skip
@@ -209,7 +217,8 @@ def test_a_comma_that_may_be_two_things_is_refused(imported: Import) -> None:
     for decimal, value in ((",", 1.234), (".", 1234)):
         _, found = imported(text, map_of(table={"decimal": decimal}))
         assert found.runs[0].metrics["throughput"]["value"] == value
-    _, found = imported("ranks,throughput\n1,95.5 %\n", map_of())
+    share = {"column": "throughput", "unit": "1", "better": "higher", "scope": "total"}
+    _, found = imported("ranks,throughput\n1,95.5 %\n", map_of(metrics={"throughput": share}))
     assert found.runs[0].metrics["throughput"]["value"] == pytest.approx(0.955)
 
 
@@ -366,3 +375,131 @@ def test_a_corrected_map_replaces_what_the_first_one_made(imported: Import, tmp_
     assert [(run.point["ranks"], run.repeat) for run in written] == [(1, 0), (2, 0)] and not refused
     for path in (tmp_path / "runs").glob("*/*/record.json"):
         assert json.loads(path.read_text())["metrics"]["throughput"]["unit"] == "images/s"
+
+
+def drafted(tmp_path: Path, text: str) -> tuple[dict[str, Any], str]:
+    """The draft of a table, as YAML and as text; it imports the table as it is."""
+    file = tmp_path / "table.csv"
+    file.write_text(text)
+    draft = draft_of(read_table(file))
+    (tmp_path / "map.yaml").write_text(draft)
+    assert runs_of(load_map(tmp_path / "map.yaml", file)).runs
+    return yaml.safe_load(draft), draft
+
+
+def test_a_draft_of_counts_scatter_and_efficiencies(tmp_path: Path) -> None:
+    """Counts beside the scale and an epoch's number are parameters; a standard deviation without a
+    count is kept, and is said to give no interval; a printed efficiency is checked."""
+    content, text = drafted(
+        tmp_path,
+        "No. Nodes,No. Cores,Time [s],Time std,Epoch,Parallel Efficiency\n"
+        "1,32,100.0,1.5,5,1.0\n2,64,52.0,1.2,5,0.96\n4,128,28.0,1.1,5,0.89\n",
+    )
+    assert content["parameters"]["ranks"] == {"column": "No. Nodes"} and content["scale"] == "nodes"
+    assert {"column": "No. Cores"} in content["parameters"].values()
+    assert {"column": "Epoch"} in content["parameters"].values()
+    ((_, metric),) = content["metrics"].items()
+    assert (metric["column"], metric["std"]) == ("Time [s]", "Time std")
+    assert metric["efficiency"] == "Parallel Efficiency" and "ignore" not in content
+    assert "# No column counts what Time std are of" in text
+
+
+def test_a_draft_of_metrics_per_node_and_of_other_efficiencies(tmp_path: Path) -> None:
+    text = "Nodes,FOM per node,MPI Efficiency\n1,100,0.99\n2,98,0.95\n4,91,0.90\n"
+    metrics = drafted(tmp_path, text)[0]["metrics"]
+    assert metrics["fom_per_node"]["scope"] == "rank"
+    assert metrics["mpi_efficiency"] == {
+        "column": "MPI Efficiency", "unit": "1", "better": "higher", "scope": "total",
+        "kind": "intensive",
+    }  # fmt: skip
+
+
+def test_a_draft_of_the_columns_of_llm_foundry(tmp_path: Path) -> None:
+    """mosaicml/llm-foundry, scripts/train/benchmarking/README.md: H100s, 70b, 2048."""
+    text = (
+        "Model,SeqLen (T),# GPUs,MFU,Time,Throughput (S/s),Throughput (T/s),Throughput (T/s/GPU)\n"
+        "70b,2048,512,41.25,16.3,251,515636,1007\n70b,2048,256,42.42,15.9,129,265149,1035\n"
+    )
+    content, _ = drafted(tmp_path, text)
+    names = {spec["column"]: name for name, spec in content["metrics"].items()}
+    found = {column: content["metrics"][name] for column, name in names.items()}
+    assert next(iter(found)) == "Throughput (S/s)"  # rates before times
+    assert found["Throughput (T/s/GPU)"]["scope"] == "rank"
+    assert found["Throughput (T/s)"]["scope"] == "total"
+    assert found["Throughput (T/s)"]["unit"] == "tokens/s"
+    assert found["MFU"]["kind"] == "intensive"
+
+
+def test_the_kind_of_a_metric_in_a_map_reaches_the_benchmark(tmp_path: Path) -> None:
+    metrics = {"speed": {"definition": "as printed", "kind": "intensive"}, "time": "as printed"}
+    made = make_benchmark(tmp_path, "published_kinds", "A table.", {}, metrics)
+    assert made.kinds == {"speed": "intensive"} and made.metrics["time"] == "as printed"
+
+
+# Hugging Face's ultrascale playbook prints a status beside each configuration: ok, or failed.
+STATUS = (
+    "model,nodes,tp,status,mfu_pct,tok_s\n1B,1,1,ok,39.2,321200.0\n1B,2,1,ok,38.0,622000.0\n"
+    "1B,4,1,failed,,\n"
+)
+
+
+def test_a_column_says_which_runs_did_not_finish(tmp_path: Path) -> None:
+    content, _ = drafted(tmp_path, STATUS)
+    assert content["unfinished"] == {"column": "status", "values": ["failed"]}
+    found = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "table.csv"))
+    assert [run.unfinished for run in found.runs] == ["", "", "column status: failed"]
+    assert found.empty == 0 and found.runs[2].metrics == {}
+    assert found.runs[2].point["ranks"] == 4
+
+
+def test_a_time_of_a_run_that_did_not_finish_is_no_result(tmp_path: Path) -> None:
+    """MLPerf's score of a table: an unfinished run is the worst, and none of the times."""
+    rows = "".join(f"64,{time},{end}\n" for time, end in ((10, "done"), (12, "done"), (9, "DNF")))
+    (tmp_path / "table.csv").write_text("gpus,minutes,end\n" + rows)
+    (tmp_path / "map.yaml").write_text(
+        "name: published_runs\nparameters: {ranks: {column: gpus}}\n"
+        "metrics: {time_to_target: {formula: minutes * 60, unit: s, better: lower, scope: total}}\n"
+        "unfinished: {column: end, values: [dnf]}\n"
+    )
+    table_map = load_map(tmp_path / "map.yaml", tmp_path / "table.csv")
+    runs = runs_of(table_map).runs
+    results = tmp_path / "results"
+    make_benchmark(results, "published_runs", "A table.", {}, {"time_to_target": "as printed"})
+    written, refused = import_runs(runs, results / "runs" / "imported")
+    assert refused == [] and [bool(run.unfinished) for run in written] == [False, False, True]
+    content = campaign_of(written, {}, "", "imported", str(results))
+    write_campaign(content, results / "campaign.yaml", "test")
+    campaign = load_campaign(results / "campaign.yaml")
+    plan = build_plan(campaign, scan(campaign.runs_folder, campaign.unique_runs()))
+    summary = build_summary(sorted(results.glob("runs/imported/*/record.json")))
+    (tables,) = make_tables(summary, plan).values()
+    (row,) = tables["score"].to_dict("records")
+    assert (row["runs"], row["reached"], row["score"]) == (3, 2, 720.0)
+    with pytest.raises(UserError, match="unfinished"):
+        (tmp_path / "map.yaml").write_text(
+            (tmp_path / "map.yaml").read_text().replace("column: end", "column: ends")
+        )
+        load_map(tmp_path / "map.yaml", tmp_path / "table.csv")
+
+
+# extra-p/extrap, docs/file-formats.md, JSON Lines: the format; a metric and repeats each line.
+EXTRA_P = (
+    '{"params":{"ranks":2},"callpath":"train","metric":"throughput","value":[100.5,101.25]}\n'
+    '{"params":{"ranks":2},"callpath":"train","metric":"time","value":[2.0,1.98]}\n'
+    '{"params":{"ranks":4},"callpath":"train","metric":"throughput","value":[190.0,191.0]}\n'
+    '{"params":{"ranks":4},"callpath":"train","metric":"time","value":[1.1,1.2]}\n'
+)
+
+
+def test_json_lines_of_extra_p(tmp_path: Path) -> None:
+    file = tmp_path / "extra_p.jsonl"
+    file.write_text(EXTRA_P + '{"params":{"ranks":8},"metric":"time","value":["x"]}\n')
+    table = read_table(file)
+    assert table.columns == ("ranks", "callpath", "repeat", "throughput", "time")
+    assert [row.cells["throughput"] for row in table.rows] == [100.5, 101.25, 190.0, 191.0]
+    assert [refusal.line for refusal in table.refusals] == [5]
+    (tmp_path / "map.yaml").write_text(draft_of(table))
+    runs = runs_of(load_map(tmp_path / "map.yaml", file)).runs
+    assert [run.point["ranks"] for run in runs] == [2, 2, 4, 4]
+    assert {name for run in runs for name in run.metrics} == {"throughput", "time"}
+    assert runs[0].metrics["time"]["value"] == 2.0

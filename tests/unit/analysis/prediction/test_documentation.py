@@ -2,11 +2,11 @@
 
 import re
 
+from bench.lib.prediction_series import PUBLIC
 from scalesweep.analysis.prediction.calibration import CALIBRATION
-from scalesweep.analysis.prediction.forecast import knee, predict, trusted_limit
+from scalesweep.analysis.prediction.forecast import FARTHEST, knee, predict, trusted_limit
 from scalesweep.analysis.prediction.intervals import HIGH, LOW
 from scalesweep.analysis.prediction.models import MODELS
-from scalesweep.analysis.prediction.public_series import PUBLIC
 from scalesweep.core.paths import REPO
 
 
@@ -14,7 +14,7 @@ def test_the_worked_example() -> None:
     page = re.sub(r"\s+", " ", (REPO / "docs" / "prediction.md").read_text())
     (summit,) = (one for one in PUBLIC if one.name == "Summit, first table")
     assert ", ".join(f"{value:.6f}" for value in summit.values[:6]) in page
-    known = summit.series().first(6)
+    known = summit.with_borders().first(6)
     found = predict(known, summit.ranks[6:])
     low, high = found.interval()
     low_50, high_50 = found.interval(0.5)
@@ -41,8 +41,13 @@ def test_the_worked_example() -> None:
         and f"strong scaling {len(MODELS['strong'])}" in page
     )
     for rule in CALIBRATION.values():
-        assert f"{100 * rule.rate:.2f} %" in page
-        assert f"{100 * rule.scatter:.2f} %" in page
+        assert f"{100 * rule.rate:.3g} %" in page
+        assert f"{100 * rule.scatter:.3g} %" in page
+        assert f"{rule.degrees:g}" in page
+    weak = CALIBRATION["weak"]
+    assert f"drawn towards {weak.spread:.0%} of their mean growth".replace("%", " %") in page
+    far = f"({FARTHEST['weak']:g} in weak scaling; {FARTHEST['strong']:g} in strong scaling"
+    assert far in page
     lower, higher = (side.slope for side in (CALIBRATION["weak"].low, CALIBRATION["weak"].high))
     said = f"{lower:.0%} of the expected change counts towards lower cost in weak scaling, "
     assert f"{said}{higher:.0%} towards higher".replace("%", " %") in page

@@ -1,0 +1,67 @@
+"""The borders of a machine that a series' ranks cross, and finished series that tell what it costs.
+
+A node is known from the points; islands in it (sockets, NVLink) and groups of nodes below a switch
+from the site's file.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scalesweep.analysis.prediction.topology import NODE, Border, Growth
+from scalesweep.tables.machine import Machine, whole_point
+from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.rank_layout import Layout
+
+ISLAND, SWITCH_GROUP = "island", "switch group"
+# What logs of others state of nodes is read as a parameter only where they state it.
+_IMPORTED = "imported"
+
+
+def borders_of(
+    data: ExperimentData, points: Sequence[Point], machine: Machine | None
+) -> tuple[Border, ...] | None:
+    """The borders between the ranks of a series, the smallest first; None where its nodes are not
+    known.
+
+    ``points`` by scale. Points that fill nodes differently have the nodes of the largest that takes
+    several; where none does, no node is known. Imported points of one rank for each node are not
+    believed: that is what a log gives that says nothing.
+    """
+    layouts = [Layout.of(whole_point(data, point)) for point in points]
+    several = [one for one in layouts if one.nodes > 1]
+    per_node = {one.per_node for one in (several[-1:] or layouts)}
+    if data.scale != "ranks" or len(per_node) != 1:
+        return None
+    ranks = per_node.pop()
+    if ranks == 1 and points[-1].source == _IMPORTED:
+        return None
+    found = [Border(NODE, ranks)]
+    islands, group = (machine.islands, machine.switch_group) if machine else (1, 0)
+    if islands > 1 and ranks % islands == 0 and ranks > islands:
+        found.insert(0, Border(ISLAND, ranks // islands))
+    if group > 1:
+        found.append(Border(SWITCH_GROUP, ranks * group))
+    return tuple(found)
+
+
+def similar_series(
+    data: ExperimentData, own: Sequence[Point], groups: Sequence[Sequence[Point]], measure: Measure
+) -> tuple[Growth, ...]:
+    """The other series of an experiment whose points have the source and the nodes of ``own``."""
+    found = []
+    layout = Layout.of(whole_point(data, own[-1])).per_node
+    for group in groups:
+        known = {
+            float(point.values[data.scale]): float(values.mean())
+            for point in group
+            if point.source == own[-1].source
+            and Layout.of(whole_point(data, point)).per_node == layout
+            and (values := data.repeats(point, measure)).size
+            and values.mean() > 0
+        }
+        if len(known) > 1 and not any(point in own for point in group):
+            counts = np.array(sorted(known))
+            rates = np.array([known[count] for count in counts.tolist()])
+            found.append(Growth(counts, counts / rates))
+    return tuple(found)

@@ -1,0 +1,90 @@
+"""Borders that a series' points and the site's file tell, and series that have crossed them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalesweep.analysis.prediction.topology import Border
+from scalesweep.analysis.table_io import read_table
+from scalesweep.core.plan_format import read_plan
+from scalesweep.tables.borders import borders_of
+from scalesweep.tables.machine import Machine
+from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.prediction import predictable, prediction_table
+from scalesweep.tables.scaling import series_of
+from tests.fakes.results import Fake, make_results
+
+TO_8 = [1, 2, 4, 8]
+
+
+def data_of(root: Path, fake: Fake) -> ExperimentData:
+    make_results(root, [fake])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    return ExperimentData(read_table(root / "summary.parquet"), entry)
+
+
+def on_nodes_of(per_node: int, **more: Any) -> Fake:
+    axes = more.pop("axes", {"ranks": TO_8})
+    return Fake("e", axes, "weak", linked={"ranks_per_node": lambda p: per_node}, **more)
+
+
+@pytest.mark.parametrize(
+    ("per_node", "machine", "wanted"),
+    [
+        (8, Machine(), [("node", 8)]),
+        (8, Machine(islands=2, switch_group=4), [("island", 4), ("node", 8), ("switch group", 32)]),
+        (8, Machine(islands=3), [("node", 8)]),  # ranks cannot be divided evenly
+        (1, Machine(islands=2), [("node", 1)]),
+    ],
+)
+def test_borders_are_those_of_the_points_and_the_site(
+    tmp_path: Path, per_node: int, machine: Machine, wanted: list[tuple[str, int]]
+) -> None:
+    data = data_of(tmp_path, on_nodes_of(per_node))
+    assert borders_of(data, data.points(), machine) == tuple(Border(*one) for one in wanted)
+
+
+def test_nodes_that_points_fill_differently(tmp_path: Path) -> None:
+    # All of them on one node: its size is not known. Of several, that of the largest.
+    fake = Fake("e", {"ranks": TO_8}, "weak", linked={"ranks_per_node": lambda p: p["ranks"]})
+    data = data_of(tmp_path / "a", fake)
+    assert borders_of(data, data.points(), None) is None
+    fake = Fake(
+        "e", {"ranks": TO_8}, "weak", linked={"ranks_per_node": lambda p: min(p["ranks"], 4)}
+    )
+    data = data_of(tmp_path / "b", fake)
+    assert borders_of(data, data.points(), None) == (Border("node", 4),)
+
+
+def test_imported_points_that_state_no_nodes_are_not_believed(tmp_path: Path) -> None:
+    data = data_of(tmp_path, on_nodes_of(1, source="imported"))
+    assert borders_of(data, data.points(), None) is None
+
+
+def crossing(point: dict[str, Any]) -> float:
+    """A slower machine beyond a node of 4."""
+    return 0.8 if point["ranks"] > 4 else 1.0
+
+
+def test_another_series_of_the_experiment_tells_the_step(tmp_path: Path) -> None:
+    def fate(point: dict[str, Any], repeat: int) -> str:
+        return "new" if point["batch_size"] == 2 and point["ranks"] > 4 else "done"
+
+    axes = {"ranks": [1, 2, 4, 8, 16], "batch_size": [1, 2]}
+    fake = on_nodes_of(4, axes=axes, fate=fate, speed=crossing)
+    data = data_of(tmp_path, fake)
+    points = data.points()
+    groups = [[points[i] for i in group] for group in series_of(data, points)]
+    found = [one for one in predictable(data, groups) if one.measure[1] == "later"]
+    assert [len(one.series.similar) for one in found] == [1, 1]
+    table = prediction_table(data, groups, [8, 16, 32])
+    assert table is not None
+    rows = table.query("phase == 'later' and batch_size == 2").set_index("ranks")
+    assert not rows["refused"].notna()[8] and not rows["refused"].notna()[16]
+    assert rows["efficiency"][8] == pytest.approx(0.8, rel=0.05)
+    assert "no measured count does" in rows["refused"][32]  # which the other has not reached
+    (alone,) = ([one for one in groups if one[0].values["batch_size"] == 2],)
+    table = prediction_table(data, alone, [8])
+    assert table is not None
+    assert table["refused"].str.contains("measure 8 ranks on two nodes").all()
