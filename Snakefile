@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -33,6 +32,8 @@ SCRIPT = (
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import VERBOSITY
+from scalesweep.core.visible import visible
+from scalesweep.planning.artifacts import OUTPUTS
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.progress import Progress
@@ -58,7 +59,6 @@ if not facts.asks_only(*facts.ASIDE):
     facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
 facts.list_in_order()
 facts.heed_handlers(workflow)
-STOPPED = []
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (
         CampaignHooks,
@@ -68,13 +68,12 @@ if SWEEP.submission:
     from snakemake_executor_plugin_scalesweep import Executor
 
     Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
-    STOPPED.append(Executor.hooks)
     facts.start_one_timer()
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
-PROGRESS = Progress(SWEEP, partial(facts.start_no_more, workflow, *STOPPED))
-one_line_a_job(workflow, PROGRESS.so_far)
+PROGRESS = Progress(SWEEP, Executor.hooks.drop if SWEEP.submission else None)
+one_line_a_job(workflow, PROGRESS.so_far, PROGRESS.left_out.__contains__)
 
 
 rule all:
@@ -95,8 +94,8 @@ rule all:
                 "plan.csv",
                 "summary.parquet",
                 "jobs.csv",
-                "tables",
-                "figures",
+                f"{OUTPUTS}/tables",
+                f"{OUTPUTS}/figures",
                 "report.html",
             )
         ],

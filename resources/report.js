@@ -77,12 +77,26 @@
   }, { rootMargin: '400px' })
   for (const holder of document.querySelectorAll('[data-table], [data-chart]')) near.observe(holder)
 
+  // What an address leads to is unfolded, with all that it is in.
+  const reveal = (target) => {
+    for (let one = target?.closest('details'); one; one = one.parentElement.closest('details')) one.open = true
+  }
+  const follow = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)))
+    if (!target) return
+    target.querySelector(':scope > details.whole')?.setAttribute('open', '')
+    reveal(target)
+    target.scrollIntoView()
+  }
+  addEventListener('hashchange', follow)
+  follow()
+
   // From a finding to the rows that it rests on.
   document.addEventListener('click', (event) => {
     const link = event.target.closest('a[data-key]')
     const holder = link && document.querySelector(`[data-table="${CSS.escape(link.dataset.rows)}"]`)
     if (!holder) return
-    holder.closest('details')?.setAttribute('open', '')
+    reveal(holder)
     wakeTable(holder).pick(JSON.parse(link.dataset.key))
   })
 
@@ -98,6 +112,7 @@
     for (const [name, one] of woken) if (!data.charts[name]) one.table.page.len(rows).draw(false)
   }
   addEventListener('beforeprint', () => {
+    for (const holder of document.querySelectorAll('[data-chart]')) wakeChart(holder)
     pages(PRINTED)
     unfolded = [...document.querySelectorAll('details:not([open], .small)')]
     for (const one of unfolded) one.open = true

@@ -12,7 +12,8 @@ Snakemake's Slurm executor.
   together as the hooks say (``Hooks.allocations``, ``Hooks.pack``). Each is over when it has left
   what it was to make (``Hooks.left``), whatever its job still does for others.
 * While Slurm does not answer, a submission is tried again (``Hooks.is_away``), unless the job is
-  in the queue in spite of it (``Hooks.queued``).
+  in the queue in spite of it (``Hooks.queued``). Where it takes no more jobs of this user
+  (``Hooks.full``), jobs wait here until some have ended, and so many are not exceeded again.
 * Once it has an id, the id is kept (``Hooks.submitted``).
 * Which jobs are over the hooks say, not the plugin of Slurm (``Hooks.ended``): that one compares
   sacct's ``CANCELLED by 0`` with ``CANCELLED``, and waits for ever.
@@ -23,9 +24,10 @@ Snakemake's Slurm executor.
 
 import asyncio
 import re
+import shlex
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
@@ -47,6 +49,8 @@ PATIENCE_S = 600.0
 LONGEST_S = 30.0
 # Runs that may share a job are submitted once no further one has been ready for so long.
 GATHER_S = 2.0
+# How often a queue that took no more jobs is tried with as many as it last took.
+FULL_S = 60.0
 _TICK_S = 0.2
 
 
@@ -88,6 +92,16 @@ class Hooks(Protocol):
     def is_away(self, said: str) -> bool:
         """Whether sbatch failed because Slurm does not answer at the moment."""
 
+    def full(self, said: str, queued: int) -> str:
+        """Slurm's word for a limit of jobs that are submitted, where sbatch failed for it; else
+        empty. ``queued``: jobs of this Snakemake in the queue."""
+
+    def any_queued(self) -> bool:
+        """Whether this user has any job in the queue."""
+
+    def request(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> Packed | None:
+        """What the job asks for as of now, in place of its resources; None: these."""
+
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs: a line for a shell."""
 
@@ -126,8 +140,8 @@ class Hooks(Protocol):
         ``lost``: Slurm has forgotten it, and given its id to another one.
         """
 
-    def called_off(self) -> None:
-        """Note that all jobs are cancelled, or left to the next Snakemake."""
+    def called_off(self, left: bool) -> None:
+        """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""
 
 
 class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
@@ -158,6 +172,10 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         # How many jobs may be submitted and be in the queue, where Snakemake's own limits, which
         # count runs, are lifted.
         self._limits: Limits | None = None
+        # How many jobs of this Snakemake the queue has last taken, where it took no more, and when
+        # that was seen.
+        self._room: int | None = None
+        self._full_since = 0.0
         # Those whose id another job has got: slurmctld crashed before it had saved its state.
         self._lost: list[SubmittedJobInfo] = []
         # When a job has last been over.
@@ -207,6 +225,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def _run_together(self, jobs: Sequence[Any], hooks: Hooks) -> None:
         """Submit one job of Slurm's for these, those left out that the hook refuses."""
         ready, why = [], ""
+        if not self._await_room():
+            return
         for job in jobs:
             try:
                 hooks.before(job.name, job.wildcards_dict, job.attempt)
@@ -220,6 +240,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             if len(ready) > 1:
                 packed = hooks.pack([(job.wildcards_dict, job.attempt) for job in ready])
                 one = Together(ready, packed)
+            elif request := hooks.request(one.name, one.wildcards_dict, one.attempt):
+                one = Together(ready, request)
             # The Slurm executor would answer a full disk with a traceback.
             self._log_folder(one).mkdir(parents=True, exist_ok=True)
             why = self._submit(one, hooks)
@@ -244,6 +266,28 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 return False
         return True
 
+    def _note_full(self, limit: str) -> None:
+        """Note that the queue takes no more jobs than there are; say so when it is less than was
+        known."""
+        queued = len(self._live)
+        if self._room is None or queued < self._room:
+            self.logger.warning(
+                f"Slurm takes no more than {queued} job(s) of this call at a time ({limit}): the "
+                "others wait here until one has ended"
+            )
+        self._room, self._full_since = queued, time.monotonic()
+
+    def _await_room(self) -> bool:
+        """Wait until the queue may take one more job; False if there will be none."""
+        while (
+            self._room is not None
+            and len(self._live) >= self._room
+            and time.monotonic() - self._full_since < FULL_S
+        ):
+            if self._ending.wait(_TICK_S):
+                return False
+        return not self._ending.is_set()
+
     def _submit(self, job: Any, hooks: Hooks) -> str:
         """Submit a job until Slurm takes it; why it does not, or nothing."""
         last, pause_s = time.monotonic() + PATIENCE_S, 1.0
@@ -253,6 +297,15 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             if complaint is None:
                 break
             why = sbatch_said(complaint)
+            if limit := hooks.full(complaint, len(self._live)):
+                if not (self._live or hooks.any_queued() or time.monotonic() < last):
+                    return f"{why} ({limit})"
+                self._note_full(limit)
+                if not self._await_room():
+                    break
+                for one in getattr(job, "jobs", [job]):  # they may be wanted no more
+                    hooks.before(one.name, one.wildcards_dict, one.attempt)
+                continue
             if not hooks.is_away(why) or time.monotonic() >= last:
                 return why
             self.logger.warning(f"sbatch: {why}; submitting again")
@@ -275,6 +328,25 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         else:
             self._complaints[job_info.job] = msg
 
+    def get_account_arg(self, job: Any) -> Iterator[str]:
+        """The account that the job's site names, else Slurm's default one.
+
+        The Slurm executor asks the accounting for each job whether there is such an account;
+        sbatch does so too.
+        """
+        if self.hooks is None:
+            yield from super().get_account_arg(job)
+        else:
+            account = job.resources.get("slurm_account")
+            yield f" -A {shlex.quote(str(account))}" if account else ""
+
+    def get_partition_arg(self, job: Any) -> str:
+        """The partition that the job's site names, else Slurm's default one, likewise."""
+        if self.hooks is None:
+            return str(super().get_partition_arg(job))
+        partition = job.resources.get("slurm_partition")
+        return f" -p {shlex.quote(str(partition))}" if partition else ""
+
     def format_job_exec(self, job: Any) -> str:
         """The job's command, without the two Snakemakes that the Slurm executor has it start.
 
@@ -294,7 +366,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if self.hooks is not None and job_id is not None:
             self._lost += self._live.pop(int(job_id), [])
             self._live[int(job_id)] = infos
-            pack = job.wildcards[-1] if isinstance(job, Together) else ""
+            pack = job.wildcards[-1] if isinstance(job, Together) and len(job.jobs) > 1 else ""
             (self._shared.add if pack else self._shared.discard)(int(job_id))
             log = str((job_info.aux or {}).get("slurm_logfile") or "")
             for info in infos:
@@ -413,7 +485,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         # One of each: those that share a job of Slurm's are cancelled with it.
         live = [infos[0] for infos in self._live.values()] if self.hooks is not None else []
         if self.hooks is not None:
-            self.hooks.called_off()
+            self.hooks.called_off(self.leaving.is_set())
         if not self.leaving.is_set():
             super().cancel_jobs(live or active_jobs)
         elif live:

@@ -26,11 +26,32 @@ def explained(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def load(path: Any) -> Any:
         try:
-            return read(path)
+            content = read(path)
         except Exception as error:
             sys.exit(f"error: {_explain(Path(path), error)}")
+        if _contains_itself(content):  # which breaks what Snakemake does with it
+            sys.exit(f"error: {_explain(Path(path), RecursionError('it contains itself'))}")
+        return content
 
     return load
+
+
+def _contains_itself(content: Any) -> bool:
+    """Whether a value is part of itself, by an anchor; each part is looked at once."""
+    known: set[int] = set()
+
+    def inside(value: Any, around: frozenset[int]) -> bool:
+        if not isinstance(value, dict | list) or id(value) in known:
+            return False
+        if id(value) in around:
+            return True
+        parts = value.values() if isinstance(value, dict) else value
+        within = around | {id(value)}
+        found = any(inside(part, within) for part in parts)
+        known.add(id(value))
+        return found
+
+    return inside(content, frozenset())
 
 
 def _explain(path: Path, error: Exception) -> str:

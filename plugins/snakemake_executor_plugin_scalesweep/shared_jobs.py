@@ -23,8 +23,8 @@ class Packed(Protocol):
 
 
 class Together:
-    """Several jobs of Snakemake as the one that the Slurm executor submits: the first of them, with
-    another name, wildcards and resources."""
+    """Jobs of Snakemake as the one that the Slurm executor submits: the first of them, with another
+    name, wildcards and resources."""
 
     def __init__(self, jobs: Sequence[Any], packed: Packed) -> None:
         self.jobs, self.name = jobs, packed.rule

@@ -6,7 +6,6 @@ Standard library only: the launcher imports this module on compute nodes.
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from scalesweep.compute.log_metrics import LogsGone, Reading, metrics_of, read_m
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
+from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EXTRACTED
 
@@ -25,7 +25,6 @@ ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with t
 # As for native programs (workflow/benchmarks/harness/facts.py).
 _KEPT = re.compile(r"(HOROVOD|NCCL|TF|OMP|KMP|SLURM|OMPI_MCA|MPICH|I_MPI|UCX|FI)_")
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
-_SLURM_S = 20.0
 
 
 def keep_attempt(
@@ -48,7 +47,7 @@ def keep_attempt(
         # Where the program's start ends and its work begins cannot be seen from outside.
         "phases": {},
         "work": extract["work"],
-        "resources": _resources(spec, job, environment),
+        "resources": _resources(spec, job),
         "environment": {
             "ranks": [],
             "versions": {},
@@ -71,31 +70,15 @@ def keep_attempt(
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
-def _resources(spec: Order, job: int | None, environment: Mapping[str, str]) -> dict[str, Any]:
+def _resources(spec: Order, job: int | None) -> dict[str, Any]:
     if job is None:
         return {"hosts": [os.uname().nodename], "slurm_nodes": []}
-    nodes = spec.get("hosts") or _nodes_of(job, environment)
+    nodes = spec.get("hosts") or list(expand(os.environ.get("SLURM_JOB_NODELIST", "")))
     return {
         "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,
         "slurm": {"job_id": job, **(spec["asked"] or {})},
     }
-
-
-def _nodes_of(job: int, environment: Mapping[str, str]) -> list[str]:
-    """Names of a job's nodes, by Slurm's own commands; none where they do not answer."""
-
-    def ask(*words: str) -> str:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_SLURM_S, check=True, env=environment
-        )
-        return done.stdout.strip()
-
-    try:
-        names = ask("squeue", "-h", "-j", str(job), "-o", "%N")
-        return ask("scontrol", "show", "hostnames", names).split() if names else []
-    except (OSError, subprocess.SubprocessError):
-        return []
 
 
 def read_attempt(work: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 from scalesweep.compute import hang_report
 from scalesweep.compute.canary import Canary
 from scalesweep.compute.job_spec import JOB_FILE, Order
+from scalesweep.compute.load import Load
 from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
 from scalesweep.compute.program_output import Refused, read_native, unsupported
-from scalesweep.compute.step_errors import LAUNCH_FAILED, read_step_errors
+from scalesweep.compute.standstill import SUSPENDED, suspended
+from scalesweep.compute.step_errors import LAUNCH_FAILED, StepErrors, read_step_errors
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
@@ -119,7 +121,9 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
     canary = Canary(spec, work)
     canary.measure("before")
     with Sampling(spec, work) as sampling:
+        load = Load(elsewhere=bool(spec.get("hosts")))
         outcome = run_program(spec, work, root)
+        load.ended()
         sampling.ran(outcome.started, outcome.started + outcome.wall_s)
         if removed := not work.is_dir():
             # Without it there would be no place to say so.
@@ -149,6 +153,7 @@ def _measure(spec: Order, attempt: _Attempt, root: Path) -> _Measured:
         **program,
         **sampling.result(),
         **canary.result(),
+        **load.result(),
     }
     if spec["profile"] != NONE:
         base["profile"] = left_files(spec["profile"], work)
@@ -281,6 +286,8 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
+    if outcome.exit_code == 0 and outcome.stood_s > 0:
+        return _Verdict(SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
     return _judge(outcome, work, spec)
 
 
@@ -299,15 +306,25 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
         code, number = step.first
         outcome = outcome._replace(exit_code=code, signal=number)
         more = {"exit_code": code, "signal": number}
+        if step.node:
+            more = {**more, "first_ranks": step.ranks, "first_nodes": step.node}
     if step.memory:
         return _Verdict("OUT_OF_MEMORY", step.memory, more)
-    return _Verdict(*_cause(outcome, work, spec, step.own), more)
+    cause, detail = _cause(outcome, work, spec, step)
+    if step.who and spec["params"]["ranks"] > 1:
+        detail = f"{detail} ({step.who})"
+    return _Verdict(cause, detail, more)
 
 
-def _cause(outcome: Outcome, work: Path, spec: Order, own: Sequence[str]) -> tuple[str, str]:
-    """Cause and detail of a program that failed; ``own``: what it printed on stderr."""
+def _cause(outcome: Outcome, work: Path, spec: Order, step: StepErrors) -> tuple[str, str]:
+    """Cause and detail of a program that failed; ``step``: what it and Slurm printed on stderr."""
+    own = step.own
     code, said = _native_error(work)
     code = code or outcome.exit_code
+    # The rank that failed first says why, whatever the others say of its end.
+    said = said or _said(list(step.words), spec["benchmark"])
+    if step.words and not said:
+        said = step.words[-1].strip()
     said = said or _said([*last_lines(work / "stdout.log"), *own], spec["benchmark"])
     # An external program gives its exit codes a meaning of its own.
     known = {} if "extract" in spec else EXIT_CAUSES

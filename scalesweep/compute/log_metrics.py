@@ -13,6 +13,7 @@ from typing import Any
 
 from scalesweep.compute.log_lines import DamagedPack, read_lines
 from scalesweep.compute.native_format import Meaning, MetricValue
+from scalesweep.compute.torch_labels import labels_of
 from scalesweep.core.cpu_limit import TookTooLong, cpu_limit, reading_limit
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
@@ -20,11 +21,13 @@ from scalesweep.core.host import cpu_set
 from scalesweep.core.npy import Array
 
 # Raised when the same patterns would give other numbers: logs are read again.
-_READER = 2
+_READER = 3
 STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
+# Rules of ``match`` beside first, last, mean, median and all.
+PERCENTILES = frozenset(f"p{percent}" for percent in range(1, 100))
 _NUMBER = re.compile(
     r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?"
 )
@@ -54,6 +57,7 @@ class Metric:
     source: str = "stdout"
     optional: bool = False
     printed_by: str = "unknown"
+    skip: int = 0  # matches of a rank that are left out: the first
 
     @property
     def meaning(self) -> Meaning:
@@ -195,10 +199,16 @@ def _search(
         with cpu_limit(limit_s):
             for index, path in enumerate(files):
                 name = str(path.relative_to(work))
+                labels = labels_of(path, ranks, srun_labels)
                 for line in read_lines(path, srun_labels):
+                    plain, labelled = labels.of(line)
                     for metric, pattern, group in wanted:
-                        for match in pattern.finditer(line.text):
-                            rank = index if of_a_rank and line.rank is None else line.rank
+                        matches, known = list(pattern.finditer(plain)), labelled
+                        if not matches and plain is not line.text:
+                            # A pattern may be of a line with what might be its label.
+                            matches, known = list(pattern.finditer(line.text)), line.rank
+                        for match in matches:
+                            rank = _rank(match, index if of_a_rank and known is None else known)
                             series = _series(found[metric.metric], metric, match, rank)
                             text = match[group] or ""
                             series.add(text, name, line.number, metric.type == "integer")
@@ -212,14 +222,21 @@ def _search(
         raise Unreadable(f"{name}: {error.strerror}") from None
 
 
+def _rank(match: "re.Match[str]", labelled: int | None) -> int | None:
+    """The rank that printed a match: as its group ``rank`` says, else as its line is labelled."""
+    text = match["rank"] if "rank" in match.re.groupindex else None
+    return int(text) if text is not None and text.isdecimal() and len(text) < 8 else labelled
+
+
 def value_group(pattern: "re.Pattern[str]") -> str | int:
-    """The group that holds the number: ``value``, or the only one besides ``key``.
+    """The group that holds the number: ``value``, or the only one besides ``key`` and ``rank``.
 
     Raises ValueError saying what is missing.
     """
     if "value" in pattern.groupindex:
         return "value"
-    numbers = set(range(1, pattern.groups + 1)) - {pattern.groupindex.get("key", 0)}
+    others = {pattern.groupindex.get(name, 0) for name in ("key", "rank")}
+    numbers = set(range(1, pattern.groups + 1)) - others
     if len(numbers) != 1:
         found = f"{len(numbers)} groups" if numbers else "no group"
         raise ValueError(f"has {found} for the number; put it in (?P<value>...)")
@@ -265,12 +282,31 @@ def _reduce(
     reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
 
 
-def _places(series: _Series, match: str, count: int = 1) -> range:
-    """Indices of the matches that a rule takes; of the first or last, ``count`` of them."""
-    total = len(series.values)
-    if match == "first":
-        return range(min(count, total))
-    return range(max(0, total - count), total) if match == "last" else range(total)
+def _places(metric: Metric, name: str, series: _Series, count: int = 1) -> range:
+    """Indices of the matches that a metric's rule takes, once those to ``skip`` are left out.
+
+    ``count`` ranks printed them, so that of each as many are skipped, and one is the first or last.
+    Raises Unreadable if none is left.
+    """
+    total, begin = len(series.values), metric.skip * count
+    if begin >= total:
+        raise Unreadable(f"metric {name}: skip: {metric.skip} leaves none of {total} matches")
+    if metric.match == "first":
+        return range(begin, min(begin + count, total))
+    return range(max(begin, total - count) if metric.match == "last" else begin, total)
+
+
+def reduced(match: str, values: Sequence[float]) -> float:
+    """One number of the matches that a rule takes: their median, a percentile (``p90``; linear
+    between the two nearest, as NumPy's default), else their mean."""
+    share = 0.5 if match == "median" else float(match[1:]) / 100 if match in PERCENTILES else None
+    if share is None:
+        return _mean(values)
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 def _note_missing(
@@ -300,10 +336,10 @@ def _of_ranks(
     Arrays have a place for each of the run's ``ranks``, NaN where one printed nothing.
     """
     notes = reading.notes[name]
-    lists = {r: s.checked(name, _places(s, metric.match)) for r, s in found.items()}
-    means = {rank: _mean(numbers) for rank, numbers in lists.items()}
+    lists = {r: s.checked(name, _places(metric, name, s)) for r, s in found.items()}
+    means = {rank: reduced(metric.match, numbers) for rank, numbers in lists.items()}
     lowest = min(found)
-    index = _places(found[lowest], metric.match)[-1]
+    index = _places(metric, name, found[lowest])[-1]
     notes["file"], notes["line"] = found[lowest].place(index)
     if metric.scope == "total":
         notes["taken_from_rank"] = lowest
@@ -334,20 +370,42 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
         raise Unreadable(
             f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank)"
         )
-    places = _places(series, metric.match, ranks if each else 1)
+    places = _places(metric, name, series, ranks if each else 1)
     values = series.checked(name, places)
+    if each and metric.scope == "rank":
+        _check_in_step(metric, name, series, ranks)
     index = places[0] if metric.match == "first" else places[-1]
     notes["file"], notes["line"] = series.place(index)
     if ranks > 1 and metric.printed_by != "rank_0":
         _note_duplicates(notes, total, ranks, each)
     if metric.match == "all":
-        blocks = each and metric.scope == "rank" and total % ranks == 0
-        reading.arrays[name] = Array((total // ranks, ranks) if blocks else (total,), values)
+        once = each and metric.scope == "rank" and len(values) == ranks
+        reading.arrays[name] = Array((1, ranks) if once else (len(values),), values)
     if each and metric.scope == "total" and metric.match in ("first", "last"):
         one = values[0] if metric.match == "first" else values[-1]
         _compare(notes, values, one)
         return one
-    return _mean(values)
+    return reduced(metric.match, values)
+
+
+def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> None:
+    """Raise Unreadable where nothing says which of several matches are which rank's.
+
+    Ranks write when they like: the last of all matches may be those of one rank. One match of each
+    is no question; nor is a mean over all, if each printed as many; nor are equal numbers.
+    """
+    total = len(series.values)
+    even = total % ranks == 0
+    if total == ranks or (even and metric.match in ("mean", "all") and not metric.skip):
+        return
+    low, high = min(series.values), max(series.values)
+    if even and high - low <= AGREE * abs(high):
+        return
+    raise Unreadable(
+        f"metric {name}: {total} matches of {ranks} ranks, and no label says which is whose: let "
+        "the launcher label lines (mpirun --tag-output, srun --label, torchrun --tee 3), or give "
+        "the pattern a group (?P<rank>...)"
+    )
 
 
 def _note_duplicates(notes: dict[str, Any], total: int, ranks: int, each: bool) -> None:

@@ -101,11 +101,6 @@ def was_begun(runs: Path, name: str, run_id: str) -> bool:
     return pack is None or run_id == pack["runs"][0]["run_id"]
 
 
-def call_off(runs: Path, name: str) -> None:
-    """Have the job of a pack begin no further run. Raises OSError."""
-    pack_file(runs, name).with_suffix(".stop").touch()
-
-
 def ended_in(folder: Path, job_id: int) -> bool:
     """Whether a launcher has left the failure of a run, in this folder, in this Slurm job."""
     failure = read_failure(folder) or {}

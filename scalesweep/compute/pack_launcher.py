@@ -17,7 +17,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from scalesweep.compute.job_spec import CACHED_S, JOB_FILE, ORDER, read_order
+from scalesweep.compute.left_out import left_out
 from scalesweep.compute.pack import (
     LAUNCHER_LOG,
     Pack,
@@ -39,14 +39,14 @@ from scalesweep.compute.pack import (
     pack_file,
     read_pack,
 )
-from scalesweep.compute.program import LONGEST_S
+from scalesweep.compute.standstill import BEAT_S, AwakeClock
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
+from scalesweep.core.host_list import expand
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines
 
 _POLL_S = 0.2
-_SLURM_S = 60.0
 # Launches the run whose order is at this path and has this digest, on these nodes of the job (all
 # of them where none is named); returns the exit code.
 Launch = Callable[[Path, str, Sequence[str]], int]
@@ -58,7 +58,7 @@ class _Begun(NamedTuple):
     run: PackedRun
     hosts: Sequence[str]
     began: datetime
-    last: float  # when the launcher is killed (``time.monotonic``)
+    last: float  # when the launcher is killed, by the clock of all
     before: tuple[str | None, str | None]  # ``_word``
     ended: int | None  # readable once it has ended; None on Linux before 5.3
 
@@ -70,11 +70,13 @@ def run_pack(path: Path, launch: Launch) -> None:
     what it has begun before it exits. Raises UserError if there is no such pack, or the job's nodes
     are needed and not known.
     """
-    since = time.monotonic()
+    awake = AwakeClock()
+    since = awake.now()
     pack = _await_pack(path.parents[1], path.stem)
     hosts = _hosts() if any("nodes" in run for run in pack["runs"]) else []
-    with _called_off() as at_work:
-        _Launcher(path, pack, launch, hosts, since, at_work).run()
+    awake.beat()
+    with _called_off() as at_work, awake.told():
+        _Launcher(path, pack, launch, hosts, since, at_work, awake).run()
 
 
 @dataclass
@@ -87,6 +89,7 @@ class _Launcher:
     hosts: Sequence[str]  # nodes of the job, where runs have some each
     since: float
     at_work: dict[int, _Begun]  # by the id of the process that launches a run
+    awake: AwakeClock
     first: bool = True
     failed: set[str] = field(default_factory=set)  # groups of which a run has failed
 
@@ -108,10 +111,6 @@ class _Launcher:
         to_come = deque(self.pack["runs"])
         while to_come or self.at_work:
             if to_come and (hosts := self._room(to_come[0])) is not None:
-                if self.path.with_suffix(".stop").exists():
-                    print("called off: no further run begins", flush=True)
-                    to_come.clear()
-                    continue
                 run = to_come.popleft()
                 if why := self._why_not(run, earlier):
                     print(f"{run['run_id']}: {why}", flush=True)
@@ -131,13 +130,15 @@ class _Launcher:
     def _why_not(self, run: PackedRun, earlier: Collection[str]) -> str:
         """Why a run does not begin; empty if it does."""
         run_id = run["run_id"]
+        if run_id in left_out(self.runs):
+            return "left out: enough runs like it have failed in the same way"
         if run_id in earlier and self.job and ended_in(self.runs / run_id, self.job):
             return "has failed before this job was requeued"
         if run.get("group") in self.failed:
             return "left out, because an earlier run of its point has failed"
         if self.first or self.pack["given_s"] is None:
             return ""
-        left_s = self.pack["given_s"] - self.pack["spare_s"] - (time.monotonic() - self.since)
+        left_s = self.pack["given_s"] - self.pack["spare_s"] - (self.awake.now() - self.since)
         if run["needs_s"] > left_s:
             return f"needs {run['needs_s']:g} s, {left_s:.0f} s are left: not begun"
         return ""
@@ -149,7 +150,7 @@ class _Launcher:
         with contextlib.suppress(OSError), self.path.with_suffix(".begun").open("a") as file:
             file.write(f"{line}\n")
         folder, began = self.runs / run["run_id"], datetime.now(UTC)
-        before, last = _word(folder), time.monotonic() + self._patience_s(run)
+        before, last = _word(folder), self.awake.now() + self._patience_s(run)
         sys.stdout.flush()
         sys.stderr.flush()
         # Called off between the two, the child would take this process's way out.
@@ -169,12 +170,13 @@ class _Launcher:
     def _await_end(self) -> None:
         """Wait until a launcher has ended or must be; see to it that each has left its word."""
         ends = [one.ended for one in self.at_work.values() if one.ended is not None]
-        left_s = min(one.last for one in self.at_work.values()) - time.monotonic()
+        left_s = min(min(one.last for one in self.at_work.values()) - self.awake.now(), BEAT_S)
         if len(ends) < len(self.at_work):
             left_s = min(left_s, _POLL_S)
-        select.select(ends, [], [], min(max(left_s, 0.0), LONGEST_S))
+        select.select(ends, [], [], max(left_s, 0.0))
+        self.awake.beat()
         for pid, one in list(self.at_work.items()):
-            late = time.monotonic() >= one.last
+            late = self.awake.now() >= one.last
             if late:
                 os.kill(pid, signal.SIGKILL)
             over, status = os.waitpid(pid, 0 if late else os.WNOHANG)
@@ -245,15 +247,9 @@ def _called_off() -> Iterator[dict[int, _Begun]]:
 
 def _hosts() -> list[str]:
     """Names of the job's nodes, in their order. Raises UserError."""
-    names = os.environ.get("SLURM_JOB_NODELIST", "")
-    if not names:
-        raise UserError("cannot name the nodes of this job: SLURM_JOB_NODELIST is not set")
-    words = ["scontrol", "show", "hostnames", names]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_SLURM_S, check=True)
-        return done.stdout.split()
-    except (OSError, subprocess.SubprocessError) as error:
-        raise UserError(f"cannot name the nodes of this job: {error}") from None
+    if hosts := expand(os.environ.get("SLURM_JOB_NODELIST", "")):
+        return list(hosts)
+    raise UserError("cannot name the nodes of this job: SLURM_JOB_NODELIST is not set")
 
 
 def _await_pack(runs: Path, name: str) -> Pack:

@@ -18,21 +18,22 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypedDict
 
 from scalesweep.compute.job_spec import Order
+from scalesweep.compute.standstill import BEAT_S, AwakeClock
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
 from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
 
 GRACE_S = 5.0
-LONGEST_S = 1e9  # thirty years; select knows no limit that its clock cannot hold
 # Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
 # them must not be measured under them.
 _SNAKEMAKE_SETS = frozenset(
     f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
 )
-# Of Slurm's variables in a job, those that say which job it is. The others are defaults of srun,
-# among them what the job itself asked for; the launch words of a site name all counts.
+# Of Slurm's variables in a job, those that say which job it is and where. The others are defaults
+# of srun, among them what the job itself asked for; the launch words of a site name all counts.
 _SLURM_KEPT = frozenset(
-    f"SLURM_{name}" for name in ("JOB_ID", "JOBID", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
+    f"SLURM_{name}"
+    for name in ("JOB_ID", "JOBID", "JOB_NODELIST", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
 )
 _OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")
 
@@ -55,7 +56,8 @@ class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why).
 
     ``started`` is in seconds since the epoch; ``wall_s`` are the seconds until the program's own
-    exit, whatever is left of its process group then; ``code`` holds the git states for the record.
+    exit, whatever is left of its process group then; ``code`` holds the git states for the record;
+    ``stood_s`` are those of ``wall_s`` in which the launcher, with its job, was stopped.
     """
 
     exit_code: int | None
@@ -65,6 +67,7 @@ class Outcome(NamedTuple):
     started: float
     wall_s: float
     code: dict[str, Any]
+    stood_s: float = 0.0
 
 
 def environment(spec: Order) -> dict[str, str]:
@@ -126,11 +129,10 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
         with _stop_on_signal(process):
             # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
             code_state = _CodeState(spec, root)
-            ended_by_us = None
-            try:
-                _wait(process, spec["time_limit_s"])
-            except subprocess.TimeoutExpired:
-                ended_by_us = "time limit"
+            awake = AwakeClock()
+            with awake.told():
+                in_time = _wait(process, spec["time_limit_s"], awake)
+            ended_by_us = None if in_time else "time limit"
             wall_s = time.monotonic() - clock
             _end_group(process)
             if process.returncode:
@@ -140,7 +142,8 @@ def run_program(spec: Order, work: Path, root: Path) -> Outcome:
     oom_after = oom_kills()
     oom = oom_before is not None and oom_after is not None and oom_after > oom_before
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_state.found)
+    code_found, stood_s = code_state.found, awake.stood_s
+    return Outcome(exit_code, number, ended_by_us, oom, started, wall_s, code_found, stood_s)
 
 
 def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
@@ -161,11 +164,7 @@ def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float
         except OSError as error:
             return f"cannot start {argv[0]}: {error.strerror}"
         with _stop_on_signal(process):
-            late = False
-            try:
-                _wait(process, limit_s)
-            except subprocess.TimeoutExpired:
-                late = True
+            late = not _wait(process, limit_s, AwakeClock())
             _end_group(process)
             if process.returncode:
                 end_marked(work)
@@ -211,21 +210,38 @@ def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _wait(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
-    """Wait for the program's end; raises TimeoutExpired.
+def _wait(process: "subprocess.Popen[bytes]", limit_s: float, awake: AwakeClock) -> bool:
+    """Wait for the program's end; False if it was not over after so many seconds by this clock.
 
     ``Popen.wait`` with a limit looks every 50 ms only, by which every run would seem longer.
     """
+    last = awake.now() + limit_s
     try:
         ended = os.pidfd_open(process.pid)
     except OSError:  # Linux before 5.3
-        process.wait(limit_s)
-        return
+        ended = None
     try:
-        select.select([ended], [], [], min(limit_s, LONGEST_S))
+        while True:
+            left_s = max(last - awake.now(), 0.0)
+            over = _over(process, ended, min(left_s, BEAT_S))
+            awake.beat()
+            if over:
+                process.wait()
+                return True
+            if awake.now() >= last:
+                return False
     finally:
-        os.close(ended)
-    process.wait(0)
+        if ended is not None:
+            os.close(ended)
+
+
+def _over(process: "subprocess.Popen[bytes]", ended: int | None, seconds: float) -> bool:
+    """Whether the program has ended within so many seconds; ``ended`` is readable then."""
+    if ended is not None:
+        return bool(select.select([ended], [], [], seconds)[0])
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.returncode is not None
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -6,6 +6,7 @@ memory looks the same. Both say more on stderr. mpirun and horovodrun print many
 last one of the program's. Standard library only, for the launcher.
 """
 
+import mmap
 import re
 import signal
 from collections.abc import Iterable, Sequence
@@ -13,13 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 LAUNCH_FAILED = "LAUNCH_FAILED"
-# Of stderr.log: a thousand ranks print a thousand lines after the one that tells.
+# Of stderr.log: its end, and what is around the line that tells which rank ended first, after which
+# a thousand ranks print a thousand tracebacks.
 _BYTES = 1 << 20
+_BEFORE, _AFTER = 1 << 18, 1 << 16
+_FIRST_END = re.compile(
+    rb"srun: error: \S+: tasks? [\d,\[\]-]+: (?:Exited with exit code|(?!Terminated)[A-Z])"
+)
 _LABEL = re.compile(r" {0,7}\d{1,7}: ?")
 _SLURM = re.compile(r"(?:srun|slurmstepd(?:-[\w.-]+)?): ")
 # launch_common and slurm_step_launch: "srun: error: node[1-2]: tasks 0-1: Exited with exit code 3"
 _TASK_END = re.compile(
-    r"srun: error: (?P<node>\S+): tasks? [\d,\[\]-]+: "
+    r"srun: error: (?P<node>\S+): tasks? (?P<tasks>[\d,\[\]-]+): "
     r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))(?: \(core dumped\))?$"
 )
 _NOT_STARTED = re.compile(
@@ -42,6 +48,8 @@ _MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
 _NO_EXECUTABLE = re.compile(r"^Executable: (.+)$", re.MULTILINE)
 # horovodrun labels the lines of ranks, and ends in a traceback of its own.
 _HOROVODRUN = re.compile(r"^\[\d+\]<std(?:err|out)>: ?")
+# What a shell says of a rank that srun ended because of another one.
+_ENDED = re.compile(r"(?:.*: line \d+: +\d+ )?(?:Terminated|Killed|Aborted)\b")
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
 
 
@@ -51,27 +59,51 @@ class StepErrors(NamedTuple):
     ``first`` is how the rank ended that failed first by itself, as exit code and signal, one of
     which is None; ``memory`` and ``launch`` are the lines on a step that was killed for its memory,
     and on one that did not come up; ``own`` are the program's own lines, without srun's label, or
-    that it could not be started.
+    that it could not be started. ``ranks`` and ``node`` are those of ``first``, and ``words`` are
+    what these ranks printed; without labels, what was printed until they ended.
     """
 
     first: tuple[int | None, int | None] | None
     memory: str
     launch: str
     own: Sequence[str]
+    ranks: str = ""
+    node: str = ""
+    words: Sequence[str] = ()
+
+    @property
+    def who(self) -> str:
+        """``rank 517 on node3``; empty if it is not known."""
+        if not self.ranks:
+            return ""
+        return f"rank{'s' * (not self.ranks.isdecimal())} {self.ranks} on {self.node}"
 
 
 def read_step_errors(stderr: Path, argv: Iterable[str]) -> StepErrors:
     """What is in the log ``stderr`` of a program started with the command ``argv``."""
     try:
-        with stderr.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
+        text = _telling(stderr).decode(errors="replace")
+    except (OSError, ValueError):
         text = ""
     lines = without_frames(text.replace("\r\n", "\n")).splitlines()
     ranks = [line for line in lines if _HOROVODRUN.match(line)]
     return step_errors(ranks or lines, labelled=has_labels(argv))
+
+
+def _telling(path: Path) -> bytes:
+    """The end of a log, and before it what is around the line on the first rank that ended."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size <= _BYTES:
+            file.seek(0)
+            return file.read()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+            end = log[size - _BYTES :]
+            first = _FIRST_END.search(log)
+            if first is None or first.start() >= size - _BYTES:
+                return end
+            start = max(0, first.start() - _BEFORE)
+            return log[start : min(first.end() + _AFTER, size - _BYTES)] + b"\n" + end
 
 
 def without_frames(text: str) -> str:
@@ -96,8 +128,10 @@ def has_labels(argv: Iterable[str]) -> bool:
 def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
     """What is said in the lines of a program's stderr; ``labelled``: by srun --label."""
     first: tuple[int | None, int | None] | None = None
-    memory = launch = ""
+    memory = launch = ranks = node = ""
     own: list[str] = []
+    until = 0
+    by_rank: dict[int, list[str]] = {}
     for raw in lines:
         line = raw.rstrip()
         label = _LABEL.match(line) if labelled else None
@@ -107,6 +141,9 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
         if not _SLURM.match(line):
             if line.strip():
                 own.append(line)
+                if label:
+                    rank = int(label[0].strip().rstrip(":"))
+                    by_rank.setdefault(rank, []).append(line)
             continue
         if missing := _NOT_STARTED.match(line):
             own.append(f"cannot start {missing['program']}: {missing['why']}")
@@ -119,7 +156,15 @@ def step_errors(lines: Iterable[str], labelled: bool = False) -> StepErrors:
             # Terminated: by srun, because another rank had ended before.
             elif (number := _SIGNALS.get(end["signal"])) not in (None, signal.SIGTERM):
                 first = None, number
-    return StepErrors(first, without_source(memory), without_source(launch), own)
+            if first is not None:
+                ranks, node, until = end["tasks"].strip("[]"), end["node"], len(own)
+    words = own[:until]
+    if labelled and ranks:
+        words = by_rank.get(int(re.findall(r"\d+", ranks)[0]), [])
+    words = [line for line in words if not _ENDED.match(line)]
+    return StepErrors(
+        first, without_source(memory), without_source(launch), own, ranks, node, words
+    )
 
 
 def without_source(line: str) -> str:

@@ -88,6 +88,7 @@ class Benchmark:
     ceiling: str | None
     metrics: Mapping[str, str]  # definitions, for the report
     compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
+    kinds: Mapping[str, str]  # of metrics that say so: extensive, intensive or latency
     data: DataSet | None
     env: Mapping[str, str]
     command: Command
@@ -302,6 +303,10 @@ def load_benchmark(
         ceiling=_ceiling(content, path),
         metrics={name: one.get("definition", "") for name, one in metrics.items()},
         compare={name: one["compare"] for name, one in metrics.items() if "compare" in one},
+        kinds={
+            **(extract.kinds if extract else {}),
+            **{name: one["kind"] for name, one in metrics.items() if "kind" in one},
+        },
         data=_data_set(content["data"], folder, path, expression) if "data" in content else None,
         env=content.get("env", {}),
         command=load_command(content["command"], parameters, nullable, path),

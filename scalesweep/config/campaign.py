@@ -22,6 +22,7 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 DEFAULT_SEED = 0
+STOP_AFTER = 3  # identical failures
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Campaign:
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
     which runs are started, None where it is that of the file. The control comes last. After
-    ``stop_after`` identical failures in a row no more runs are started (None: all are).
+    ``stop_after`` identical failures no more runs like these are started (None: all are).
     ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
     points are kept as a session; None: nowhere. ``track``: the repository that is measured.
@@ -168,7 +169,7 @@ def load_campaign(
         digest=digest,
         programs=programs,
         budget_node_hours=read_budget(content),
-        stop_after=content.get("stop_after"),
+        stop_after=_stop_after(content.get("stop_after", STOP_AFTER)),
         seed=_seed(content.get("order", {})),
         control=content.get("control"),
         canary=content.get("canary", machine.canary) and machine.launch is not None,
@@ -220,6 +221,11 @@ def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
             other = seen.setdefault(run.run_id, run)
             if other is not run and (other.point, other.repeat) != (run.point, run.repeat):
                 raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")
+
+
+def _stop_after(said: int | str) -> int | None:
+    """Identical failures after which no more runs like these are started; None: all are."""
+    return said if isinstance(said, int) else None
 
 
 def _seed(order: str | Mapping[str, int]) -> int | None:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.log_metrics import STREAMS, Metric, digest_of_metrics, value_group
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
@@ -15,7 +15,8 @@ from scalesweep.core.errors import UserError
 RESERVED = frozenset(
     (
         *("local_times", "global_times"),
-        *("span_input", "span_compute", "span_communication", "span_wait"),
+        *("span_input", "span_compute", "span_communication", "span_wait", "span_between"),
+        *("span_checkpoint", "span_validation", "span_logging"),
         *QUANTITIES,
     )
 )
@@ -23,10 +24,14 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Extract:
-    """The metrics of a foreign program, and the digest of what they are read with."""
+    """The metrics of a foreign program, and the digest of what they are read with.
+
+    ``kinds`` of those that state it (``analysis.metrics.kind_of``): they change no number.
+    """
 
     metrics: tuple[Metric, ...]
     digest: str
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
@@ -54,13 +59,16 @@ def load_extract(result: Any, path: Path) -> Extract | None:
     if result == "native":
         return None
     metrics: list[Metric] = []
+    kinds: dict[str, str] = {}
     for index, entry in enumerate(result["extract"]):
         metric = _metric(entry, f"{path}: result.extract[{index}]")
         if metric.metric in [other.metric for other in metrics]:
             raise UserError(f"{path}: result.extract[{index}]: two metrics {metric.metric!r}")
         metrics.append(metric)
+        if "kind" in entry:
+            kinds[metric.metric + (EVERY_KEY if keyed(metric) else "")] = entry["kind"]
     check_metrics([metric.metric for metric in metrics], path, "result.extract")
-    return Extract(tuple(metrics), digest_of_metrics(metrics))
+    return Extract(tuple(metrics), digest_of_metrics(metrics), kinds)
 
 
 def _metric(entry: Mapping[str, Any], where: str) -> Metric:
@@ -83,7 +91,7 @@ def _metric(entry: Mapping[str, Any], where: str) -> Metric:
     if source in (suspects := {"stdout.log": "stdout", "stderr.log": "stderr"}):
         raise UserError(f"{where}.from: {source!r} of {name}: write {suspects[source]}")
     return Metric(
-        **{key: value for key, value in entry.items() if key != "from"},
+        **{key: value for key, value in entry.items() if key not in ("from", "kind")},
         source=source,
     )
 

@@ -14,6 +14,8 @@ OVERRIDES = {
     "campaign": "the campaign config/campaigns/NAME.yaml: the study's own, or one that is shipped",
     "check": "full: compare all checksums, and put finished runs into the DAG too",
     "pending": "ignore: report on the results so far, run nothing",
+    "try": "shapes: of the pending runs only one of each shape (experiment, ranks, what Slurm is "
+    "asked for)",
     "profile": "run each point once more under a profiler",
     "retry": "unsupported: run the points again that this machine could not run",
     "source": "published results: a folder (import_cosmoflow), a log or a folder (import_logs), a "
@@ -36,6 +38,7 @@ OVERRIDES = {
     "ranks": "ranks of imported runs whose logs do not state them: a number, or a map by folder or "
     "file such as '{n128: 128, n256: 256}', or the YAML file of such a map (import_logs); the rank "
     "counts to predict, such as 256,512 (predict)",
+    "test": "import_logs: the test of nccl-tests' logs that do not say it, such as all_reduce_perf",
     "budget_node_hours": "advise: the node-hours that may be spent, instead of the campaign's",
     "target": "advise: what is asked, such as 'EXPERIMENT ranks=1024' (else everything)",
 }
@@ -45,6 +48,7 @@ _ALLOWED = {
     "pending": ("ignore",),
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),
+    "try": ("shapes",),
 }
 
 

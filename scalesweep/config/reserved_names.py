@@ -28,7 +28,9 @@ OF_TABLES = frozenset(
         *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
         *("domain", "counted", "watts", "worst", "score", "standard", "no_interval", "stale"),
         *("threads_per_core", "stated", "part", "base_ranks", "next_no_interval"),
-        *("in_blocks", "interval_from", "canary", "canary_ratio", "canary_low", "canary_high"),
+        *("in_blocks", "interval_from", "others_share", "at_once", "models_per_minute"),
+        *("p_value", "next_p", "ratio_p"),
+        *("canary", "canary_ratio", "canary_low", "canary_high"),
     )
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 from scalesweep.compute.placement import starts_srun
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
+from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -79,6 +80,8 @@ class Site:
     slurm: SlurmSite | None
     canary: bool = False  # runs are between two looks at their machine, unless the campaign says no
     ceilings: str | None = None  # results folder of a campaign whose probes measured the site
+    islands_per_node: int = 1  # sockets or NVLink islands, among which a node's ranks are divided
+    nodes_per_switch_group: int = 0  # not known: 0
     peaks: Mapping[str, Any] = field(default_factory=dict)  # of a node, as data sheets state them
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
@@ -183,6 +186,8 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         slurm=_slurm(content, path),
         canary=content.get("canary", False),
         ceilings=content.get("ceilings"),
+        islands_per_node=content.get("islands_per_node", 1),
+        nodes_per_switch_group=content.get("nodes_per_switch_group", 0),
         peaks=content.get("peaks", {}),
     )
     if site.launch is not None:
@@ -219,6 +224,7 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
             f"{path}: oversubscribe: not with a slurm section; Slurm gives each rank its CPUs "
             "(raise cores_per_node to the hardware threads)"
         )
+    check_extra(section.get("extra", []), f"{path}: slurm.extra", section.get("reservation") or "")
     return SlurmSite(
         **{
             name: section.get(name) or ""

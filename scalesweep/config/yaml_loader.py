@@ -21,6 +21,8 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\u
 
 _TAG = re.compile(r"for the tag '(?:tag:yaml.org,2002:|!)([^']*)'")
 
+_BASES = {"0o": 8, "0x": 16}
+
 _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -56,8 +58,15 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
                 f"a whole number of {digits} digits; at most {MAX_DIGITS} (quote it if it is text)",
                 node.start_mark,
             )
-        number: int = super().construct_yaml_int(node)
-        return number
+        if base := _BASES.get(node.value.lstrip("+-")[:2]):
+            number = int(node.value.replace("_", ""), base)
+            if abs(number) >= 10**MAX_DIGITS:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{node.value} has more than {MAX_DIGITS} digits", node.start_mark
+                )
+            return number
+        whole: int = super().construct_yaml_int(node)
+        return whole
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -76,7 +85,7 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
 
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
-    ("int", r"^[-+]?(?:0|[1-9][0-9_]*)$", "-+0123456789"),
+    ("int", r"^(?:[-+]?(?:0|[1-9][0-9_]*)|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
     (
         "float",
         r"^(?:[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?"
@@ -93,17 +102,38 @@ for _tag in ("float", "int"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", getattr(_Loader, f"construct_yaml_{_tag}"))
 
 
+def _parts(node: Any) -> list[Any]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _inside_itself(node: Any) -> Any | None:
+    """A node of a YAML tree that is part of itself; None if there is none."""
+    around: set[int] = set()
+    known: set[int] = set()
+    stack = [(node, iter(_parts(node)))]
+    around.add(id(node))
+    while stack:
+        here, parts = stack[-1]
+        part = next(parts, None)
+        if part is None:
+            stack.pop()
+            around.discard(id(here))
+            known.add(id(here))
+        elif id(part) in around:
+            return part
+        elif id(part) not in known and not isinstance(part, yaml.ScalarNode):
+            stack.append((part, iter(_parts(part))))
+            around.add(id(part))
+    return None
+
+
 def _expanded_size(node: Any, known: dict[int, int]) -> int:
     """Nodes of a YAML tree with every alias counted as often as it is used."""
     if id(node) in known:
         return known[id(node)]
-    known[id(node)] = MAX_NODES  # a node inside itself: as good as endless
-    size = 1
-    if isinstance(node, yaml.MappingNode):
-        size += sum(_expanded_size(part, known) for pair in node.value for part in pair)
-    elif isinstance(node, yaml.SequenceNode):
-        size += sum(_expanded_size(part, known) for part in node.value)
-    known[id(node)] = size
+    size = known[id(node)] = 1 + sum(_expanded_size(part, known) for part in _parts(node))
     return size
 
 
@@ -118,6 +148,9 @@ def load_yaml(path: Path) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
+        if inside := _inside_itself(node):
+            line = inside.start_mark.line + 1
+            raise UserError(f"{path}:{line}: not valid YAML: an anchor (&) that contains itself")
         if _expanded_size(node, {}) >= MAX_NODES:
             raise UserError(f"{path}: aliases expand to more than {MAX_NODES} values")
         return loader.construct_document(node)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from scalesweep.core.visible import visible
+
 
 class UserError(Exception):
     """A mistake in the user's input: one line saying what is wrong, where, and what is allowed.
@@ -10,7 +12,7 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(visible(" ".join(message.split())))
 
 
 def choices(given: object, allowed: Iterable[object]) -> str:

@@ -1,9 +1,9 @@
 """Files that a step has made, kept for its next call by the part of the work they belong to.
 
-Snakemake deletes the outputs of a step before it calls it again. What the step has made stays in a
-hidden folder next to its output, as further names of the same files (hard links; copies where the
-file system has none). A part whose inputs are the same is put back from there. Whatever is in
-doubt (an index that is not whole, a file whose content is not what was noted) is made again.
+What a step has made stays in a hidden folder next to its output, as further names of the same files
+(hard links; copies where the file system has none). A part whose inputs are the same is put back
+from there. Whatever is in doubt (an index that is not whole, a file whose content is not what was
+noted) is made again. In the output folder itself a user's file is never replaced (``own_files``).
 """
 
 import contextlib
@@ -17,7 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scalesweep.core.files import file_digest, is_whole, sealed, write_atomic
+from scalesweep.core.files import file_digest, is_whole, read_json, sealed, write_atomic
+from scalesweep.core.own_files import ready_to_replace
 from scalesweep.core.paths import REPO, RESOURCES
 
 INDEX = "index.json"
@@ -95,7 +96,7 @@ class KeptFiles:
         try:
             if file_digest(path) != self._digests.get(name):
                 return False
-            _place(path, self._out / name)
+            _place(path, self._out / name, published=True)
         except OSError:
             return False
         return True
@@ -114,6 +115,13 @@ class KeptFiles:
     def files(self, part: str) -> list[Path]:
         """The files of a part that was taken or added."""
         return [self._out / name for name in self._parts[part]["files"]]
+
+    def link_to(self, folder: Path) -> None:
+        """Give the files of all parts a further name in another folder; raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in self._parts.values():
+            for name in part["files"]:
+                _place(self._out / name, folder / name)
 
     def save(self) -> None:
         """Keep the parts that were taken or added, and no other.
@@ -149,9 +157,22 @@ def _same_as_json(value: Any) -> bool:
         return False
 
 
-def _place(source: Path, target: Path) -> None:
-    """Give a file a further name, in the place of what is there."""
+def digests_of(folder: Path) -> dict[str, str]:
+    """Digests of the files that a folder of kept ones has, by name; empty if it has no index."""
+    parts = (read_json(folder / INDEX) or {}).get("parts")
+    files = (part["files"] for part in parts.values()) if isinstance(parts, dict) else ()
+    return {str(name): str(digest) for part in files for name, digest in part.items()}
+
+
+def _place(source: Path, target: Path, published: bool = False) -> None:
+    """Give a file a further name, in the place of what is there.
+
+    ``published``: people read it there, and what is there may be a user's.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        if target.samefile(source) and not target.is_symlink():
+            return
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     try:
@@ -159,6 +180,8 @@ def _place(source: Path, target: Path) -> None:
     except OSError:  # a file system without hard links
         shutil.copy2(source, temporary)
     try:
+        if published:
+            ready_to_replace(temporary, target)
         temporary.replace(target)
     finally:
-        temporary.unlink(missing_ok=True)  # still there where both are the same file
+        temporary.unlink(missing_ok=True)

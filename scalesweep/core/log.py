@@ -8,6 +8,8 @@ import logging
 import os
 import sys
 
+from scalesweep.core.visible import visible
+
 # Set by the Snakefile from --verbose and --quiet (smk.snakemake_facts.verbosity).
 VERBOSITY = "SCALESWEEP_VERBOSITY"
 _LEVELS = {"quiet": logging.WARNING, "normal": logging.INFO, "verbose": logging.DEBUG}
@@ -28,6 +30,6 @@ class _Stderr(logging.Handler):
         """Write one line, information without a word in front."""
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         try:
-            print(f"{level}{record.getMessage()}", file=sys.stderr, flush=True)
+            print(visible(f"{level}{record.getMessage()}"), file=sys.stderr, flush=True)
         except OSError:
             self.handleError(record)

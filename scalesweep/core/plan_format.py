@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import is_whole, sealed, write_atomic
+from scalesweep.core.files import is_whole, sealed
+from scalesweep.core.own_files import publish
 
 PLAN = "plan.json"
 
@@ -137,6 +138,7 @@ class PlanExperiment(TypedDict):
     main_metric: str | None
     metrics: dict[str, str]  # definitions
     compare: NotRequired[dict[str, str]]  # metric -> between which runs (analysis.metrics.compared)
+    kinds: NotRequired[dict[str, str]]  # metric -> extensive, intensive or latency, where declared
     scaling: str  # weak, strong or none
     scale: str  # what runs scale over: "ranks", or the benchmark's name for devices
     scale_parameters: list[str]  # that the scale is made of
@@ -205,6 +207,9 @@ class PlanUnpacked(TypedDict):
     node_hours_limit: float
     minutes: int  # of an allocation, at most
     too_long: int
+    # From so many seconds on, for which a job of one run holds its nodes beyond the program, shared
+    # allocations cost less; null where times are not known.
+    break_even_s: NotRequired[float | None]
 
 
 class PlanJobs(TypedDict):
@@ -249,6 +254,8 @@ class Plan(TypedDict):
     jobs: PlanJobs | None
     canary: NotRequired[PlanCanary]  # where runs are between two looks at their machine
     ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site
+    islands_per_node: NotRequired[int]  # sockets or NVLink islands of a node; one: absent
+    nodes_per_switch_group: NotRequired[int]  # not known: absent
     peaks: NotRequired[dict[str, Any]]  # of a node, by data sheet: as in the site's file
     imported: NotRequired[PlanImported]  # in campaigns of imported runs, where there is any
     digest: NotRequired[str]
@@ -256,7 +263,7 @@ class Plan(TypedDict):
 
 def write_plan_file(path: Path, plan: Plan) -> None:
     """Write a plan by rename, with the checksum of all of it."""
-    write_atomic(path, sealed(plan))
+    publish(path, sealed(plan))
 
 
 def read_plan(path: Path) -> Plan:

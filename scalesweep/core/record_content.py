@@ -26,6 +26,7 @@ MAX_NUMBER = 1e60
 _LATEST = 9000  # year; later ones overflow in other time zones
 _INFINITE = float("inf")
 _NUMBERS = frozenset((int, float))
+_TIMES = frozenset(("s", "ms", "us", "µs", "ns", "min", "h"))
 # Names that need no look.
 _PHASES = frozenset(
     (
@@ -72,6 +73,8 @@ def check_content(record: Mapping[str, Any]) -> None:
             raise UnusableRecord(f"work.{name} is 0, not a positive number")
     if (energy := record.get("energy")) is not None:
         _check_energy(energy)
+    if (load := record.get("load")) is not None:
+        _check_load(load)
 
 
 def _check_point(point: Mapping[str, Any]) -> None:
@@ -130,6 +133,29 @@ def _check_metrics(metrics: Mapping[str, Any]) -> None:
             )
         if metric["better"] not in ("higher", "lower") or metric["scope"] not in ("rank", "total"):
             raise UnusableRecord(f"metric '{name}': better is higher or lower, scope rank or total")
+        if metric["value"] is not None and metric["value"] <= 0:
+            _check_sign(name, metric)
+
+
+def _check_sign(name: str, metric: Mapping[str, Any]) -> None:
+    """Refuse a time below 0, and a rate that no work was done at: a run that says so went wrong.
+
+    A time may be 0 (nothing was waited for), and so may a rate of which less is better (errors/s).
+    """
+    value, unit = metric["value"], metric["unit"]
+    _, slash, per = unit.rpartition("/")
+    if per not in _TIMES or (value == 0 and not (slash and metric["better"] == "higher")):
+        return
+    kind, least = ("rate", "above 0") if slash else ("time", "0 or more")
+    raise UnusableRecord(f"metric '{name}' is {_shown(value)} {unit}: a {kind} is {least}")
+
+
+def _check_load(load: Any) -> None:
+    if not isinstance(load, dict):
+        raise UnusableRecord(f"load is {_shown(load)}, not an object")
+    others = load.get("others")
+    if others is not None and not (type(others) in _NUMBERS and 0 <= others <= 1):
+        raise UnusableRecord(f"load.others is {_shown(others)}, not a share from 0 to 1")
 
 
 def _check_energy(energy: Any) -> None:

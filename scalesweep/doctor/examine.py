@@ -6,11 +6,21 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from scalesweep.compute.doctor.checks import Check, Group, carry_out
+from scalesweep.compute.doctor.checks import (
+    FAILED,
+    OK,
+    SKIPPED,
+    Check,
+    Checks,
+    Group,
+    carry_out,
+)
 from scalesweep.compute.doctor.main import NAMES
 from scalesweep.config.campaign import Campaign
 from scalesweep.doctor import place, slurm
+from scalesweep.planning.missing_programs import missing_programs
 
+PROGRAMS = "programs"
 FOLDER = ".doctor"  # in the results folder
 OLD_S = 3600.0  # what an earlier call has left there is removed after this time
 _SLURM_S = 30.0
@@ -27,10 +37,30 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     yield from carry_out(
         [
             Group((slurm.SRUN,), _SLURM_S, partial(slurm.examine_srun, site, cluster)),
+            Group((PROGRAMS,), _SLURM_S, partial(examine_programs, campaign, cluster)),
             Group((slurm.SBATCH,), _SLURM_S, partial(slurm.examine_sbatch, campaign, cluster)),
+            Group((slurm.AVOIDED,), _SLURM_S, partial(slurm.examine_faults, campaign, cluster)),
             Group(NAMES, place.ALL_S, partial(place.examine, campaign, folder, cluster)),
         ]
     )
+
+
+def examine_programs(campaign: Campaign, cluster: bool) -> Checks:
+    """Whether what the campaign's runs start is there, as far as this machine can tell."""
+    if campaign.site.launch is None:
+        yield Check(PROGRAMS, SKIPPED, "the site starts no runs")
+        return
+    missing: dict[str, str] = {}
+    for experiment in campaign.experiments:
+        for point in experiment.points:
+            missing |= missing_programs(campaign, experiment.benchmark, point, not cluster)
+    if missing:
+        yield Check(
+            PROGRAMS, FAILED, "; ".join(missing.values()),
+            f"correct programs or launch in {campaign.site.file}, or programs in {campaign.file}",
+        )  # fmt: skip
+    else:
+        yield Check(PROGRAMS, OK, "what the campaign starts is there")
 
 
 def line_of(check: Check) -> str:

@@ -34,7 +34,8 @@ def order_for(campaign: Campaign, folder: Path, in_slurm: bool) -> Path:
     nodes, per_node = site.nodes_for(point), point["ranks_per_node"]
     needs_horovod = _needs_horovod(campaign)
     launcher = site.launcher(point)
-    software = [site.python, str(PROGRAMS / "software.py")]
+    packages = [] if needs_horovod else ["numpy"]
+    software = [site.python, str(PROGRAMS / "software.py"), *packages]
     horovod = ["horovod"] if needs_horovod else []
     ranks = [*launcher, site.python, str(PROGRAMS / "rank.py"), *horovod]
     binds = site.launch is not None and any("{cpus_per_rank}" in w for w in site.launch["multi"])

@@ -8,12 +8,13 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.planning.job_requests import request_for
+from scalesweep.planning.node_faults import NODES, NodeFaults
 from scalesweep.planning.run_state import scan
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import Shape, of_slurm
 
-SRUN, SBATCH = "srun and PMIx", "sbatch"
+SRUN, SBATCH, AVOIDED = "srun and PMIx", "sbatch", "nodes of earlier jobs"
 _TIMEOUT_S = 15
 
 
@@ -87,7 +88,9 @@ def examine_sbatch(campaign: Campaign, cluster: bool) -> Checks:
         shape = largest_request(campaign)
         words = " ".join(shape.sbatch_words())
         partition = of_slurm(site).partition
-        commands.check_names(partition, [shape.constraint], shape.minutes, f"{site.file}: slurm")
+        known = commands.partitions()
+        where = f"{site.file}: slurm"
+        commands.check_names(partition, [shape.constraint], shape.minutes, where, known)
     except UserError as error:
         yield Check(SBATCH, FAILED, str(error), f"correct slurm in {site.file}")
         return
@@ -109,3 +112,17 @@ def largest_request(campaign: Campaign) -> Shape:
         for experiment, run in first.values()
     ]
     return max(shapes, key=lambda shape: (shape.nodes, shape.tasks, shape.minutes))
+
+
+def examine_faults(campaign: Campaign, cluster: bool) -> Checks:
+    """Whether jobs of this campaign's runs are kept off nodes that failed."""
+    if not cluster:
+        yield Check(AVOIDED, SKIPPED, "no job is submitted without --profile slurm")
+        return
+    told = NodeFaults.read(campaign.runs_folder).told()
+    if not told:
+        yield Check(AVOIDED, OK, "none is avoided: no job of the last day failed for its node")
+        return
+    found = "; ".join(f"{node}: {why}" for node, why in told.items())
+    mend = f"have them examined; to use them again, delete {campaign.runs_folder / NODES}"
+    yield Check(AVOIDED, WARNING, found, mend)

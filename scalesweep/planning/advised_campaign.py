@@ -14,7 +14,7 @@ import yaml
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.core.files import write_atomic
+from scalesweep.core.own_files import publish
 from scalesweep.planning.run_state import DONE, RunState
 
 # What of an experiment says which runs there are; all else is kept.
@@ -91,4 +91,4 @@ def write_advised(content: Mapping[str, Any], path: Path) -> None:
     """Write a campaign file. Raises OSError."""
     text = yaml.safe_dump(dict(content), sort_keys=False, width=100, allow_unicode=True)
     head = "# Written by `snakemake advise`: what is measured already, and what to measure next.\n"
-    write_atomic(path, head + text)
+    publish(path, head + text)

@@ -17,6 +17,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.repeats import Run
+from scalesweep.config.site import template_for
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.formatting import listed
 from scalesweep.core.program_files import described_file, located
@@ -68,7 +69,7 @@ class Planned:
         # With the values that were measured: a command differs only if its template does.
         point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
         now = program_order(self._campaign, benchmark, point)
-        if text := _command(program, now):
+        if text := _command(program, now, template_for(int(point["ranks"]))):
             found[COMMAND] = text
         if benchmark.extract is not None and (text := self._program(program, now)):
             found[PROGRAM] = text
@@ -110,8 +111,16 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return None not in (before.get(by), now[by]) and before[by] != now[by]
 
 
-def _command(before: Mapping[str, Any], now: ProgramOrder) -> str:
-    """What of command, variables and launcher is another; empty if nothing is, or is not known."""
+def _words(launch: Any, used: str) -> Any:
+    """The words of a launcher that starts a run: those for one rank, or for several."""
+    return launch.get(used) if isinstance(launch, dict) else None
+
+
+def _command(before: Mapping[str, Any], now: ProgramOrder, used: str) -> str:
+    """What of command, variables and launcher is another; empty if nothing is, or is not known.
+
+    ``used``: which of the benchmark's launchers starts the run.
+    """
     found = []
     words = before.get("command")
     if isinstance(words, list) and words != now["command"]:
@@ -125,8 +134,8 @@ def _command(before: Mapping[str, Any], now: ProgramOrder) -> str:
         for name in sorted({*map(str, env), *now["env"]}):
             if env.get(name) != now["env"].get(name):
                 found.append(f"{name} was {env.get(name)}, is {now['env'].get(name)}")
-    if "launch" in before and before["launch"] != now["launch"]:
-        found.append("the benchmark's launch was changed")
+    if "launch" in before and _words(before["launch"], used) != _words(now["launch"], used):
+        found.append(f"the benchmark's launch.{used} was changed")
     return _few(found)
 
 

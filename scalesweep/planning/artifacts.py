@@ -11,6 +11,10 @@ from pathlib import Path
 from scalesweep.core.files import stamp_of, write_atomic
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
+# In the results folder: what Snakemake takes for the outputs of the rules ``tables`` and
+# ``figures``, and removes before each of their jobs. Further names of the files in the folders of
+# these names, which people read, and put files of their own into.
+OUTPUTS = ".outputs"
 # All but the report, which is the last and of which nothing is made.
 _MADE = ("plan.json", "summary.parquet", "jobs.csv", "tables", "figures")
 
@@ -27,10 +31,12 @@ def forget_made(results: Path) -> None:
 
 
 def was_changed(results: Path) -> bool:
-    """Whether something has been changed since, or was lost from a folder that is there.
+    """Whether something has been changed since, or was lost from a folder.
 
-    Snakemake itself notices what is wholly gone.
+    Snakemake itself notices the loss of a file of its own.
     """
+    if any(not (results / folder.name).is_dir() for folder in (results / OUTPUTS).glob("[!.]*")):
+        return True
     try:
         noted = json.loads((results / MADE).read_bytes())
         stamps = {str(name): str(stamp) for name, stamp in noted.items()}
@@ -49,6 +55,13 @@ def was_changed(results: Path) -> bool:
 def _files(results: Path) -> Iterator[Path]:
     for name in _MADE:
         path = results / name
-        found = path.rglob("*") if path.is_dir() else [path]
+        if not path.is_dir():
+            yield from [path] if path.is_file() else []
+            continue
+        # Those that were made: there may be a user's beside them.
+        made = results / OUTPUTS / name
+        top = made if made.is_dir() else path
         # Snakemake keeps a time in hidden files of its own.
-        yield from (file for file in found if file.is_file() and not file.name.startswith("."))
+        files = (file for file in top.rglob("*") if not file.name.startswith("."))
+        found = (path / file.relative_to(top) for file in files)
+        yield from (file for file in found if file.is_file())

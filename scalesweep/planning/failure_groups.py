@@ -92,6 +92,10 @@ def _boxes(
 
 
 def _without_job(detail: str) -> str:
+    """A detail without what differs between runs that failed for one reason: the job, the node it
+    lost, and which rank was first on which node."""
+    detail = re.sub(r" \(ranks? [\d,-]+ on [^()]+\)$", "", detail)
+    detail = re.sub(r"\b(lost a node of|a node of) \S+", r"\1 its allocation", detail)
     return re.sub(r"\b([Jj]ob) \d+", r"\1", detail)
 
 

@@ -5,12 +5,28 @@ from statistics import median
 from typing import Any
 
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import JobShapeEntry, PlanJobs, PlanUnpacked
 from scalesweep.planning.packing import Allocation, allocations, given_s, pack_minutes
 from scalesweep.planning.runtime_estimates import BASES, Estimates
 from scalesweep.planning.side_by_side import Task, timetable
 from scalesweep.slurm.job_shape import Shape, of_slurm
-from scalesweep.slurm.job_table import overhead_s, overheads_s
+from scalesweep.slurm.job_table import JOBS, Collected, overhead_s, overheads_s, spent
+
+
+def spent_jobs(campaign: Campaign, budget: float | None = None) -> Collected:
+    """The jobs of a campaign so far (``job_table.spent``), those of calls that were killed too.
+
+    Raises UserError where there is a ``budget`` and nothing says what jobs have cost.
+    """
+    found = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    if found.blind and budget is not None:
+        raise UserError(
+            f"{campaign.file}: {budget:g} node-hours are the budget, and what was spent is not "
+            f"known: {'; '.join(found.notes)}; submit again once the accounting answers, or "
+            "without a budget"
+        )
+    return found
 
 
 def cost_of_jobs(
@@ -38,7 +54,10 @@ def cost_of_jobs(
         "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
     }
     if (minutes := pack_minutes(campaign.site)) is not None:
-        found["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
+        alone = found["unpacked"] = _unpacked(campaign, shapes, jobs, estimates, minutes)
+        alone["break_even_s"] = _break_even_s(
+            found["node_hours_expected"], alone["node_hours_expected"], shapes, jobs
+        )
         of_shape: dict[str, list[Allocation]] = {}
         for job in packed:
             of_shape.setdefault(_words(job.shape), []).append(job)
@@ -125,6 +144,24 @@ def _unpacked(
         "minutes": minutes,
         "too_long": sum(given_s(campaign, shape) >= room_s for shape in shapes.values()),
     }
+
+
+def _break_even_s(
+    shared: float | None,
+    alone: float | None,
+    shapes: Mapping[str, Shape],
+    jobs: Sequence[dict[str, Any]],
+) -> float | None:
+    """For how many seconds a job of one run must hold its nodes beyond the program, so that shared
+    allocations (node-hours ``shared``, without them ``alone``) cost no more; None if not known.
+
+    A second more of each job costs as many node-seconds as they have nodes; what has been measured
+    of jobs so far (``overheads_s``) is in ``alone``, and 0 where nothing has.
+    """
+    nodes = sum(shape.nodes for shape in shapes.values())
+    if shared is None or alone is None or not nodes:
+        return None
+    return max(0.0, (overheads_s(jobs)[0] or 0.0) + 3600 * (shared - alone) / nodes)
 
 
 def _words(shape: Shape) -> str:

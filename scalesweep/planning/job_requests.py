@@ -1,10 +1,11 @@
 """How much the next job of a run asks for: from estimates, and from how its last job ended."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
+from scalesweep.compute.standstill import SUSPENDED
 from scalesweep.compute.step_errors import LAUNCH_FAILED
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
@@ -12,6 +13,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import FAILED, RunState
 from scalesweep.planning.runtime_estimates import PREDICTED, SAME_POINT, Estimates
+from scalesweep.slurm.failure import BY_SLURM
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
@@ -20,8 +22,10 @@ LEAST_LIMIT_S = 60.0
 # ranks; several ranks start TensorFlow and Horovod for an allreduce, up to 13 s each on busy cores.
 CANARY_S = 10.0
 CANARY_OF_RANKS_S = 30.0
-# Causes for which another attempt may succeed, with or without larger limits.
-ELSEWHERE = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", LAUNCH_FAILED})
+# Causes for which another attempt may succeed with the same request: a node was lost, which later
+# jobs avoid, or the job was disturbed by others.
+NODE_LOST = frozenset({"NODE_FAIL", "BOOT_FAIL", LAUNCH_FAILED})
+DISTURBED = frozenset({"PREEMPTED", SUSPENDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ def request_for(
     the site's margin, if that is less; where the point's series predicts it, the upper bound of
     that takes the place of their time. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
-    the limit after TIMEOUT, twice the memory after OUT_OF_MEMORY, other nodes after NODE_FAIL.
-    Raises UserError where the site cannot hold the point.
+    the limit after TIMEOUT, twice the memory after OUT_OF_MEMORY. Which nodes are avoided is no
+    matter of one run (``node_faults``). Raises UserError where the site cannot hold the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = campaign.limit_s(experiment, run.run_id)
@@ -72,25 +76,23 @@ def request_for(
         expected_s = ahead[1]  # the upper bound
     if expected_s is not None and basis in (SAME_POINT, PREDICTED):
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
-    mem_mb, exclude = None, ""
+    mem_mb = None
     asked = _asked(failure)
     if failure is not None and asked:
         limit_s = max(limit_s, asked["limit_s"])
         if failure["cause"] == "TIMEOUT":
-            # Slurm counts in minutes: what was given may be more than the program's limit.
-            given_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
-            given_s -= canary_s(campaign, run.point)
-            longer_s = 2 * max(asked["limit_s"], given_s)
-            limit_s = min(longer_s, longest_s(campaign, experiment))
+            given_s = asked["limit_s"]
+            if BY_SLURM in failure:
+                # Slurm counts in minutes, and had given the program more than its own limit.
+                job_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
+                given_s = max(given_s, job_s - canary_s(campaign, run.point))
+            limit_s = min(2 * given_s, longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
         if failure["cause"] == "OUT_OF_MEMORY" and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
-        # Only where as many nodes would be left; the list names all nodes of the job.
-        if failure["cause"] in ELSEWHERE and 2 * site.nodes_for(run.point) <= site.nodes:
-            exclude = str(failure.get("nodes") or "")
     shape = run_shape(
         site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gb_per_rank,
-        mem_mb, experiment.constraint, exclude,
+        mem_mb, experiment.constraint,
     )  # fmt: skip
     return Request(shape, limit_s)
 
@@ -111,7 +113,7 @@ def may_mend(
         return asked["limit_s"] is not None and asked["limit_s"] < most_s
     if cause == "OUT_OF_MEMORY":
         return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
-    return cause in ELSEWHERE
+    return cause in NODE_LOST | DISTURBED
 
 
 def ended_so(cause: str, detail: str, asked: Asked) -> str:
@@ -123,13 +125,14 @@ def ended_so(cause: str, detail: str, asked: Asked) -> str:
     return f"{cause}: {detail}" if detail else cause
 
 
-def tried_again(cause: str, request: Request) -> str:
-    """What the next job of a run gets that ended with ``cause``."""
+def tried_again(cause: str, request: Request, avoided: Sequence[str] = ()) -> str:
+    """What the next job of a run gets that ended with ``cause``; ``avoided``: nodes that it is kept
+    off."""
     if cause == "TIMEOUT":
         return f"trying again with {request.limit_s:g} s"
     if cause == "OUT_OF_MEMORY":
         return f"trying again with {request.shape.mem_mb:,} MiB"
-    where = f" without {request.shape.exclude}" if request.shape.exclude else ""
+    where = f" without {', '.join(avoided)}" if avoided else ""
     return f"trying again{where}"
 
 

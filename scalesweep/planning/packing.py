@@ -24,6 +24,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
+from scalesweep.core.host_list import expand
 from scalesweep.core.profilers import NONE
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.runtime_estimates import PREDICTED, Estimates
@@ -155,11 +156,10 @@ def _side_by_side(
 
 
 def _most_nodes(site: Site, shape: Shape) -> int:
-    """Nodes of an allocation at most; where it is to be kept off some, half of the site's, which
-    are left then (``request_for``)."""
+    """Nodes of an allocation at most: no more than are left where it is kept off some."""
     most = of_slurm(site).pack_nodes
     assert most is not None
-    return min(most, max(1, site.nodes // 2)) if shape.exclude else most
+    return max(1, min(most, site.nodes - len(expand(shape.exclude))))
 
 
 def joined(items: Sequence[Item]) -> Item:

@@ -1,6 +1,5 @@
 """The plan: every run of a campaign with its state, as CSV and JSON, and what it will cost."""
 
-import csv
 import io
 import json
 import os
@@ -13,8 +12,10 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, write_atomic
+from scalesweep.core.files import digest_of
+from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import (
     PLAN,
     ParameterInfo,
@@ -122,6 +123,10 @@ def build_plan(
         plan["ceilings"] = campaign.site.ceilings
     if campaign.site.peaks:
         plan["peaks"] = dict(campaign.site.peaks)
+    if campaign.site.islands_per_node > 1:
+        plan["islands_per_node"] = campaign.site.islands_per_node
+    if campaign.site.nodes_per_switch_group:
+        plan["nodes_per_switch_group"] = campaign.site.nodes_per_switch_group
     if campaign.imported:
         plan["imported"] = cast(PlanImported, dict(campaign.imported))
     return plan
@@ -182,6 +187,7 @@ def _experiment_entry(
         "main_metric": experiment.main_metric,
         "metrics": dict(benchmark.metrics),
         "compare": dict(benchmark.compare),
+        "kinds": dict(benchmark.kinds),
         "scaling": experiment.scaling,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
@@ -318,7 +324,7 @@ def hours(node_hours: float | None) -> str:
 def write_plan(campaign: Campaign, plan: Plan, as_json: bool) -> None:
     """Write plan.csv, and with ``as_json`` plan.json, into the results folder."""
     campaign.results.mkdir(parents=True, exist_ok=True)
-    write_atomic(campaign.results / "plan.csv", plan_csv(plan))
+    publish(campaign.results / "plan.csv", plan_csv(plan))
     if as_json:
         write_plan_file(campaign.results / PLAN, plan)
 
@@ -339,7 +345,7 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
     times = {file: file.stat() for file in (path, table) if file.exists()}
     write_plan_file(path, plan)
     if table in times:
-        write_atomic(table, plan_csv(plan))
+        publish(table, plan_csv(plan))
     for file, status in times.items():
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
@@ -361,7 +367,7 @@ def plan_csv(plan: Plan) -> str:
     for experiment in plan["experiments"]:
         names += [name for name in experiment["parameters"] if name not in names]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvWriter(out)
     writer.writerow([*PLAN_COLUMNS, *names])
     for experiment in plan["experiments"]:
         head = [experiment["name"], experiment["scaling"]]

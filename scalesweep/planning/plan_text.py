@@ -68,6 +68,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *_total(plan),
         *_canary(plan),
         *_jobs(plan["jobs"]),
+        *_trial(plan),
     ]
     lines += _reasons(plan, pending_limit)
     return "\n".join(lines) + "\n"
@@ -117,6 +118,22 @@ def _companions(kind: str) -> str:
     return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
 
 
+def _trial(plan: Plan) -> list[str]:
+    """How to try one run of each shape first, where many are pending of which none is done."""
+    shapes: dict[tuple[str, int], list[str]] = {}
+    for experiment in plan["experiments"]:
+        for run in experiment["runs"]:
+            if not run["reused"]:
+                key = experiment["name"], run["point"]["ranks"]
+                shapes.setdefault(key, []).append("to run" if _to_run(run) else "tried")
+    new = [states for states in shapes.values() if "tried" not in states]
+    runs = sum(map(len, new))
+    if not new or runs < 2 * len(new):
+        return []
+    count = counted(len(new), "run")
+    return [f"to try one run of each shape first ({count} of {runs:,}): --config try=shapes"]
+
+
 def _total(plan: Plan) -> list[str]:
     pending = [
         e
@@ -132,7 +149,8 @@ def _total(plan: Plan) -> list[str]:
         and (core_hours := e["estimate"]["core_hours"]) is not None
     ]
     if not known:
-        return ["", "remaining time: unknown until the first run has finished"]
+        names = listed([e["name"] for e in pending], 3)
+        return ["", f"remaining time: unknown until a run of {names} has finished"]
     wall = duration(sum(wall_s for wall_s, _ in known))
     # With Slurm the wall time is that without waiting.
     about = "about" if plan["jobs"] is None else "at least"
@@ -205,6 +223,13 @@ def _unpacked(jobs: PlanJobs) -> list[str]:
         f"{hours(alone['node_hours_expected'])} node-hours expected, "
         f"{hours(alone['node_hours_limit'])} at most"
     ]
+    break_even_s = alone.get("break_even_s")
+    if break_even_s is not None:
+        lines.append(
+            "shared allocations cost fewer node-hours only where a job of one run holds its nodes "
+            f"more than {break_even_s:.1f} s beyond its program; what they always save is waits in "
+            "the queue"
+        )
     if count := alone["too_long"]:
         limit = f"the limit of {'each' if count > 1 else 'it'}"
         lines.append(

@@ -18,6 +18,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.core.csv_cells import read_rows
 from scalesweep.planning.run_state import DONE, RunState
 
 # What an estimate rests on, the best first.
@@ -195,7 +196,7 @@ def _read_runtimes(path: Path) -> dict[str, tuple[float, float]]:
         with path.open(newline="") as file:
             rows = [
                 (row["run_id"], float(row["expected_s"]), float(row["high_s"]))
-                for row in csv.DictReader(file)
+                for row in read_rows(file)
             ]
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         return {}  # made again with the tables; until then other estimates do

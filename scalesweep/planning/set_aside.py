@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
@@ -12,18 +14,21 @@ BROKEN = ".broken"  # end of the names of what was set aside
 BAD_RECORD = "BAD_RECORD"  # cause: a record, or a file of it, is damaged
 
 
-def set_aside(folder: Path, why: str) -> None:
+def set_aside(
+    folder: Path, why: str, cause: str = BAD_RECORD, job: Mapping[str, Any] | None = None
+) -> None:
     """Take away a record that cannot be trusted, with its files, and leave the reason.
 
     All stay in the folder under other names: nothing is lost, and the run is pending again.
+    ``job``: what failure.json is to say of the Slurm job.
     """
     for name in (RECORD, SAMPLES, POWER):
         with contextlib.suppress(FileNotFoundError):
             (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
     failure = {
-        "schema": 1, "run_id": folder.name, "cause": BAD_RECORD, "detail": why,
+        "schema": 1, "run_id": folder.name, "cause": cause, "detail": why,
         "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
-        "last_lines": [],
+        "last_lines": [], **(job or {}),
     }  # fmt: skip
     write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
 

@@ -6,11 +6,11 @@ to ask each time. What is not in it counts at its limit (``planning.spending``).
 
 from dataclasses import replace
 
+from scalesweep.planning.job_cost import spent_jobs
 from scalesweep.planning.run_state import NEW
 from scalesweep.planning.spend_decisions import Kept
 from scalesweep.planning.spending import Spending, bill_key
 from scalesweep.planning.stock import take_stock
-from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.slurm.sacct import FINAL
 
 
@@ -24,7 +24,7 @@ def with_bill(spending: Spending) -> Kept:
     if campaign.site.slurm is None:
         return spending.kept
     runs = campaign.unique_runs()
-    found = spent(runs, campaign.runs_folder, campaign.results / JOBS)
+    found = spent_jobs(campaign)
     if found.notes:
         return spending.kept
     hours: dict[str, float] = {}

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from scalesweep.core.errors import UserError, choices
 from scalesweep.slurm.job_identity import PREFIX
@@ -30,6 +31,12 @@ _AWAY = re.compile(
     r"|Slurm database daemon is not|did not answer within",
     re.IGNORECASE,
 )
+# Limits of submitted jobs of a user, an account or a QOS (slurm/src/common/slurm_protocol_defs.c,
+# job_reason_string); what follows them is said of other limits too.
+_FULL = re.compile(r"\b((?:QOS|Assoc)\w*SubmitJob\w*Limit)\b")
+# States of a node in which it takes no job (sinfo).
+_UNUSABLE = re.compile(r"(?:down|drain|fail|error|unknown|reboot|power|no_respond|maint)", re.I)
+_POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class LiveJob:
     """A job of ours that is queued or running; whose it is name and comment say
     (``scalesweep.slurm.job_identity``).
 
-    ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...).
+    ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...);
+    ``user``: whose it is, where that may be somebody else.
     """
 
     job_id: int
@@ -45,6 +53,15 @@ class LiveJob:
     name: str
     comment: str
     reason: str = ""
+    user: str = ""
+
+
+class Queued(NamedTuple):
+    """What the queue has of a job: its state, why it is pending, and its nodes (a list)."""
+
+    state: str
+    reason: str
+    nodes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,17 @@ def leave_job() -> None:
 def is_away(said: object) -> bool:
     """Whether a command failed because Slurm does not answer at the moment: try it again."""
     return _AWAY.search(str(said)) is not None
+
+
+def submit_limit(said: str, queued: int) -> str:
+    """Slurm's word for a limit of submitted jobs that sbatch met; empty if it failed otherwise.
+
+    Some versions say only that a policy was violated: with jobs of the same call in the queue
+    (``queued``), all of whose requests Slurm has accepted before, that is their number.
+    """
+    if named := _FULL.search(said):
+        return named[1]
+    return "job submit limit" if queued and _POLICY.search(said) else ""
 
 
 def pause_s(attempt: int) -> float:
@@ -121,15 +149,6 @@ def _ask_once(*words: str) -> str:
     return done.stdout
 
 
-def default_account() -> str:
-    """The account that Slurm takes if none is asked for; empty where it keeps no accounts."""
-    try:
-        text = ask("sacctmgr", "-nP", "show", "user", getpass.getuser(), "format=defaultaccount")
-    except UserError:
-        return ""
-    return text.strip()
-
-
 def live_jobs(patience_s: float = 0.0) -> list[LiveJob]:
     """The jobs of scalesweep that this user has in the queue; raises UserError.
 
@@ -138,6 +157,27 @@ def live_jobs(patience_s: float = 0.0) -> list[LiveJob]:
     # The comment may hold any character but a line break, and is not cut.
     words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%A|%T|%r|%j|%k")
     return parse_queue(ask(*words, patience_s=patience_s))
+
+
+def jobs_of_others(name: str, patience_s: float = 0.0) -> list[LiveJob]:
+    """The jobs of this name that other users have in the queue, as far as this user may see them;
+    raises UserError. ``patience_s``: as for ``ask``.
+
+    Slurm sends the whole queue for that: to be asked once.
+    """
+    words = ("squeue", "--noheader", f"--name={name}", "--format=%u|%A|%T|%r|%j|%k")
+    me, found = getpass.getuser(), []
+    for line in ask(*words, patience_s=patience_s).splitlines():
+        user, _, rest = line.partition("|")
+        if user != me:
+            found += [replace(job, user=user) for job in parse_queue(rest)]
+    return found
+
+
+def hides_jobs() -> bool:
+    """Whether Slurm shows users no jobs but their own (PrivateData). Raises UserError."""
+    private = re.search(r"^PrivateData\s*=\s*(.*)$", ask("scontrol", "show", "config"), re.M)
+    return private is not None and bool({"jobs", "all"} & set(private[1].strip().split(",")))
 
 
 def parse_queue(text: str) -> list[LiveJob]:
@@ -149,24 +189,46 @@ def parse_queue(text: str) -> list[LiveJob]:
     return [LiveJob(int(m[1]), m[2], m[4], m[5], m[3]) for m in found if m]
 
 
-def queue_states() -> dict[int, tuple[str, str]]:
-    """State and reason of our jobs, of those too that ended minutes ago (MinJobAge), by id.
+def queue_states() -> dict[int, Queued]:
+    """State, reason and nodes of this user's jobs, of those too that ended minutes ago (MinJobAge),
+    by id.
 
     Raises UserError.
     """
     words = ("squeue", "--noheader", f"--user={getpass.getuser()}", "--states=all")
-    return parse_states(ask(*words, "--format=%A|%T|%r"))
+    return parse_states(ask(*words, "--format=%A|%T|%N|%r"))
 
 
-def parse_states(text: str) -> dict[int, tuple[str, str]]:
-    """Jobs of ``squeue --format=%A|%T|%r``: id -> state and reason."""
+def parse_states(text: str) -> dict[int, Queued]:
+    """Jobs of ``squeue --format=%A|%T|%N|%r`` by id. A reason may hold any character."""
     found = {}
     for line in text.splitlines():
-        job_id, _, rest = line.partition("|")
-        state, _, reason = rest.partition("|")
-        if job_id.isdecimal():
-            found[int(job_id)] = (state, reason)
+        job_id, *rest = line.split("|", maxsplit=3)
+        if job_id.isdecimal() and len(rest) == 3:
+            state, nodes, reason = rest
+            found[int(job_id)] = Queued(state, reason, nodes)
     return found
+
+
+def unusable_nodes(names: Sequence[str]) -> set[str]:
+    """Those of these nodes that Slurm gives no job at the moment: down, drained, not responding.
+
+    Raises UserError.
+    """
+    words = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T")
+    found = set()
+    for line in ask(*words).splitlines():
+        node, _, state = line.strip().partition("|")
+        if state.endswith("*") or _UNUSABLE.match(state):
+            found.add(node)
+    return found
+
+
+def keep_off(job_ids: Sequence[int], nodes: str) -> None:
+    """Keep these pending jobs off these nodes (a list; empty: none). Raises UserError."""
+    if job_ids:
+        ids = ",".join(map(str, job_ids))
+        ask("scontrol", "update", f"JobId={ids}", f"ExcNodeList={nodes}")
 
 
 def partitions(patience_s: float = 0.0) -> dict[str, Partition]:
@@ -205,16 +267,15 @@ def check_names(
     constraints: Iterable[str],
     minutes: int,
     where: str,
-    patience_s: float = 0.0,
+    known: Mapping[str, Partition],
     nodes: int = 1,
 ) -> None:
     """Raise UserError for what Slurm would refuse in fewer words, or let wait for ever.
 
     That is: a partition that is not there, a feature that no node of it offers, a limit or more
-    nodes than the partition allows. ``where`` starts the error. Without a partition the cluster's
-    default one counts. ``patience_s``: as for ``ask``.
+    nodes than the partition allows. ``where`` starts the error; ``known``: ``partitions()``.
+    Without a partition the cluster's default one counts.
     """
-    known = partitions(patience_s)
     if partition and partition not in known:
         raise UserError(
             f"{where}.partition: no partition {partition!r} here; " + choices(partition, known)

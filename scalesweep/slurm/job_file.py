@@ -6,7 +6,7 @@ later Snakemake knows the jobs of one that is gone, and the accounting those of 
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,16 @@ class SubmittedJob:
     """A job of a run: its id, which attempt of one Snakemake it is (from 1), and Slurm's log.
 
     ``pack``: name of the pack of runs that the job is of; empty if it has no other run.
+    ``user``: who submitted it; empty in files of before.
+    ``called_off``: the call that submitted it was interrupted, and cancelled it: nothing failed.
     """
 
     job_id: int
     attempt: int
     log: str
     pack: str = ""
+    called_off: bool = False
+    user: str = ""
 
 
 def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
@@ -35,7 +39,12 @@ def submitted_jobs(run_folder: Path) -> list[SubmittedJob]:
     try:
         return [
             SubmittedJob(
-                int(job["job_id"]), int(job["attempt"]), str(job["log"]), str(job.get("pack", ""))
+                int(job["job_id"]),
+                int(job["attempt"]),
+                str(job["log"]),
+                str(job.get("pack", "")),
+                bool(job.get("called_off")),
+                str(job.get("user", "")),
             )
             for job in content["jobs"]
         ]
@@ -54,8 +63,15 @@ def forget_submitted(run_folder: Path, job_id: int) -> None:
     _write(run_folder, [job for job in submitted_jobs(run_folder) if job.job_id != job_id])
 
 
+def note_called_off(run_folder: Path) -> None:
+    """Note that the last job of a run was cancelled with its call. Raises OSError."""
+    if jobs := submitted_jobs(run_folder):
+        _write(run_folder, [*jobs[:-1], replace(jobs[-1], called_off=True)])
+
+
 def _entry(job: SubmittedJob) -> dict[str, Any]:
-    return {name: value for name, value in asdict(job).items() if name != "pack" or value}
+    optional = ("pack", "called_off", "user")
+    return {name: value for name, value in asdict(job).items() if name not in optional or value}
 
 
 def _write(run_folder: Path, jobs: Sequence[SubmittedJob]) -> None:

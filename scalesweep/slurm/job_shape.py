@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scalesweep.config.sbatch_options import Extra, split_extra
 from scalesweep.config.site import Site, SlurmSite
 from scalesweep.core.errors import UserError
+from scalesweep.core.host_list import joined
 
 MB_PER_GB = 1024
 # The launcher, its samplers and srun take less than this on the first node of a job, beside the
@@ -26,7 +28,8 @@ class Shape:
     """A job's request: nodes, tasks (ranks), CPUs of each, limit, memory of a node, and the rest.
 
     ``minutes`` is the job's limit. ``mem_mb`` (MiB), ``gpus_per_node`` and ``gres`` (instead of
-    the latter) are per node. None, 0 and empty are not asked for.
+    the latter) are per node. None, 0 and empty are not asked for. ``exclude`` has the nodes that
+    the site's ``extra`` leaves out, and those that scalesweep avoids.
     """
 
     nodes: int
@@ -52,10 +55,11 @@ class Shape:
 
     def _further_words(self) -> list[str]:
         words = [f"--ntasks-per-node={self.tasks_per_node}"]
-        if self.gpus_per_node:
+        kinds = {word.removeprefix("--").partition("=")[0] for word in self.extra}
+        if self.gpus_per_node and "gpus-per-node" not in kinds:
             # Not --gpus: the plugin would add --ntasks-per-gpu.
             words.append(f"--gpus-per-node={self.gpus_per_node}")
-        if self.exclusive:
+        if self.exclusive and "exclusive" not in kinds:
             words.append("--exclusive")
         if self.exclude:
             words.append(f"--exclude={self.exclude}")
@@ -83,7 +87,7 @@ class Shape:
             "cpus_per_task": self.cpus_per_task,
             "runtime": self.minutes,
             # The last one takes effect: after NODE_FAIL the plugin would keep every later job off
-            # all nodes of the failed one, the sound ones too.
+            # all nodes of the failed one, the sound ones too. It has the user's nodes as well.
             "slurm_extra": shlex.join([*self._further_words(), f"--exclude={self.exclude}"]),
         }
         optional = {
@@ -106,15 +110,14 @@ def run_shape(
     memory_gb_per_rank: float | None = None,
     mem_mb: int | None = None,
     constraint: str | None = None,
-    exclude: str = "",
 ) -> Shape:
     """The shape of the job of a point.
 
     ``limit_s`` is the limit of its program in seconds. Memory (MiB per node) is ``mem_mb``, else
     ``memory_gb_per_rank`` (GiB) times the ranks of a node and STARTUP_MB, else the share of the
     node's memory that goes with the CPUs asked for. ``constraint`` is an expression of node
-    features, which may name parameters in braces. ``exclude`` is a node list. Raises UserError
-    where the site cannot hold the point.
+    features, which may name parameters in braces. Raises UserError where the site cannot hold the
+    point.
     """
     slurm = of_slurm(site)
     ranks, nodes = int(point["ranks"]), site.nodes_for(point)
@@ -143,7 +146,7 @@ def run_shape(
         gpus_per_node=0 if slurm.gres else site.gpus_per_node,
         gres=slurm.gres,
         exclusive=slurm.exclusive,
-        exclude=exclude,
+        exclude=joined(*_given(site).exclude),
         constraint="&".join(features),
         account=slurm.account,
         partition=slurm.partition,
@@ -162,6 +165,7 @@ def staging_shape(site: Site) -> Shape:
         cpus_per_task=min(site.stage_workers, site.cores_per_node),
         minutes=math.ceil(slurm.staging_minutes),
         mem_mb=math.ceil(slurm.staging_memory_gb * MB_PER_GB),
+        exclude=joined(*_given(site).exclude),
         constraint=slurm.constraint,
         account=slurm.account,
         partition=slurm.partition,
@@ -182,13 +186,20 @@ def fill(template: str, point: Mapping[str, Any]) -> str:
     return template.format_map(point)
 
 
+def _given(site: Site) -> Extra:
+    return split_extra(of_slurm(site).extra)
+
+
 def _extra(site: Site) -> tuple[str, ...]:
-    slurm = of_slurm(site)
+    """Further options: scalesweep's with what the user says of the same, then the user's others."""
+    slurm, given = of_slurm(site), _given(site)
     # Requeued, a job would start again two minutes later, behind the workflow's back.
-    words = ["--requeue" if slurm.requeue else "--no-requeue"]
+    own = {"requeue": "--requeue" if slurm.requeue else "--no-requeue"}
     if slurm.reservation:
-        words.append(f"--reservation={slurm.reservation}")
-    if site.concurrent_runs == 1:
-        # All jobs of one Snakemake have one name.
-        words.append("--dependency=singleton")
-    return (*words, *slurm.extra)
+        own["reservation"] = f"--reservation={slurm.reservation}"
+    words = list((own | given.instead).values())
+    # All jobs of one Snakemake have one name; all dependencies must hold.
+    singleton = ["singleton"] if site.concurrent_runs == 1 else []
+    if needs := [*singleton, *given.dependency]:
+        words.append(f"--dependency={','.join(needs)}")
+    return (*words, *given.others)

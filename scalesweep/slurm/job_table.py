@@ -14,9 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from scalesweep.compute.job_spec import ORDER
+from scalesweep.core.csv_cells import CsvWriter, read_rows
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import read_json, write_atomic
+from scalesweep.core.files import read_json
 from scalesweep.core.formatting import counted, finite
+from scalesweep.core.own_files import publish
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
@@ -36,6 +39,7 @@ COLUMNS: dict[str, Kind] = {
     "nodes": int, "cpus": int, "asked_s": int, "elapsed_s": int, "asked_mem_bytes": int,
     "max_rss_bytes": int, "submitted": str, "started": str, "ended": str, "wait_s": float,
     "program_s": float, "held_s": float, "node_hours": float, "node_list": str, "energy_j": int,
+    "suspended_s": int,
 }  # fmt: skip
 # What the accounting says of a job may still grow for so long after its end. So the copy of the
 # table has one more column: when the accounting was asked, in seconds since the epoch.
@@ -69,10 +73,14 @@ class Usage:
 
 @dataclass
 class Collected:
-    """Rows of the planned runs' jobs, and notes on those that are missing."""
+    """Rows of the planned runs' jobs, and notes on those that are missing.
+
+    ``blind``: the accounting does not answer, and jobs that were submitted have left nothing here.
+    """
 
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
+    blind: bool = False
 
 
 def job_ids(runs: Path, run_ids: Iterable[str]) -> dict[int, list[str]]:
@@ -117,8 +125,70 @@ def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
 
 
 def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
-    """The rows that ``collect`` would bring into the table ``out``; nothing is written."""
-    return _gather(run_ids, runs, out)[1]
+    """The rows that ``collect`` would bring into the table ``out``; nothing is written.
+
+    A job that the accounting does not show counts with what its runs have left: a lower bound.
+    """
+    found = _gather(run_ids, runs, out)[1]
+    if not found.notes:
+        return found
+    known = {row["job_id"] for row in found.rows}
+    left = {
+        job_id: owners for job_id, owners in job_ids(runs, run_ids).items() if job_id not in known
+    }
+    rows = [_left_row(job_id, owners, runs) for job_id, owners in left.items()]
+    found.rows += rows
+    told = sum(row["node_hours"] or 0 for row in rows)
+    if rows:
+        found.notes.append(
+            f"records and failures show at least {told:.3g} node-hours of these; a job that left "
+            "neither counts with its limit"
+        )
+    # Jobs were submitted, and neither the accounting nor any file says what they cost.
+    found.blind = not found.rows and first_submission(runs) is not None
+    return found
+
+
+def _left_row(job_id: int, owners: Sequence[str], runs: Path) -> Row:
+    """What is known here of a job that the accounting does not show."""
+    hours = 0.0
+    for run_id in owners:
+        folder = runs / run_id
+        told = _left_hours(folder, job_id)
+        hours += _limit_hours(folder) if told is None else told
+    row: Row = dict.fromkeys(COLUMNS)
+    run_ids = " ".join(owners)
+    return {**row, "job_id": job_id, "run_id": run_ids, "state": "UNKNOWN", "node_hours": hours}
+
+
+def _left_hours(folder: Path, job_id: int) -> float | None:
+    """Node-hours of a job of a run by the record or the failure that it has left."""
+    record = read_json(folder / RECORD) or {}
+    resources = record.get("resources")
+    slurm = resources.get("slurm") if isinstance(resources, dict) else None
+    if isinstance(slurm, dict) and str(slurm.get("job_id")) == str(job_id):
+        return _hours(slurm, record.get("wall_s"))
+    earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
+    for failure in (read_failure(folder), *earlier):
+        if failure and str(failure.get("job_id")) == str(job_id):
+            return _hours(failure.get("asked"), _between(failure["started"], failure["ended"]))
+    return None
+
+
+def _limit_hours(folder: Path) -> float:
+    """The most that a job of a run may cost; 0 where its order is gone."""
+    order = read_json(folder / ORDER) or {}
+    asked = order.get("asked")
+    minutes = asked.get("minutes") if isinstance(asked, dict) else None
+    return _hours(asked, 60 * minutes if finite(minutes) else None) or 0.0
+
+
+def _hours(asked: Any, seconds: Any) -> float | None:
+    """Node-hours of so many seconds on the nodes that were asked for."""
+    nodes = asked.get("nodes") if isinstance(asked, dict) else None
+    if not isinstance(nodes, int) or not finite(seconds):
+        return None
+    return max(nodes * float(seconds), 0.0) / 3600
 
 
 def _kept(out: Path) -> Path:
@@ -207,6 +277,7 @@ def _row(job: Job, run_ids: Sequence[str], runs: Path) -> Row:
         "node_hours": job.nodes * job.elapsed_s / 3600,
         "node_list": job.node_list,
         "energy_j": job.energy_j,
+        "suspended_s": job.suspended_s or None,
     }
 
 
@@ -247,11 +318,12 @@ def _between(start: Any, end: Any) -> float | None:
 
 def _write(path: Path, rows: Sequence[Row], columns: Mapping[str, Kind]) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(columns), extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = CsvWriter(text)
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([row.get(name) for name in columns])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.getvalue())
+    publish(path, text.getvalue())
 
 
 def read_jobs(path: Path) -> list[Row]:
@@ -267,7 +339,8 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
         try:
             return [
                 {name: kind(row[name]) if row[name] else None for name, kind in columns.items()}
-                for row in csv.DictReader(file)
+                # A table of before the last column is as good.
+                for row in ({"suspended_s": "", **one} for one in read_rows(file))
             ]
         except (ValueError, KeyError, csv.Error) as error:
             raise UserError(f"{path}: not a table of jobs ({error})") from None

@@ -9,7 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
@@ -43,9 +43,13 @@ _REASONS = {
 class JobWatch:
     """Looks after the jobs of one Snakemake; ``ended`` is asked every few seconds."""
 
-    queue: Callable[[], Mapping[int, tuple[str, str]]] = commands.queue_states
+    queue: Callable[[], Mapping[int, commands.Queued]] = commands.queue_states
     books: Callable[[Sequence[int]], Mapping[int, sacct.Job]] = sacct.query
     clock: Callable[[], float] = time.monotonic
+    # The queue when it was last looked at.
+    seen: Mapping[int, commands.Queued] = field(default_factory=dict)
+    # Jobs that were suspended when they were looked at.
+    _suspended: set[int] = field(default_factory=set)
     # When each job was first seen to live no more.
     _over_since: dict[int, float] = field(default_factory=dict)
     _away_since: float | None = None
@@ -60,25 +64,32 @@ class JobWatch:
         """
         now = self.clock()
         try:
-            queue = self.queue()
+            queue = self.seen = self.queue()
         except UserError as error:
             self._say_away(str(error), now)
             return {}
         self._say_back(now)
         self._say_pending([queue[i] for i in job_ids if i in queue], now)
-        over = [i for i in job_ids if self._may_be_over(queue.get(i, ("", ""))[0])]
+        over = [i for i in job_ids if self._may_be_over(_state(queue, i))]
         for job_id in job_ids:
             if job_id not in over:  # requeued
                 self._over_since.pop(job_id, None)
+        self._suspended.update(i for i in job_ids if _state(queue, i) == "SUSPENDED")
+        # Of a job that completed nothing is to be explained, and the accounting need not be asked;
+        # but for how long it was suspended only that knows.
+        plain = [i for i in over if _state(queue, i) == "COMPLETED" and i not in self._suspended]
+        over = [i for i in over if i not in set(plain)]
         accounted = True
         try:
             known = self.books(over) if over else {}
         except UserError as error:
             known, accounted = {}, commands.is_away(error)
-        found = {}
+        found = {
+            i: replace(sacct.unaccounted(i, "COMPLETED"), node_list=queue[i].nodes) for i in plain
+        }
         for job_id in over:
             waited = now - self._over_since.setdefault(job_id, now)
-            state = queue.get(job_id, ("", ""))[0]
+            state = _state(queue, job_id)
             if job := _verdict(job_id, state, known.get(job_id), waited, accounted):
                 found[job_id] = job
         return found
@@ -101,9 +112,9 @@ class JobWatch:
             _log.info("Slurm answers again after %s", duration(now - self._away_since))
             self._away_since = None
 
-    def _say_pending(self, jobs: Sequence[tuple[str, str]], now: float) -> None:
+    def _say_pending(self, jobs: Sequence[commands.Queued], now: float) -> None:
         """A line on why jobs wait, when that has changed."""
-        said = why_pending(reason for state, reason in jobs if state == "PENDING")
+        said = why_pending(job.reason for job in jobs if job.state == "PENDING")
         kinds = said.translate({ord(digit): None for digit in "0123456789,"})
         before = self._pending_said
         quiet = before is not None and now - before < PENDING_SAID_S
@@ -112,14 +123,20 @@ class JobWatch:
             _log.info("%s", said)
 
 
+def _state(queue: Mapping[int, commands.Queued], job_id: int) -> str:
+    return queue[job_id].state if job_id in queue else ""
+
+
 def why_pending(reasons: Iterable[str]) -> str:
     """``3 jobs are pending: 2 Resources (waits for free nodes), 1 ...``; empty for none."""
-    # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3
-    found = Counter(reason.partition(",")[0] for reason in reasons if reason != "None")
+    # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3; or why: ..., Reserved for
+    # maintenance. All of it is said.
+    found = Counter(" ".join(reason.split()) for reason in reasons if reason != "None")
     if not found:
         return ""
     parts = [
-        f"{count} {reason}" + (f" ({_REASONS[reason]})" if reason in _REASONS else "")
+        f"{count} {reason}"
+        + (f" ({_REASONS[known]})" if (known := reason.partition(",")[0]) in _REASONS else "")
         for reason, count in found.most_common()
     ]
     number = found.total()

@@ -16,7 +16,7 @@ from scalesweep.core.formatting import number
 FIELDS = (
     *("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw"),
     *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
-    "ConsumedEnergyRaw",
+    *("ConsumedEnergyRaw", "Suspended"),
 )
 # States that a job does not leave; a requeued one comes back under the same id. Some are followed
 # by more words (CANCELLED by 1000), which ``parse`` keeps apart.
@@ -58,7 +58,8 @@ class Job:
 
     ``state`` is its first word, ``state_detail`` the rest ("by 1000"). ``started`` is None for
     a job that never got a node. ``asked_mem_bytes`` is per node (the mean, where CPUs are spread
-    unevenly over nodes), ``max_rss_bytes`` the largest task of all steps.
+    unevenly over nodes), ``max_rss_bytes`` the largest task of all steps. ``elapsed_s`` does not
+    have the seconds for which it was suspended, ``suspended_s``.
     """
 
     job_id: int
@@ -79,6 +80,7 @@ class Job:
     max_rss_bytes: int | None
     energy_j: int | None
     steps: tuple[Step, ...]
+    suspended_s: int = 0
 
 
 def query(job_ids: Sequence[int]) -> dict[int, Job]:
@@ -110,8 +112,9 @@ def _ask(*words: str) -> str:
     env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
     try:
         done = subprocess.run(
-            ["sacct", "-nP", *words], env=env, capture_output=True, text=True, timeout=_TIMEOUT_S,
-            check=False,
+            # Runs in one results folder may be several users'.
+            ["sacct", "-nP", "--allusers", *words],
+            env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
         )  # fmt: skip
     except FileNotFoundError:
         raise UserError("sacct: not found on this machine") from None
@@ -239,6 +242,7 @@ def _job(job_id: int, row: dict[str, str]) -> Job:
         max_rss_bytes=_size(row["MaxRSS"]),
         energy_j=_energy(row["ConsumedEnergyRaw"]),
         steps=(),
+        suspended_s=_seconds(row["Suspended"]),
     )
 
 
@@ -289,6 +293,15 @@ def _exit(text: str) -> tuple[int, int]:
 
 def _time(text: str) -> str | None:
     return f"{text}+00:00" if re.fullmatch(r"[\d-]{10}T[\d:]{8}", text) else None
+
+
+def _seconds(text: str) -> int:
+    """``1-02:03:04`` in seconds; 0 where there is no time."""
+    match = re.fullmatch(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d):(\d\d)", text, re.ASCII)
+    if match is None:
+        return 0
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _size(text: str) -> int | None:

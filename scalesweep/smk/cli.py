@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_snakemake
+from scalesweep.core.visible import print_visibly, visible
 
 # Set by the rules (SCRIPT in the Snakefile): the process id of Snakemake. Descriptor 3 is then
 # what Snakemake itself writes its messages to.
@@ -23,6 +24,7 @@ def run_main(main: Callable[[], None]) -> NoReturn:
     A full disk, a missing file or a lacking permission is reported in one line too. A script of a
     rule ends with its Snakemake: it never writes at the same time as the next one.
     """
+    print_visibly()
     _state["in_rule"] = SNAKEMAKE in os.environ
     if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
@@ -70,4 +72,4 @@ def _show(line: str) -> None:
     """Write a line where Snakemake writes its messages, if standard error is the log of a rule."""
     with contextlib.suppress(OSError):
         if _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
-            os.write(_TERMINAL, f"{line}\n".encode())
+            os.write(_TERMINAL, f"{visible(line)}\n".encode())

@@ -10,8 +10,8 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -74,7 +74,27 @@ class SnakemakeContext:
         if self.options.get("check") == "full":
             return tuple(run_id for run_id in self.runs if run_id not in held)
         states = self.states
-        return tuple(i for i in self.runs if i not in held and not states[i].settled)
+        every = tuple(i for i in self.runs if i not in held and not states[i].settled)
+        return tuple(self._trials(every)) if "try" in self.options else every
+
+    def _trials(self, awaited: Iterable[str]) -> list[str]:
+        """Of these runs the first of each shape of which none is done."""
+        site = self.campaign.site
+
+        def shape(run_id: str) -> Hashable:
+            experiment, run = self.runs[run_id]
+            size = experiment.name, site.nodes_for(run.point), run.point["ranks"], run.profile
+            if self.submission is None:
+                return size
+            # Limits differ by what is known of each run.
+            return size, replace(self.submission.request(run_id, 1).shape, minutes=0)
+
+        tried = {shape(i) for i, state in self.states.items() if i in self.runs and state.settled}
+        found: dict[Hashable, str] = {}
+        for run_id in sorted(awaited, key=self.positions.__getitem__):
+            if (key := shape(run_id)) not in tried:
+                found.setdefault(key, run_id)
+        return list(found.values())
 
     @cached_property
     def rereads(self) -> Mapping[str, Extract]:
@@ -117,7 +137,8 @@ class SnakemakeContext:
     def looks(self) -> Looks | None:
         """The looks of this call at points that are measured until they are precise."""
         plan = self.repeats
-        if plan is None or not plan.has_looks or self.options.get("pending") == "ignore":
+        few = self.options.get("pending") == "ignore" or "try" in self.options
+        if plan is None or not plan.has_looks or few:
             return None
         return Looks(self, plan)
 

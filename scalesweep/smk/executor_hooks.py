@@ -1,15 +1,16 @@
 """What happens around the Slurm jobs of a campaign (``plugins/``, ``Executor.hooks``)."""
 
-import contextlib
+import logging
 import os
 import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from getpass import getuser
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from scalesweep.compute.pack import call_off, ended_in
+from scalesweep.compute.pack import ended_in, nodes_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.orphans import end_children
@@ -23,6 +24,8 @@ from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import Job
 from scalesweep.smk.context import MARKER
 from scalesweep.smk.job_rules import JobRules
+
+_log = logging.getLogger(__name__)
 
 RUN, STAGE = "run", "stage"
 
@@ -60,6 +63,8 @@ class CampaignHooks:
     _ends: dict[int, Job] = field(default_factory=dict)
     # Name of the pack of each job that is of several runs.
     _packs: dict[int, str] = field(default_factory=dict)
+    # The nodes that jobs in the queue are kept off.
+    _avoided: list[list[str]] = field(default_factory=lambda: [[]])
 
     @property
     def job_name(self) -> str:
@@ -68,11 +73,14 @@ class CampaignHooks:
 
     def before(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> None:
         """Leave the job's order. Raises UserError or OSError."""
-        if self.submission.stopped:
-            raise UserError("stop_after")
         if rule == RUN:
-            self.submission.in_hand.add(wildcards["run_id"])
-            self.jobs.leave_order(wildcards["run_id"], attempt)
+            run_id = wildcards["run_id"]
+            if run_id in self.submission.left_out:
+                raise UserError("left out (stop_after)")
+            if why := self.submission.refused.get(run_id):
+                raise UserError(why)
+            self.submission.in_hand.add(run_id)
+            self.jobs.leave_order(run_id, attempt)
 
     def packs(self, rule: str) -> bool:
         """Whether jobs of this rule share allocations."""
@@ -91,6 +99,14 @@ class CampaignHooks:
         name, shape = self.jobs.leave_pack(attempts)
         return Packed(PACK, {"runs": jobs[0][0]["runs"], "pack": name}, shape.resources())
 
+    def request(self, rule: str, wildcards: Mapping[str, str], attempt: int) -> Packed | None:
+        """What the job of a run asks for as of now: Snakemake keeps what was asked when the run was
+        first ready, and nodes may be avoided since. None: what it says."""
+        if rule != RUN:
+            return None
+        shape = self.submission.request(wildcards["run_id"], attempt).shape
+        return Packed(rule, wildcards, shape.resources())
+
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs. What it prints is in Slurm's log and in the rule's."""
         if rule == PACK:
@@ -102,6 +118,18 @@ class CampaignHooks:
     def is_away(self, said: str) -> bool:
         """Whether sbatch failed because Slurm does not answer at the moment."""
         return commands.is_away(said)
+
+    def full(self, said: str, queued: int) -> str:
+        """Slurm's word for a limit of jobs that are submitted, where sbatch failed for it."""
+        return commands.submit_limit(said, queued)
+
+    def any_queued(self) -> bool:
+        """Whether this user has any job in the queue; yes while Slurm does not answer."""
+        try:
+            states = commands.queue_states().values()
+        except UserError:
+            return True
+        return any(job.state not in sacct.FINAL for job in states)
 
     def queued(self, rule: str, wildcards: Mapping[str, str]) -> int | None:
         """Id of a job of this Snakemake that sbatch left without saying so.
@@ -132,12 +160,15 @@ class CampaignHooks:
                 self._packs[job_id] = pack
             else:
                 self._made[job_id] = folder / MARKER
-            note_submitted(folder, SubmittedJob(job_id, attempt, log, pack))
+            note_submitted(folder, SubmittedJob(job_id, attempt, log, pack, user=getuser()))
         elif rule == STAGE:
             self._made[job_id] = Path(wildcards["folder"], f"staged-{wildcards['files']}")
 
     def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
         """Note a job that was not submitted; a line that says so."""
+        if rule == RUN and wildcards["run_id"] in self.submission.left_out:
+            self.submission.refuse(wildcards["run_id"], why)
+            return f"{wildcards['run_id']}: {why}"
         if rule != RUN:
             return f"staging {wildcards.get('folder', '')}: not submitted: {why}"
         self.submission.refuse(wildcards["run_id"], why)
@@ -147,28 +178,64 @@ class CampaignHooks:
         """Those of these jobs that are over: whether they left what they were to make."""
         found = self.watch.ended(list(job_ids))
         self._ends.update(found)
-        return {job_id: self._is_made(job) for job_id, job in found.items()}
+        made = {job_id: self._is_made(job) for job_id, job in found.items()}
+        for job_id, marker in self._made.items():
+            if made.get(job_id) and marker.name == MARKER:
+                self.submission.note_success(marker.parent.name, found[job_id].node_list)
+        self._keep_off()
+        return made
+
+    def _keep_off(self) -> None:
+        """Have jobs that wait in the queue not start on nodes that are avoided since they were
+        submitted, and on those again that are avoided no more."""
+        submission = self.submission
+        avoided = submission.faults.avoided()
+        if avoided == self._avoided[-1]:
+            return
+        self._avoided[:] = [avoided]
+        by_nodes: dict[str, list[int]] = {}
+        for job_id, queued in self.watch.seen.items():
+            marker = self._made.get(job_id)
+            if queued.state == "PENDING" and marker is not None and marker.name == MARKER:
+                shape = submission.request(marker.parent.name, 1).shape
+                by_nodes.setdefault(shape.exclude, []).append(job_id)
+        for nodes, job_ids in by_nodes.items():
+            try:
+                commands.keep_off(job_ids, nodes)
+            except UserError as error:  # one has started meanwhile
+                _log.info("jobs that wait for other nodes: %s", error)
 
     def left(self, wildcards: Mapping[str, str], job_id: int) -> bool | None:
         """What a run has left in a job of several: True a record, False a failure, None nothing."""
         folder = Path(wildcards["runs"], wildcards["run_id"])
         if self._is_recorded(folder / MARKER):
+            seen = self.watch.seen.get(job_id)
+            hosts = nodes_of(folder.parent, self._packs.get(job_id, ""), folder.name)
+            self.submission.note_success(folder.name, hosts or (seen.nodes if seen else ""))
             return True
         return False if ended_in(folder, job_id) else None
 
     def _is_recorded(self, marker: Path) -> bool:
         """Whether a run has a record of today, which its marker then says."""
+        if self._is_new(marker):
+            marker.touch()
+            return True
+        return False
+
+    def _is_new(self, marker: Path) -> bool:
+        """Whether a run has a record of today."""
         record = stamp_of(str(marker.with_name(RECORD)))
-        if record in (None, self.jobs.replaced.get(marker.parent.name)):
-            return False
-        marker.touch()
-        return True
+        return record not in (None, self.jobs.replaced.get(marker.parent.name))
 
     def _is_made(self, job: Job) -> bool:
         """Whether a job's output is there: also of one that was killed in its last seconds."""
         made = self._made.get(job.job_id)
-        if made is not None and made.name == MARKER and self._is_recorded(made):
-            return True
+        if made is not None and made.name == MARKER:
+            if job.suspended_s and self._is_new(made):
+                self.submission.refuse_suspended(made.parent.name, job)
+                return False
+            if self._is_recorded(made):
+                return True
         return job.state == "COMPLETED" or (made is not None and made.exists())
 
     def failed(
@@ -190,7 +257,7 @@ class CampaignHooks:
                 return Failed(*left_out, unbegun=True)
             again, line = self.submission.judge(wildcards["run_id"], attempt, job_id, end)
             forgiven = not again and self.jobs.context.forgives(wildcards["run_id"])
-            if forgiven and not self.submission.stopped:
+            if forgiven:
                 Path(wildcards["runs"], wildcards["run_id"], MARKER).touch()
                 return Failed(False, line, forgiven=True)
             return Failed(again, line)
@@ -198,16 +265,19 @@ class CampaignHooks:
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
 
-    def stop(self) -> None:
-        """Start no more runs."""
-        live = (self._made.keys() | self._packs.keys()) - self._ends.keys()
-        for job_id in live & self._packs.keys():
-            with contextlib.suppress(OSError):  # then it goes on
-                call_off(Path(self.jobs.context.runs_folder), self._packs[job_id])
-        self.submission.stop(live)
+    def drop(self, run_ids: Collection[str]) -> None:
+        """Start these runs no more, and take their own jobs out of the queue."""
+        jobs = {
+            job_id
+            for job_id, marker in self._made.items()
+            if marker.name == MARKER and marker.parent.name in run_ids
+        }
+        self.submission.leave_out(run_ids, jobs - self._ends.keys())
 
-    def called_off(self) -> None:
-        """Note that all jobs are cancelled, or left to the next Snakemake."""
+    def called_off(self, left: bool) -> None:
+        """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""
+        if not left:
+            self.submission.call_off()
         self.submission.in_hand.clear()
 
 

@@ -111,10 +111,7 @@ class JobRules:
 
     def _resource(self, name: str, shape: Callable[[Wildcards, int], Shape]) -> Resource:
         def resource(wildcards: Wildcards, attempt: int) -> int | str | None:
-            found = shape(wildcards, attempt).resources().get(name)
-            if name == "slurm_account" and self.context.submission:
-                return found or self.context.submission.default_account or None
-            return found
+            return shape(wildcards, attempt).resources().get(name)
 
         return resource
 

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from scalesweep.core.visible import visible
+
 
 def repeat_error(logs: Path, pattern: str) -> None:
     """When this process ends, print the last error in each of these logs that was written since.
@@ -23,4 +25,4 @@ def _repeat(logs: Path, pattern: str, since_ns: int) -> None:
         except OSError:
             continue
         if error := next((line for line in reversed(lines) if line.startswith("error: ")), None):
-            print(error, file=sys.stderr, flush=True)
+            print(visible(error), file=sys.stderr, flush=True)

@@ -1,21 +1,20 @@
 """What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
 
 import logging
-import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scalesweep.config.executables import mistyped, not_here
+from scalesweep.compute.left_out import leave_none_out
 from scalesweep.core.errors import UserError
-from scalesweep.planning.job_cost import cost_of_jobs
+from scalesweep.planning.job_cost import cost_of_jobs, spent_jobs
 from scalesweep.planning.job_requests import shapes_for
+from scalesweep.planning.missing_programs import missing_programs
 from scalesweep.planning.plan import budget_left, check_budget
-from scalesweep.planning.run_spec import launcher_of, python_of
+from scalesweep.planning.results_folder import check_writable
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission
-from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.results_lock import Claims
 
@@ -51,23 +50,8 @@ class Preflight:
             )
             return False
         benchmark = experiment.benchmark
-        python = python_of(context.campaign, benchmark)
-        program = next(iter(launcher_of(context.campaign, benchmark, run.point)), python)
-        if not context.submission and not site.prologue and shutil.which(program) is None:
-            own = benchmark.launch or benchmark.python
-            self.problems[program] = (
-                f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
-                "this machine"
-                if own
-                else f"site {site.name} starts runs with {program!r}, which is not on this "
-                "machine; name another with --config site=NAME"
-            )
-        for name in sorted(benchmark.command.programs([run.point])):
-            path = context.campaign.programs[name]
-            here = context.submission is None
-            why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
-            if why:
-                self.problems[name] = f"{benchmark.name}: {why}"
+        here = context.submission is None
+        self.problems.update(missing_programs(context.campaign, benchmark, run.point, here))
         return True
 
     @cached_property
@@ -82,6 +66,7 @@ class Preflight:
         """
         for problem in self.problems.values():
             raise UserError(problem)
+        check_writable(self.context.campaign.results)
         submission = self.context.submission
         submits = bool(self._to_run) or LOOK in rules
         if submission and submits and executor != EXECUTOR:
@@ -92,6 +77,8 @@ class Preflight:
         states = self.context.states
         pending = {run_id for run_id in self._to_run if not states[run_id].settled}
         self.claims.begin(rules, pending, here=submission is None)
+        if pending or LOOK in rules:
+            leave_none_out(self.context.campaign.runs_folder)
         if submits:
             self._check_submission()
         self._await_staging()
@@ -110,7 +97,7 @@ class Preflight:
             raise UserError(f"{where}: {error.strerror}") from None
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
-            jobs = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+            jobs = spent_jobs(campaign, campaign.budget_node_hours)
             for note in jobs.notes:
                 _log.warning("node-hours spent: %s", note)
             cost = cost_of_jobs(campaign, shapes, jobs.rows, submission.estimates)

@@ -4,35 +4,41 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+from scalesweep.compute.left_out import leave_out
 from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import counted, duration
 from scalesweep.core.record import FAILURE, RECORD, read_failure
-from scalesweep.planning.failure_groups import Failure, failure_lines, kind_of
-from scalesweep.planning.run_state import scan
+from scalesweep.core.visible import visible
+from scalesweep.planning.failing_kinds import Enough, FailingKinds
+from scalesweep.planning.failure_groups import Failure, failure_lines
+from scalesweep.planning.run_state import DONE, scan
 from scalesweep.slurm.failure import NOT_SUBMITTED
 from scalesweep.smk.context import SnakemakeContext
 
 POLL_S, QUICK_POLL_S = 2.0, 0.5
 
 
-class Progress(threading.Thread):
+class Progress:
     """Watches the runs' folders, so it works for local and for cluster jobs; of these it prints a
     line whenever some have finished. Ends with the process, or by ``finish``."""
 
-    def __init__(self, context: SnakemakeContext, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, context: SnakemakeContext, drop: Callable[[Collection[str]], None] | None = None
+    ) -> None:
         """Watch the awaited runs of a campaign from now on.
 
-        ``stop`` starts no more runs: called after ``stop_after`` failures of one kind in a row.
+        ``drop`` takes runs out of the queue: called after ``stop_after`` failures of one kind.
         """
-        super().__init__(daemon=True, name="progress")
+        # It has a thread and is none: attributes of threads are not to be shadowed (``_stop``).
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name="progress")
         self._context = context
-        self._stop = stop
+        self._drop = drop
         self._most = context.campaign.stop_after
-        # Kind of the last failures in a row, and their number.
-        self._streak: tuple[tuple[str, str] | None, int] = (None, 0)
+        # Runs that are not to be started any more.
+        self.left_out: set[str] = set()
         self._folder = Path(context.runs_folder)
         self._open = list(context.awaited)
         # Of runs that are to be measured again (--forcerun).
@@ -42,8 +48,16 @@ class Progress(threading.Thread):
         self._finished = 0
         self._failed: set[str] = set()
         self._over = threading.Event()
+        self._kinds = FailingKinds(self._most, context.runs)
+        for run_id, state in context.states.items():
+            if state.status == DONE and run_id in context.runs:
+                self._kinds.succeeded(run_id)
 
-    def run(self) -> None:
+    def start(self) -> None:
+        """Begin to watch."""
+        self._watcher.start()
+
+    def _watch(self) -> None:
         """Poll until the workflow ends."""
         cost = 0.0
         # With thousands of runs a look takes a while: spend at most 2 % of one core on it.
@@ -51,7 +65,7 @@ class Progress(threading.Thread):
         while not self._over.wait(max(poll_s, 50 * cost)):
             before = time.thread_time()
             if self._look() and self._context.submission:
-                print(self._line(), file=sys.stderr, flush=True)
+                print(visible(self._line()), file=sys.stderr, flush=True)
             cost = time.thread_time() - before
 
     def _look(self) -> bool:
@@ -71,33 +85,47 @@ class Progress(threading.Thread):
             still_open.append(run_id)
             if self._failed_since(run_id):
                 failed.add(run_id)
-        if self._most is not None:
-            self._count(done, failed - self._failed)
+        new = failed - self._failed
         changed = len(still_open) != len(self._open) or failed != self._failed
         self._open, self._failed = still_open, failed
+        if self._most is not None:
+            self._count(done, new)
         return changed
 
     def _record(self, run_id: str) -> str | None:
         return stamp_of(f"{self._folder}/{run_id}/{RECORD}")
 
     def _count(self, done: Iterable[str], failed: Iterable[str]) -> None:
-        """Count failures of one kind in a row, in the order in which runs ended; stop at enough."""
-        ends = [(self._time(run_id, RECORD), run_id, True) for run_id in done]
-        ends += [(self._time(run_id, FAILURE), run_id, False) for run_id in failed]
-        for _, run_id, is_done in sorted(ends):
-            before, number = self._streak
-            failure = {} if is_done else read_failure(self._folder / run_id) or {}
-            said = (str(failure.get("cause", "")), str(failure.get("detail", "")))
-            kind = None if is_done else kind_of(run_id, *said)
-            self._streak = kind, number + 1 if kind == before else 1
-            if kind is not None and self._streak[1] == self._most:
-                print(
-                    f"error: {self._most} identical failures in a row (stop_after): no more runs "
-                    f"are started: {': '.join(filter(None, said))}",
-                    file=sys.stderr, flush=True,
-                )  # fmt: skip
-                self._most = None  # once
-                self._stop()
+        """Note how runs ended, in that order; leave out those like enough that failed alike."""
+        self._kinds.runs = self._context.runs
+        for run_id in done:
+            self._kinds.succeeded(run_id)
+        for run_id in sorted(failed, key=lambda run_id: self._time(run_id, FAILURE)):
+            failure = read_failure(self._folder / run_id) or {}
+            said = str(failure.get("cause", "")), str(failure.get("detail", ""))
+            if enough := self._kinds.failed(run_id, *said):
+                self._leave_out(enough)
+
+    def _leave_out(self, enough: Enough) -> None:
+        """Start no more runs that are like enough that failed alike, but those that others wait
+        for however they end."""
+        left = [i for i in self._open if i not in self._failed | self.left_out]
+        more = [i for i in self._kinds.like(enough, left) if not self._context.forgives(i)]
+        if not more:
+            return
+        self.left_out.update(more)
+        try:
+            leave_out(self._folder, more)
+        except OSError as error:
+            print(f"error: {error.filename}: {error.strerror}", file=sys.stderr, flush=True)
+        if self._drop is not None:
+            self._drop(more)
+        runs = counted(len(more), "more run")
+        text = (
+            f"error: {enough.failed} identical failures (stop_after): {runs} like these, "
+            f"{enough.where}, not started unless at work already: {enough.said}"
+        )
+        print(visible(text), file=sys.stderr, flush=True)
 
     def _time(self, run_id: str, name: str) -> float:
         try:
@@ -110,7 +138,7 @@ class Progress(threading.Thread):
         if submission := self._context.submission:
             if run_id in submission.given_up:
                 return True
-            if run_id in submission.in_hand:
+            if run_id in submission.in_hand or run_id in submission.called_off:
                 return False
         try:
             path = f"{self._folder}/{run_id}/{FAILURE}"
@@ -127,8 +155,23 @@ class Progress(threading.Thread):
 
     def _left(self, elapsed: float) -> str:
         finished = self._finished + len(self._failed)
-        left = self._total - finished
-        return f", about {duration(elapsed / finished * left)} left" if left and finished else ""
+        left = self._total - finished - len(self.left_out & set(self._open) - self._failed)
+        if not (left > 0 and finished):
+            return ""
+        # By the rate so far; but what is tried again after TIMEOUT takes longer than its last try.
+        left_s = max([elapsed / finished * left, *self._tries_left_s()])
+        return f", about {duration(left_s)} left"
+
+    def _tries_left_s(self) -> list[float]:
+        submission = self._context.submission
+        if submission is None:
+            return []
+        now = time.time()
+        return [
+            since + least_s - now
+            for run_id, (since, least_s) in submission.longer.items()
+            if run_id in submission.in_hand
+        ]
 
     def so_far(self) -> str:
         """How many of the runs have failed and the time that is left, for the line of a run that
@@ -139,19 +182,28 @@ class Progress(threading.Thread):
     def finish(self) -> bool:
         """Stop watching; print the final count and what failed. True if any run has ended."""
         self._over.set()
-        if self.is_alive():
-            self.join()
+        if self._watcher.is_alive():
+            self._watcher.join()
         self._look()
         if submission := self._context.submission:
-            for run_id in [run_id for run_id in self._open if run_id in submission.in_hand]:
+            lost = [i for i in self._open if i in submission.in_hand and i not in self.left_out]
+            for run_id in lost:
                 # Snakemake looked for the output of its job in vain.
                 submission.give_up(run_id, "KILLED", "its job completed, but left no record")
         self._look()
+        called_off = submission.called_off & set(self._open) if submission else set()
+        if called_off:
+            runs = counted(len(called_off), "run")
+            print(f"{runs} cancelled with this call: still to be run", file=sys.stderr)
+        if skipped := len(self.left_out & set(self._open) - self._failed):
+            runs = counted(skipped, "run")
+            never = "`stop_after: never` in the campaign starts all"
+            print(f"{runs} not started (stop_after): still to be run; {never}", file=sys.stderr)
         if not self._finished and not self._failed:
             return False
         print(self._line(), file=sys.stderr)
         for line in failure_lines(self._failures()):
-            print(f"failed: {line}", file=sys.stderr)
+            print(visible(f"failed: {line}"), file=sys.stderr)
         if self._failed:
             print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
         return True

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from scalesweep.core.visible import visible
+
 _FOR_LABELS = str.maketrans("{}<>", "()‹›")
 
 
@@ -27,12 +29,12 @@ class FigureTexts:
     def label(self, experiment: str, name: str) -> str:
         """Title as a label."""
         title = str(self._entry(experiment, name).get("title") or name)
-        return " ".join(title.split()).translate(_FOR_LABELS)
+        return visible(" ".join(title.split())).translate(_FOR_LABELS)
 
     def caption(self, experiment: str, name: str) -> str:
         """Caption as reStructuredText in which nothing is markup."""
         caption = str(self._entry(experiment, name).get("caption") or "")
-        return re.sub(r"([^A-Za-z0-9 ])", r"\\\1", " ".join(caption.split()))
+        return re.sub(r"([^A-Za-z0-9 ])", r"\\\1", visible(" ".join(caption.split())))
 
     def _entry(self, experiment: str, name: str) -> Mapping[str, Any]:
         return self._entries.get((experiment, name), {})

@@ -3,6 +3,7 @@ them. Any number may look at the same folder meanwhile (`plan`, `-n`).
 """
 
 import atexit
+import contextlib
 import logging
 import time
 from collections.abc import Collection
@@ -12,12 +13,15 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
+from scalesweep.core.own_files import make_way
 from scalesweep.core.record import RECORD
 
 _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
+# Their outputs for people, which Snakemake removes before it makes them again.
+_MADE_OF_RUNS = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report.html")
 # Rules after which there may be runs, or which change those that there are.
 _OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.
@@ -51,7 +55,7 @@ class Claims:
                     "pending runs; run snakemake again for the rest"
                 )
         elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
-            self._report.append(claim(self._results, REPORT))
+            self._claim_report(wait=False)
         self.begun = True
 
     def report(self) -> None:
@@ -61,7 +65,13 @@ class Claims:
         """
         # Snakemake evaluates a rule's parameters once more while it plans.
         if self.begun and not self._report:
-            self._report.append(claim(self._results, REPORT, wait=True))
+            self._claim_report(wait=True)
+
+    def _claim_report(self, wait: bool) -> None:
+        self._report.append(claim(self._results, REPORT, wait=wait))
+        for name in _MADE_OF_RUNS:
+            with contextlib.suppress(OSError):  # where nothing can be moved nothing is removed
+                make_way(self._results / name)
 
     def release_report(self) -> None:
         """Let a Snakemake that this one calls make the report."""

@@ -162,14 +162,6 @@ def targets(workflow: Any) -> set[str]:
     return set(workflow.dag_settings.targets)
 
 
-def start_no_more(workflow: Any, *others: Any) -> None:
-    """Have the scheduler, and what else has a ``stop``, end once the jobs that have started are
-    over."""
-    workflow.scheduler.exit_gracefully()
-    for other in others:
-        other.stop()
-
-
 def verbosity(workflow: Any) -> str:
     """How much is to be logged, by --verbose and --quiet: a value of ``core.log.VERBOSITY``.
 

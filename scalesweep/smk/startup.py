@@ -14,6 +14,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
 from scalesweep.planning.repeats import plan_repeats
+from scalesweep.planning.results_folder import check_writable, claim_folder
 from scalesweep.planning.run_state import (
     FAILED,
     NEW,
@@ -74,10 +75,15 @@ def prepare(
         history=options.get("history"),
         baseline=options.get("baseline"),
     )
+    _check_names(campaign, cluster)
+    named = "--config results" if "results" in options else f"{path}: results"
+    claim_folder(campaign.results, named, write=not dry)
+    if campaign.history:
+        # Made when the first session is kept.
+        claim_folder(campaign.history.folder, f"{path}: history", write=False)
     repeats = plan_repeats(campaign, remember=not dry)
     campaign = repeats.campaign
     site = campaign.site
-    _check_names(campaign, cluster)
     if cluster and site.slurm is None:
         raise UserError(
             f"{path}: --profile slurm, but {site.file} has no 'slurm' section; "
@@ -109,6 +115,8 @@ def prepare(
         forced=forced,
         repeats=repeats,
     )
+    if context.awaited and not dry:
+        check_writable(campaign.results)  # Snakemake would list its outputs as protected
     if submission and context.awaited:
         context = _with_past(context, submission)
     preflight = Preflight(context)
@@ -138,16 +146,18 @@ def _refuse_newer(campaign: Campaign, states: Mapping[str, RunState], only_warn:
 
 def _check_names(campaign: Campaign, cluster: bool) -> None:
     """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take unchanged."""
-    named: dict[str, Path | str] = {
+    data = Path(campaign.site.data)
+    # These first: they are part of what others become.
+    named: dict[str, Path | str] = {"the folder of the Snakefile": REPO}
+    if cluster or study_folder() or not data.is_absolute():
+        named["the working folder"] = Path.cwd()
+    named |= {
         "--configfile": campaign.file,
         f"{campaign.file}: results": campaign.results,
-        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
-        "the folder of the Snakefile": REPO,
+        f"{campaign.site.file}: data": data.resolve(),
     }
     if campaign.history:
         named[f"{campaign.file}: history"] = campaign.history.folder
-    if cluster or study_folder():
-        named["the working folder"] = Path.cwd()
     for where, name in named.items():
         if found := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
             what = "start with '-'" if found[0] == "-" else f"contain {found[0]!a}"

@@ -8,22 +8,31 @@ from typing import Any
 from snakemake.logging import get_event, logger
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from scalesweep.core.visible import visible
+
 _STREAM = "DefaultStreamHandler"  # the name that Snakemake gives to its handler of the terminal
 _DROPPED = (LogEvent.JOB_STARTED, LogEvent.JOB_FINISHED, LogEvent.PROGRESS)
 # What Snakemake prints besides of a local job that failed: the command.
 _COMMAND_FAILED = re.compile(r"RuleException:\nCalledProcessError in file \".*/rules/\w+\.smk\"")
-_SELECTING = "Select jobs to execute..."
+# What it says at each look at the jobs that are ready, which is about none of them.
+_OF_LOOKS = ("Select jobs to execute...", "Job rate limit reached, waiting for free slots.")
 
 
 class _OneLine(logging.Filter):
-    def __init__(self, handler: logging.Handler, so_far: Callable[[], str]) -> None:
+    def __init__(
+        self, handler: logging.Handler, so_far: Callable[[], str], left_out: Callable[[str], bool]
+    ) -> None:
         super().__init__()
         self._handler = handler
         self._so_far = so_far
+        self._left_out = left_out
 
     def filter(self, record: logging.LogRecord) -> bool:
         event, rule = get_event(record), getattr(record, "rule_name", "")
         if event == LogEvent.JOB_INFO:
+            wildcards = getattr(record, "wildcards", None) or {}
+            if rule == "run" and self._left_out(str(wildcards.get("run_id"))):
+                return False
             # ``all`` has no message: its input is a file of each run.
             if message := getattr(record, "rule_msg", None):
                 self._print(record, message + (self._so_far() if rule == "run" else ""))
@@ -35,20 +44,28 @@ class _OneLine(logging.Filter):
             return False
         if event == LogEvent.ERROR and _COMMAND_FAILED.match(str(record.msg)):
             return False
-        return event not in _DROPPED and record.msg != _SELECTING
+        return event not in _DROPPED and record.msg not in _OF_LOOKS
 
     def _print(self, record: logging.LogRecord, line: str) -> None:
         self._handler.handle(
             logging.LogRecord(
-                record.name, record.levelno, record.pathname, record.lineno, line, None, None
+                record.name,
+                record.levelno,
+                record.pathname,
+                record.lineno,
+                visible(line),
+                None,
+                None,
             )
         )
 
 
-def one_line_a_job(workflow: Any, so_far: Callable[[], str]) -> None:
+def one_line_a_job(
+    workflow: Any, so_far: Callable[[], str], left_out: Callable[[str], bool]
+) -> None:
     """Have Snakemake print the message of a job when it starts, and no more of it until it fails.
 
-    That of a run is followed by what ``so_far`` returns.
+    That of a run is followed by what ``so_far`` returns; a run that is ``left_out`` has none.
     A dry run, --verbose, a log plugin, and a workflow that uses this one as a module keep what
     Snakemake prints.
     """
@@ -57,4 +74,4 @@ def one_line_a_job(workflow: Any, so_far: Callable[[], str]) -> None:
         return
     for handler in logger.handlers:
         if handler.name == _STREAM:
-            handler.addFilter(_OneLine(handler, so_far))
+            handler.addFilter(_OneLine(handler, so_far, left_out))

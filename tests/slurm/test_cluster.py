@@ -125,7 +125,8 @@ def test_too_much_memory_is_killed_and_seen(cluster: Cluster) -> None:
     expect(cluster, by_step, job="FAILED 9:0", step_batch="FAILED 9:0", step_0=killed)
     for step in (f"{by_batch}.batch", f"{by_step}.0"):
         used = cluster.run("sacct", "-nPj", step, "--format=maxrss", "--units=M").strip()
-        assert float(used.removesuffix("M")) > 300
+        # Slurm looks once and kills: while the program still takes its memory, or later.
+        assert float(used.removesuffix("M")) > 100
     log = (cluster.folder / f"job-{by_step}.out").read_text()
     assert "exceeded memory limit" in log
 

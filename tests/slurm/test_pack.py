@@ -15,7 +15,7 @@ from tests.slurm.support import SlurmProject, slurm_project, stays
 
 pytestmark = needs_slurm
 
-SLURM = "{startup_minutes: 0.2, pack: {minutes: 10}}"
+SLURM = "{startup_minutes: 0.2, pack: {minutes: 60}}"
 CAMPAIGN = """\
 campaign: packed
 site: toy_cluster
@@ -30,7 +30,7 @@ experiments:
     benchmark: toy
     axes: {size: [2, 3, 4]}
     fixed: {<<: *on_one}
-    time_limit_minutes: 0.2
+    time_limit_minutes: 3
     expected_minutes: 0.01
     repeats: 3
 """
@@ -65,6 +65,8 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     project = slurm_project(tmp_path / "p", cluster, SLURM, "prologue: [sleep 0.7]\n")
     project.write("c.yaml", CAMPAIGN)
     out = project.path / "out"
+    # No pack is over before the test has looked at it: its runs wait at so many records.
+    hold = project.write("hold", "2")
     with project.start("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: len(project.records()) >= 2, 90), out.read_text()
         os.killpg(snakemake.pid, signal.SIGKILL)
@@ -78,7 +80,10 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     with project.start("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: "of an earlier snakemake has it" in out.read_text(), 60)
         assert wait_until(lambda: at_work(project) is not None, 60), out.read_text()
-        os.kill(at_work(project) or 0, signal.SIGKILL)
+        launcher = at_work(project)
+        assert launcher is not None
+        os.kill(launcher, signal.SIGKILL)
+        hold.unlink()
         assert snakemake.wait(120) == 1
     said = out.read_text()
     assert "Traceback" not in said, said
@@ -100,11 +105,13 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
 
     # A node is lost with the runs to come: the same call submits them again.
     project.write("c.yaml", CAMPAIGN.replace("repeats: 3", "repeats: 5"))
+    project.write("hold", "11")
     with project.start("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: len(project.records()) >= 10, 90), out.read_text()
         node = cluster.run("squeue", "-htR", "-o%N").split()[0]
         try:
             cluster.kill_node(node)
+            hold.unlink()
             assert snakemake.wait(200) == 1
         finally:
             cluster.start_nodes(node)

@@ -98,10 +98,10 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         assert re.search(rf"^failed: {cause}: .*\({ids[behaviour]}\)$", said, re.M), said
 
     # More of what ran out, or other nodes.
-    first, second = project.jobs(ids["slow"])
+    first, *_, second = project.jobs(ids["slow"])
     assert (first["cause"], second["state"]) == ("TIMEOUT", "COMPLETED")
     asked = project.result(ids["slow"], "record.json")["resources"]["slurm"]
-    assert asked["limit_s"] == 30 and asked["job_id"] == int(second["job_id"])
+    assert asked["limit_s"] in (12, 24) and asked["job_id"] == int(second["job_id"])
     # On a busy machine its six seconds may be over in between.
     first, *_, second = project.jobs(ids["hungry"])
     assert (first["cause"], second["state"]) == ("OUT_OF_MEMORY", "COMPLETED")
@@ -119,7 +119,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     assert "Traceback" not in said
     # In a line each, without the command.
     assert re.search(
-        r"^toy-\S+: TIMEOUT after 6 s, trying again with 30 s \(job 2 of 3\)$", said, re.M
+        r"^toy-\S+: TIMEOUT after 6 s, trying again with 12 s \(job 2 of 3\)$", said, re.M
     )
     assert re.search(
         r"^toy-\S+: NODE_FAIL: .*, trying again without node[34] \(job 2 of 3\)$", said, re.M
@@ -172,12 +172,16 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
     [
         ({}, "nowhere", "slurm.partition: no partition 'nowhere' here; allowed: main, short"),
         ({}, "brief", "a job requests 6 min, partition short allows 5"),
-        ({}, "poor", "Slurm refuses sbatch --nodes=1 .*--account=nobody.*: Invalid account"),
+        ({}, "poor", "Slurm refuses sbatch --nodes=4 .*--account=nobody.*: Invalid account"),
         (
             {"key": "constraint: hbm"}, "toy_cluster",
             "constraint 'hbm': no node offers 'hbm'; offered: cache, flat",
         ),
-        ({"key": "constraint: flat"}, "toy_cluster", "Slurm refuses .*Requested node config"),
+        (
+            {"key": "constraint: flat\n    exclude: [ranks < 4]"},
+            "toy_cluster",
+            "Slurm refuses .*Requested node config",
+        ),
         (
             {"key": "extra: [{ranks: 8}]"}, "toy_cluster",
             "8 ranks at ranks_per_node = 1 take 8 nodes, site toy_cluster has 4",

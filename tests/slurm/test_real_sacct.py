@@ -84,7 +84,8 @@ def test_jobs_are_read_right(jobs: dict[str, Job]) -> None:
 def test_too_much_memory(jobs: dict[str, Job]) -> None:
     batch, tasks = jobs["batch"], jobs["tasks"]
     assert (batch.state, batch.signal, batch.asked_mem_bytes) == ("FAILED", 9, 100 * MIB)
-    assert batch.max_rss_bytes and batch.max_rss_bytes > 300 * MIB
+    # Slurm looks once and kills: while the program still takes its memory, or later.
+    assert batch.max_rss_bytes and batch.max_rss_bytes > batch.asked_mem_bytes
     # None of them is above what was asked for by itself.
     assert tasks.asked_mem_bytes == 200 * MIB
     assert tasks.max_rss_bytes and tasks.max_rss_bytes < 150 * MIB

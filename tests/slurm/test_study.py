@@ -41,7 +41,7 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     said = call(study, "doctor")
     lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", said, re.MULTILINE)
     states = {name: (state, found) for state, name, found in lines}
-    assert len(states) == len(lines) == 13
+    assert len(states) == len(lines) == 16
     assert "config/sites/mine.yaml); runs are jobs of Slurm" in said
     assert states["sbatch"][1].startswith("Slurm accepts the largest request: --nodes=2 --ntasks=2")
     assert states["compute nodes"][1].startswith("node1, node2: ")

@@ -21,6 +21,7 @@ import psutil
 from scalesweep.core.record import SAMPLES, checksums, read_record, verify_files
 from scalesweep.planning.run_state import DONE, FAILED, NEW, scan
 from tests.conftest import Project, make_project
+from tests.soak.bystanders import Bystanders
 
 HERE = Path(__file__).resolve().parent
 RANKS, EPOCHS = 2, 3
@@ -56,6 +57,11 @@ class Soaked(Project):
     sizes: int = 10
     repeats: int = 3
     seen: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def bystanders(self) -> Bystanders:
+        """The user's own files in the results folder."""
+        return Bystanders(self.path / "results")
 
     @property
     def runs(self) -> Path:
@@ -107,6 +113,9 @@ class Soaked(Project):
     def check(self) -> dict[str, str]:
         """Status of every run; raises Violation unless each is done, with the numbers it must
         have and the record it had before, or pending."""
+        if gone := self.bystanders.lost():
+            raise Violation(f"files of the user are lost: {', '.join(gone)}")
+        self.bystanders.put()
         status = {}
         for run_id, state in scan(self.runs, self.run_ids, remember=False).items():
             if state.status not in (DONE, FAILED, NEW):

@@ -42,7 +42,7 @@ RUN = ("start", *PROGRAM, "record")
 # Scripts behind the runs, and what each makes.
 CHAIN = {
     "plan": "plan.csv", "summarise": "summary.parquet", "accounting": "jobs.csv",
-    "tables": "tables", "figures": "figures", "report": "report.html",
+    "tables": ".outputs/tables", "figures": ".outputs/figures", "report": "report.html",
 }  # fmt: skip
 # What takes part in a run: Snakemake, the launcher, the process that looks after it, the one that
 # copies its words into a log, the program that starts the ranks, and ranks.
@@ -99,6 +99,8 @@ class Soak:
             kill = self._kill_parse()
         elif phase in CHAIN:
             self._gate.unlink(missing_ok=True)
+            if self._snakemake is None or self._snakemake.poll() is not None:
+                self.project.bystanders.put_under_our_names(len(self.kills))
             kill = self._kill_chain(target, phase)
         else:
             kill = self._kill_run(target, phase)

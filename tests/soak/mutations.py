@@ -25,11 +25,13 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.commands import figures, report, summarise, tables
+from scalesweep.core import own_files
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.planning.plan import plan_csv
 from scalesweep.planning.run_state import UNUSABLE_RECORD, scan
 from scalesweep.planning.set_aside import BAD_RECORD
 from tests.fakes.training import SITE
+from tests.soak.bystanders import Bystanders
 from tests.soak.campaign import Violation
 from tests.soak.run_mutations import MUTATIONS
 from tests.soak.whole_runs import GOOD, POINTS, TOUCHED, make_base
@@ -81,6 +83,7 @@ def _call(verb: Any, *words: str) -> None:
 
 def baseline(root: Path) -> dict[str, dict[str, Any]]:
     """Numbers of every run in the tables, by id."""
+    own_files.mark(root)
     report_of(root)
     return numbers(root)
 
@@ -100,6 +103,8 @@ class Batch:
     def __init__(self, base: Path, known: Mapping[str, Mapping[str, Any]], root: Path) -> None:
         self.root, self.known = root, known
         shutil.copytree(base, root)
+        self._bystanders = Bystanders(root)
+        self._bystanders.put()
         plan = read_plan(root / "plan.json")
         self.touched = [
             run["run_id"]
@@ -120,6 +125,8 @@ class Batch:
             traceback.print_exc()
             raise Violation(f"no report: {type(error).__name__}: {error}") from error
         took = time.monotonic() - began
+        if gone := self._bystanders.lost():
+            raise Violation(f"files of the user are lost: {', '.join(gone)}")
         found, page = numbers(self.root), (self.root / "report.html").read_text("utf-8")
         became: Counter[str] = Counter()
         for run_id, before in self.known.items():

@@ -1,10 +1,12 @@
 """Random trouble for a campaign of 30 runs on a real Slurm: `make soak SLURM=1`.
 
-While Snakemake runs, killed, called off and started again, a seed draws what happens next:
-processes of Snakemake, of jobs, of a whole node and of Slurm's daemons end at once, jobs are
-cancelled, records are cut or deleted, the disk is full for a while. Counted is what must never be:
-a run that is lost, a record that is not whole or was written again, an attempt without a reason,
-two jobs of a run at the same time, a call of Snakemake that does not end.
+While Snakemake runs, from either of two clones, killed, called off and started again, a seed draws
+what happens next: processes of Snakemake, of jobs, of a whole node and of Slurm's daemons end at
+once, jobs are cancelled or held, records are cut or deleted, the disk is full for a while. Points
+are measured until they are precise, and with an odd seed runs share allocations. Counted is what
+must never be: a run that is lost, a record that is not whole or was written again, an attempt
+without a reason, two jobs of a run at the same time, a job that the end of a call has cancelled, a
+file of the user's that was touched, a call of Snakemake that does not end.
 """
 
 import argparse
@@ -24,8 +26,10 @@ from pathlib import Path
 
 import psutil
 
+from scalesweep.compute.pack import read_pack
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import checksums, read_record, verify_files
+from scalesweep.slurm.job_identity import pack_of
 from tests.slurm.cluster import Cluster, ClusterError, wait_until
 from tests.slurm.support import SlurmProject, slurm_project
 
@@ -37,9 +41,14 @@ experiments:
     benchmark: toy
     axes: {size: {from: 1, to: 10, step: 1}}
     fixed: {ranks: 1, ranks_per_node: 1, behaviour: slow}
-    repeats: 3
+    time_limit_minutes: 1
+    expected_minutes: 0.3
+    repeats: {min: 3, max: 6, until: 20 %}
 """
 SLURM = "{startup_minutes: 0.5, max_attempts: 5}"
+PACKED = "{startup_minutes: 0.5, max_attempts: 5, pack: {minutes: 4}}"
+# Files of the user's in the results folder, below it and in the folder of runs.
+BYSTANDERS = ("notes.txt", "mine/paper.pdf", "runs/toy_cluster/readme.txt")
 RUNS, TROUBLES = 30, 50
 # A call of Snakemake that is left alone ends within this time: 30 runs of 15 s, four at once.
 CALL_S = 420.0
@@ -50,8 +59,9 @@ DISK_MB = 96
 class Soak:
     """The campaign, its cluster, and what has happened to it."""
 
-    def __init__(self, project: SlurmProject, seed: int) -> None:
+    def __init__(self, project: SlurmProject, clone: SlurmProject, seed: int) -> None:
         self.project, self.cluster = project, project.cluster
+        self.clone = clone
         self.runs = project.path / "results" / "runs" / "toy_cluster"
         self.draw = random.Random(seed)
         self.snakemake: subprocess.Popen[str] | None = None
@@ -61,25 +71,53 @@ class Soak:
         self.seen: dict[str, str] = {}
         self.hits: Counter[str] = Counter()
         self.live: dict[str, tuple[str, str]] = {}
+        self.cancelled: set[str] = set()
 
     def start(self) -> None:
         """Start Snakemake, if none is at work."""
         if self.snakemake is None or self.snakemake.poll() is not None:
-            self.snakemake = self.project.start("--configfile", "c.yaml", "--jobs", "4")
+            caller = self.draw.choice([self.project, self.clone])
+            shared = ("--config", f"results={self.project.path / 'results'}")
+            self.snakemake = caller.start("--configfile", "c.yaml", "--jobs", "4", *shared)
+
+    def stand_by(self) -> None:
+        """Leave files of the user's, once the results folder is the campaign's."""
+        for name in BYSTANDERS:
+            path = self.runs.parents[1] / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{name} is mine\n")
+
+    def runs_of(self, note: str) -> list[str]:
+        """The runs that a job is of, by its comment."""
+        name = pack_of(note)
+        pack = read_pack(self.runs, name) if name else None
+        return [run["run_id"] for run in pack["runs"]] if pack else [note.rpartition("_")[2]]
+
+    def end_call(self, end: Callable[[], bool]) -> bool:
+        """End a call of Snakemake; its jobs must stay as they are."""
+        before = sorted(self.queue())
+        if not end():
+            return False
+        if before:
+            words = ("sacct", "-nXPa", "--state=CANCELLED", f"-j{','.join(before)}", "-ojobid")
+            with contextlib.suppress(ClusterError):
+                if gone := set(self.cluster.run(*words).split()) - self.cancelled:
+                    self.violation("cancelled by the end of a call", ", ".join(sorted(gone)))
+        return True
 
     def queue(self) -> dict[str, tuple[str, str]]:
         """Jobs: id -> state and run; the last that is known while slurmctld is away."""
         with contextlib.suppress(ClusterError):
             lines = self.cluster.run("squeue", "-ho%A|%T|%k", timeout=20).splitlines()
             jobs = [line.split("|") for line in lines]
-            self.live = {job: (state, note.rpartition("_")[2]) for job, state, note in jobs}
+            self.live = {job: (state, note) for job, state, note in jobs}
         return self.live
 
     def hit(self, *states: str) -> None:
         """Note that what happens now may end the attempts of jobs in these states."""
-        for state, run_id in self.queue().values():
+        for state, note in self.queue().values():
             if state in states:
-                self.hits[run_id] += 1
+                self.hits.update(self.runs_of(note))
 
     def violation(self, kind: str, what: str) -> None:
         """Count what must never be."""
@@ -110,17 +148,23 @@ class Soak:
 
     def kill_launcher(self) -> bool:
         """kill -9 of what looks after a run inside its job."""
-        found = []
+        found: list[tuple[psutil.Process, list[str]]] = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 words = process.cmdline()
                 inside = Path(process.cwd()).is_relative_to(self.project.path)
-                if inside and "--order" in words and words[1].endswith("launch.py"):
-                    found.append((process, Path(words[words.index("--order") + 1]).parent.name))
+                if not inside or len(words) < 2 or not words[1].endswith("launch.py"):
+                    continue
+                if "--order" in words:
+                    name = Path(words[words.index("--order") + 1]).parent.name
+                    found.append((process, [name]))
+                elif "--pack" in words:
+                    pack = read_pack(self.runs, Path(words[words.index("--pack") + 1]).stem)
+                    found.append((process, [run["run_id"] for run in pack["runs"]] if pack else []))
         if not found:
             return False
-        process, run_id = self.draw.choice(found)
-        self.hits[run_id] += 1
+        process, run_ids = self.draw.choice(found)
+        self.hits.update(run_ids)
         with contextlib.suppress(psutil.Error):
             process.kill()
         return True
@@ -157,9 +201,22 @@ class Soak:
         if not jobs:
             return False
         job = self.draw.choice(jobs)
-        self.hits[self.live[job][1]] += 1
+        self.hits.update(self.runs_of(self.live[job][1]))
+        self.cancelled.add(job)
         with contextlib.suppress(ClusterError):
             self.cluster.run("scancel", job)
+        return True
+
+    def hold(self) -> bool:
+        """A job that waits is held for a while."""
+        jobs = [job for job, (now, _) in self.queue().items() if now == "PENDING"]
+        if not jobs:
+            return False
+        job = self.draw.choice(jobs)
+        with contextlib.suppress(ClusterError):  # it has started meanwhile
+            self.cluster.run("scontrol", "hold", job)
+            time.sleep(self.draw.uniform(0, 8))
+            self.cluster.run("scontrol", "release", job)
         return True
 
     def damage(self, delete: bool) -> bool:
@@ -195,8 +252,9 @@ class Soak:
     def happen(self) -> None:
         """Let something happen, drawn by the seed."""
         kinds: dict[str, Callable[[], bool]] = {
-            "kill -9 of snakemake": self.kill_snakemake,
-            "SIGTERM of snakemake": self.call_off,
+            "kill -9 of snakemake": partial(self.end_call, self.kill_snakemake),
+            "SIGTERM of snakemake": partial(self.end_call, self.call_off),
+            "job held": self.hold,
             "kill -9 of a launcher": self.kill_launcher,
             "node lost": self.lose_node,
             "kill -9 of slurmd": self.kill_slurmd,
@@ -216,7 +274,7 @@ class Soak:
                 return
 
     def check(self) -> None:
-        """Look at every record: whole, and never written again."""
+        """Look at every record: whole, and never written again; and at the user's own files."""
         for path in self.runs.glob("*/record.json"):
             run_id = path.parent.name
             with contextlib.suppress(FileNotFoundError):
@@ -231,6 +289,10 @@ class Soak:
                         # A record that was cut here is set aside by the next call.
                         if not self.hits[run_id]:
                             self.violation("half records", str(error))
+        for name in BYSTANDERS:
+            path = self.runs.parents[1] / name
+            if not path.exists() or path.read_text() != f"{name} is mine\n":
+                self.violation("user's files touched", name)
         for run_id in self.seen:
             if not (self.runs / run_id / "record.json").exists():
                 self.violation("lost", run_id)
@@ -280,14 +342,20 @@ class Soak:
 def soak(folder: Path, seed: int, troubles: int) -> Counter[str]:
     """Run the campaign in ``folder`` through so many troubles; counts of what must never be."""
     with Cluster(tempfile.mkdtemp(prefix="slurm-")) as cluster:
-        project = slurm_project(folder, cluster, SLURM)
-        project.write("c.yaml", CAMPAIGN)
+        slurm = PACKED if seed % 2 else SLURM
+        project = slurm_project(folder, cluster, slurm)
+        clone = slurm_project(folder.with_name("clone"), cluster, slurm)
+        for caller in (project, clone):
+            caller.write("c.yaml", CAMPAIGN)
         results = project.path / "results"
         results.mkdir()
         disk = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", results]
         subprocess.run(disk, check=True)
         try:
-            state = Soak(project, seed)
+            state = Soak(project, clone, seed)
+            state.start()
+            wait_until(lambda: bool(state.queue()), 60)
+            state.stand_by()
             while state.troubles.total() < troubles:
                 state.start()
                 wait_until(lambda: len(state.queue()) > 1, state.draw.uniform(0.5, 12))
@@ -304,7 +372,8 @@ def soak(folder: Path, seed: int, troubles: int) -> Counter[str]:
     for kind, count in sorted(state.troubles.items()):
         print(f"  {count:3} {kind}")
     kinds = ("lost", "repeated without need", "half records", "two jobs of a run at once")
-    for kind in (*kinds, "waits without end"):
+    more = ("cancelled by the end of a call", "user's files touched", "waits without end")
+    for kind in (*kinds, *more):
         print(f"{state.violations[kind]:5} {kind}")
     return state.violations
 

@@ -5,8 +5,8 @@
 Called in a batch step, it serves what Gloo's ranks have to tell each other before they can
 connect, and becomes srun: exit code and signals are srun's. A shell in each task of the step
 derives the rank's HOROVOD_* from the task's SLURM_* and becomes PROGRAM. Of its own environment it
-needs SLURM_JOB_ID only, for Snakemake removes Slurm's other variables in a batch step, and not
-even that with --interface, the network that the ranks are to use.
+needs SLURM_JOB_ID, and SLURM_JOB_NODELIST spares a question to Slurm; neither with --interface, the
+network that the ranks are to use.
 
 A rank that fails ends all (srun's --kill-on-bad-exit=0 undoes that). A rank waits up to
 HOROVOD_GLOO_TIMEOUT_SECONDS, here 300, until the others are there. Every rank asks for the
@@ -164,8 +164,10 @@ def find_interface(addresses: dict[str, str]) -> str:
     """Return the interface that leads to the job's other nodes; without any, the loopback one."""
     if not (job := os.environ.get("SLURM_JOB_ID")):
         fail("SLURM_JOB_ID is not set: not in a Slurm job", 2)
-    nodes = output("squeue", "-h", "-j", job, "-o", "%N")
-    said = output("scontrol", "-o", "show", "node", nodes)
+    # Slurm's controller is asked as little as possible: all nodes of the job wait for its answer.
+    nodes = os.environ.get("SLURM_JOB_NODELIST") or output("squeue", "-h", "-j", job, "-o", "%N")
+    one = not re.search(r"[,\[]", nodes)
+    said = "" if one else output("scontrol", "-o", "show", "node", nodes)
     towards = map(own_address_towards, re.findall(r"NodeAddr=(\S+)", said))
     own = next(filter(None, towards), "127.0.0.1")
     for name, address in addresses.items():

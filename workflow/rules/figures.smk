@@ -9,10 +9,10 @@ localrules:
 rule figures:
     input:
         plan=f"{RESULTS}/plan.json",
-        tables=f"{RESULTS}/tables",
+        tables=f"{RESULTS}/{OUTPUTS}/tables",
     output:
         report(
-            directory(f"{RESULTS}/figures"),
+            directory(f"{RESULTS}/{OUTPUTS}/figures"),
             # One format is enough there. (An SVG without a size of its own is not shown.)
             patterns=[
                 "{experiment,[A-Za-z][A-Za-z0-9_-]*}/{figure,[A-Za-z0-9_-]+}.png"
@@ -29,9 +29,11 @@ rule figures:
     threads: 4
     params:
         script=f"{SCRIPT}/figures.py",
+        tables=f"{RESULTS}/tables",
+        figures=f"{RESULTS}/figures",
         texts=FigureTexts(f"{RESULTS}/figures/index.json"),
     message:
         "Drawing figures"
     shell:
-        "{params.script} --plan {input.plan:q} --tables {input.tables:q} --out {output:q}"
-        " --processes {threads} > {log:q} 2>&1"
+        "{params.script} --plan {input.plan:q} --tables {params.tables:q} --out {params.figures:q}"
+        " --links {output:q} --processes {threads} > {log:q} 2>&1"

@@ -31,8 +31,9 @@ rule import_cosmoflow:
         " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
 
 
-# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N_OR_MAP] [site=LABEL] [results=FOLDER]
-use rule import_cosmoflow as import_logs with:
+# snakemake import_logs --config source=FILE_OR_FOLDER [ranks=N_OR_MAP] [test=NAME] [site=LABEL]
+# [results=FOLDER]
+rule import_logs:
     log:
         f"{RESULTS}/logs/import_logs.log",
     params:
@@ -41,9 +42,14 @@ use rule import_cosmoflow as import_logs with:
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
         ranks=SWEEP.options.get("ranks", ""),
+        test=SWEEP.options.get("test", ""),
         snakefile=ROOT / "Snakefile",
     message:
         "Importing logs"
+    shell:
+        "{params.script} --source={params.source:q} --site={params.site:q}"
+        " --results={params.results:q} --ranks={params.ranks:q} --test={params.test:q}"
+        " --snakefile {params.snakefile:q} 2>&1 | tee {log:q}"
 
 
 # snakemake import_table --config source=FILE [map=FILE.yaml] [site=LABEL] [results=FOLDER]

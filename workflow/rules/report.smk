@@ -18,8 +18,8 @@ rule page:
         plan=f"{RESULTS}/plan.json",
         summary=f"{RESULTS}/summary.parquet",
         jobs=f"{RESULTS}/jobs.csv",
-        tables=f"{RESULTS}/tables",
-        figures=f"{RESULTS}/figures",
+        tables=f"{RESULTS}/{OUTPUTS}/tables",
+        figures=f"{RESULTS}/{OUTPUTS}/figures",
         template=ROOT / "resources" / "report.html.j2",
         ceilings=ROOT / "resources" / "ceilings.html.j2",
         style=ROOT / "resources" / "report.css",
@@ -39,11 +39,13 @@ rule page:
     params:
         script=f"{SCRIPT}/report.py",
         runs=RUNS,
+        tables=f"{RESULTS}/tables",
+        figures=f"{RESULTS}/figures",
     message:
         "Writing {output}"
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --jobs {input.jobs:q} --tables {input.tables:q} --figures {input.figures:q} --runs {params.runs:q}"
+        " --jobs {input.jobs:q} --tables {params.tables:q} --figures {params.figures:q} --runs {params.runs:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
@@ -79,13 +81,13 @@ if SWEEP.options.get("pending") != "ignore":
         if PROGRESS.finish() and Path(RESULTS, "report.html").exists():
             print(f"report: {RESULTS}/report.html", file=sys.stderr)
         if wrong := SWEEP.outcome({"doctor", "history"} & facts.targets(workflow)):
-            sys.exit(f"error: {wrong}")
+            sys.exit(visible(f"error: {wrong}"))
         if damaged := SWEEP.set_aside():
             # The report was made without them; of `snakemake report` no more was asked.
             if "report" in facts.targets(workflow):
-                print(f"warning: {damaged}", file=sys.stderr)
+                print(visible(f"warning: {damaged}"), file=sys.stderr)
             else:
-                sys.exit(f"error: {damaged}")
+                sys.exit(visible(f"error: {damaged}"))
 
     onerror:
         if SWEEP.submission and Executor.leaving.is_set():
@@ -107,4 +109,4 @@ if SWEEP.options.get("pending") != "ignore":
                 " || echo no report, see {RESULTS:q}/logs/report-now.log"
             )
         if damaged := SWEEP.set_aside():
-            print(f"error: {damaged}", file=sys.stderr)
+            print(visible(f"error: {damaged}"), file=sys.stderr)

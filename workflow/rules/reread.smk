@@ -14,6 +14,6 @@ rule reread:
         script=f"{SCRIPT}/reread.py",
         campaign=SWEEP.campaign_arguments(),
     message:
-        f"Re-reading the logs of {len(SWEEP.rereads)} run(s): their patterns have changed"
+        f"Re-reading the logs of {len(SWEEP.rereads)} run(s): how they are read has changed"
     shell:
         "{params.script} {params.campaign} > >(tee {log:q}) 2>&1"

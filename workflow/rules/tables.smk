@@ -11,11 +11,13 @@ rule tables:
         summary=f"{RESULTS}/summary.parquet",
     output:
         report(
-            directory(f"{RESULTS}/tables"),
+            # Further names of the tables: Snakemake removes an output before it is made again, and
+            # a user's files may lie beside the tables themselves.
+            directory(f"{RESULTS}/{OUTPUTS}/tables"),
             # Those that people read; the others have a row per run, rank, epoch or sample.
             patterns=[
                 "{experiment,[A-Za-z][A-Za-z0-9_-]*}/"
-                "{table,points|scaling|threads|comparisons|best|sites|accuracy|phases|score|efficiency|timeline|parts|roofline|ceilings|network|canary|reading|prediction|forecasts}"
+                "{table,findings|points|scaling|threads|comparisons|best|sites|accuracy|phases|score|efficiency|causes|steps|timeline|parts|roofline|ceilings|network|canary|reading|prediction|forecasts}"
                 ".{format,csv|tex}"
             ],
             caption="../report/table.rst",
@@ -29,9 +31,10 @@ rule tables:
     params:
         script=f"{SCRIPT}/tables.py",
         runs=RUNS,
+        tables=f"{RESULTS}/tables",
     message:
         "Making tables"
     shell:
         "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --runs {params.runs:q} --out {output:q} --processes {threads}"
+        " --runs {params.runs:q} --out {params.tables:q} --links {output:q} --processes {threads}"
         " > {log:q} 2>&1"

@@ -35,6 +35,7 @@ def facts_of(folder: Path, sources: list[str] | None, sysfs: str) -> dict[str, A
     """What is found here; a time is in seconds, and what cannot be told is an error in words."""
     facts: dict[str, Any] = {"host": host_name(), "python": sys.version.split()[0]}
     facts["gpus"] = _gpus()
+    facts["load"] = [os.getloadavg()[0], len(os.sched_getaffinity(0))]
     try:
         facts["token"] = (folder / HERE).read_text()
         facts["files"] = file_times(folder)

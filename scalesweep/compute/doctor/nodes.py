@@ -19,12 +19,14 @@ from scalesweep.compute.doctor.programs import said_in
 from scalesweep.compute.node_step import on_each_node
 from scalesweep.compute.program import environment
 
-NODES, FOLDER, FILES, CLOCKS, GPUS, POWER = NAMES = (
-    "compute nodes", "results folder", "file system", "clocks", "GPUs", "power counters",
+NODES, FOLDER, FILES, CLOCKS, LOAD, GPUS, POWER = NAMES = (
+    "compute nodes", "results folder", "file system", "clocks", "load", "GPUs", "power counters",
 )  # fmt: skip
 # Times of a small file, and differences between clocks, that are worth a word, in seconds.
 SLOW_FILE_S = 0.05
 CLOCK_OFF_S, CLOCK_WRONG_S = 0.01, 1.0
+# Processes at work beside a run, as a share of the CPUs, that are worth a word; one is our own.
+LOAD_SHARE, LOAD_OWN = 0.5, 1.0
 ROUNDS = 12
 # Less than the deadline of these checks (main.NODES_S): what answers late is told apart.
 FACTS_S, ANSWER_S = 11.0, 1.0
@@ -54,6 +56,7 @@ def examine(order: DoctorOrder) -> Checks:
         yield Check(NODES, OK, f"{hosts}: Snakemake's Python {facts[0]['python']} starts there")
         yield from judge_folder(facts, order["token"], str(Path(order["folder"]).parents[1]))
         yield judge_clocks(probes.clocks(len(facts)) if len(facts) > 1 else [])
+    yield judge_load(facts)
     yield judge_gpus(facts, order["gpus_per_node"], order["site_file"])
     yield judge_power(facts)
 
@@ -93,6 +96,17 @@ def judge_clocks(clocks: Sequence[Clock]) -> Check:
     state = FAILED if sure > CLOCK_WRONG_S else WARNING if sure > CLOCK_OFF_S else OK
     mend = "phases, spans and power go by each node's clock: synchronise them (chrony, ntpd)"
     return Check(CLOCKS, state, found, "" if state == OK else mend)
+
+
+def judge_load(facts: Sequence[Facts]) -> Check:
+    """Whether a node is at work already: the mean number of processes in the last minute."""
+    busiest = max(facts, key=lambda fact: float(fact["load"][0] / fact["load"][1]))
+    load, cpus, host = float(busiest["load"][0]), float(busiest["load"][1]), busiest["host"]
+    found = f"{load:.1f} processes at work in the last minute on the {cpus:.0f} CPUs of {host}"
+    if load <= LOAD_SHARE * cpus + LOAD_OWN:
+        return Check(LOAD, OK, found)
+    mend = "measure when the machine is quiet: what else runs there is part of every time"
+    return Check(LOAD, WARNING, found, mend)
 
 
 def judge_gpus(facts: Sequence[Facts], wanted: int, site_file: str) -> Check:

@@ -35,28 +35,30 @@ def examine(order: DoctorOrder) -> Checks:
     facts = said.facts[0]
     numpy = f", NumPy {facts['numpy']}" if facts["numpy"] else ", without NumPy"
     yield Check(PYTHON, OK, f"{facts['python']} ({facts['executable']}){numpy}")
-    yield judge_tensorflow(facts, order["needs_horovod"], order["site_file"])
-    yield judge_horovod(facts, order["needs_horovod"], order["horovod_on"], order["site_file"])
+    if not order["needs_horovod"]:  # then the program has looked for neither
+        for name in (TENSORFLOW, HOROVOD):
+            yield Check(name, SKIPPED, "no benchmark of this campaign is known to need it")
+        return
+    yield judge_tensorflow(facts, order["site_file"])
+    yield judge_horovod(facts, order["horovod_on"], order["site_file"])
 
 
-def judge_tensorflow(facts: Mapping[str, Any], needed: bool, site_file: str) -> Check:
+def judge_tensorflow(facts: Mapping[str, Any], site_file: str) -> Check:
     """Whether TensorFlow can be imported."""
     if facts["tensorflow"]:
         return Check(TENSORFLOW, OK, facts["tensorflow"])
-    return _absent(TENSORFLOW, facts["wrong"].get("tensorflow", ""), needed, site_file)
+    return _absent(TENSORFLOW, facts["wrong"].get("tensorflow", ""), site_file)
 
 
-def judge_horovod(
-    facts: Mapping[str, Any], needed: bool, wanted: Sequence[str], site_file: str
-) -> Check:
+def judge_horovod(facts: Mapping[str, Any], wanted: Sequence[str], site_file: str) -> Check:
     """Whether Horovod can be imported, and was built with what the site asks for."""
     wrong = facts["wrong"].get("horovod") or facts["wrong"].get("horovod.tensorflow")
     if wrong or not facts["horovod"]:
-        return _absent(HOROVOD, wrong or "", needed, site_file)
+        return _absent(HOROVOD, wrong or "", site_file)
     built = facts.get("built")
     if built is None:
         found = f"{facts['horovod']}: its build is not known without TensorFlow"
-        return Check(HOROVOD, WARNING if needed else SKIPPED, found)
+        return Check(HOROVOD, WARNING, found)
     has = [name for key, name in _BUILDS.items() if built[key]]
     lacks = [name for key, name in _BUILDS.items() if not built[key]]
     found = f"{facts['horovod']}: built with {', '.join(has) or 'none of MPI, Gloo and NCCL'}"
@@ -64,7 +66,7 @@ def judge_horovod(
     for key in wanted:
         if not built[key]:
             # Without NCCL gradients go over the host: slow, but not wrong.
-            state = WARNING if key == "nccl" or not needed else FAILED
+            state = WARNING if key == "nccl" else FAILED
             return Check(
                 HOROVOD, state, f"{found}; the site asks for {_BUILDS[key]}",
                 f"build Horovod with {_BUILD_WITH[key]}, or change env in {site_file}",
@@ -72,11 +74,8 @@ def judge_horovod(
     return Check(HOROVOD, OK, found)
 
 
-def _absent(name: str, why: str, needed: bool, site_file: str) -> Check:
-    """A package that is not there, which matters if the campaign needs it."""
+def _absent(name: str, why: str, site_file: str) -> Check:
+    """A package that is not there, which the campaign needs."""
     gone = why.startswith(("ModuleNotFoundError", "ImportError: No module"))
-    if not needed:
-        text = "not installed" if gone else why
-        return Check(name, SKIPPED, f"{text}; no benchmark of this campaign is known to need it")
     mend = f"install it for this Python, or name another in {site_file} (python, prologue)"
     return Check(name, FAILED, "not installed" if gone else why, mend)

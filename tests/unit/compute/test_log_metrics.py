@@ -1,6 +1,7 @@
 """Metrics from logs: what a pattern finds is what the program said, once, and of which rank."""
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -263,20 +264,127 @@ def test_duplicates_are_recognised_and_never_added(tmp_path: Path) -> None:
     assert "duplicates" not in read(tmp_path, text, TOTAL).notes["total"]
 
 
-def test_what_every_rank_prints(tmp_path: Path) -> None:
+def test_what_every_rank_prints_once(tmp_path: Path) -> None:
     rate, total = (metric(m, printed_by="every_rank") for m in (RATE, TOTAL))
-    text = "rate: 1\nrate: 2\nrate: 10\nrate: 20\ntotal: 30\ntotal: 33\n"
+    text = "rate: 10\nrate: 20\ntotal: 30\ntotal: 33\n"
     found = read(tmp_path, text, rate, total, ranks=2)
     assert value(found) == 15 and value(found, "total") == 33
-    assert found.notes["rate"]["duplicates"] == "4 matches are 2 of each of 2 ranks"
+    assert found.notes["rate"]["duplicates"] == "2 matches are 1 of each of 2 ranks"
     assert found.warnings == ["total: 2 ranks disagree: 30 to 33, using 33"]
-    first = metric(rate, match="first")
-    assert value(read(tmp_path, text, first, ranks=2)) == 1.5
     every = metric(rate, match="all")
-    assert read(tmp_path, text, every, ranks=2).arrays["rate"] == Array((2, 2), [1, 2, 10, 20])
-    odd = read(tmp_path, text + "rate: 40\n", rate, ranks=2)
-    assert value(odd) == 30
-    assert odd.warnings == ["rate: 5 matches do not divide evenly among 2 ranks"]
+    assert read(tmp_path, text, every, ranks=2).arrays["rate"] == Array((1, 2), [10, 20])
+
+
+# The last two lines are of the same rank, which is a step behind: the mean of both is 55.
+OUT_OF_STEP = ((1, 100.0), (1, 100.0), (0, 10.0), (0, 10.0))
+
+
+@pytest.mark.parametrize("match", ["first", "last", "median", "p90"])
+def test_ranks_out_of_step_are_not_guessed(tmp_path: Path, match: str) -> None:
+    every = metric(printed_by="every_rank", match=match)
+    text = "".join(f"rate: {number}\n" for _, number in OUT_OF_STEP)
+    with pytest.raises(Unreadable) as error:
+        read(tmp_path, text, every, ranks=2)
+    assert "metric rate: 4 matches of 2 ranks, and no label says which is whose" in str(error.value)
+    labelled = "".join(f"[rank{rank}]:rate: {number}\n" for rank, number in OUT_OF_STEP)
+    assert value(read(tmp_path, labelled, every, ranks=2)) == 55
+    # The mean over all is the same, whichever are whose, unless a rank has printed more.
+    mean = metric(every, match="mean")
+    assert value(read(tmp_path, text, mean, ranks=2)) == 55
+    with pytest.raises(Unreadable, match="5 matches of 2 ranks"):
+        read(tmp_path, text + "rate: 1\n", mean, ranks=2)
+    # Nor does it matter where all agree.
+    assert value(read(tmp_path, "rate: 10\nrate: 10.05\n" * 2, every, ranks=2)) > 9.9
+
+
+# A line of pytorch/torchtitan, PR 3393, as of two processes; with the labels that torchrun puts
+# before lines (torch/distributed/elastic/multiprocessing/api.py: role and local rank; older: rank),
+# and those of srun --label, as in pytorch/torchtitan, issue 708.
+_STEP = "[titan] 2026-05-18 16:04:46,338 - root - INFO - step: {step}  loss:  3.24405  tps: {tps}"
+_SAID = ((0, 1, "7,282"), (1, 1, "5,282"), (1, 2, "5,284"), (0, 2, "7,280"))
+TORCH = {
+    "rank": "[rank{rank}]:",
+    "default": "[default{rank}]:",
+    "bare": "[{rank}]:",
+    "srun": "{rank}: ",
+}
+
+
+@pytest.mark.parametrize("kind", TORCH)
+def test_labels_of_torchrun(tmp_path: Path, kind: str) -> None:
+    text = "".join(
+        f"{TORCH[kind].format(rank=rank)}{_STEP.format(step=step, tps=tps)}\n"
+        for rank, step, tps in _SAID
+    )
+    tps = metric(pattern=r"^\[titan\].* tps: (\S+)", printed_by="every_rank")
+    found = read(tmp_path, text, tps, ranks=2)
+    assert found.arrays == {"rate": Array((2,), [7280, 5284])} and value(found) == 6282
+    assert found.notes["rate"]["ranks"] == "0-1"
+    # A pattern of the whole line, label and all, still matches, and knows its rank by a group.
+    if kind == "rank":
+        whole = metric(tps, pattern=r"^\[rank(?P<rank>\d+)\]:.* tps: (?P<value>\S+)")
+        assert read(tmp_path, text, whole, ranks=2).arrays == found.arrays
+
+
+def test_nodes_and_local_ranks_count_together(tmp_path: Path) -> None:
+    """Two nodes of two ranks: ``1: [rank0]:`` is rank 2."""
+    text = "".join(
+        f"{node}: [rank{local}]:rate: {10 * (2 * node + local)}\n"
+        for node in (1, 0)
+        for local in (1, 0)
+    )
+    every = metric(printed_by="every_rank")
+    for labels in (True, False):
+        found = read(tmp_path, text, every, ranks=4, srun_labels=labels)
+        assert found.arrays["rate"] == Array((4,), [0, 10, 20, 30])
+    # Without the nodes each label is of two ranks.
+    with pytest.raises(Unreadable, match="2 of 4 ranks printed it, missing: 2-3"):
+        read(tmp_path, re.sub(r"(?m)^\d: ", "", text), every, ranks=4)
+
+
+def test_numbers_of_steps_are_no_labels(tmp_path: Path) -> None:
+    steps = "".join(f"[{step}]: rate: {step}\n" for step in range(5))
+    found = read(tmp_path, steps, metric(pattern=r"^\[\d+\]: rate: (\d)"), ranks=2)
+    assert value(found) == 4 and found.notes["rate"]["ranks"] == ""
+    table = metric(pattern=r"^(?P<key>\d+): (?P<value>\d+)$")
+    assert len(read(tmp_path, "0: 5\n1: 6\n", table, ranks=2).metrics) == 2
+    mixed = "0: rate: 1\n1: rate: 2\ndone\n"
+    anywhere = metric(pattern=r"rate: (\S+)")
+    assert read(tmp_path, mixed, anywhere, ranks=2).notes["rate"]["ranks"] == ""
+
+
+def test_a_group_of_the_pattern_names_the_rank(tmp_path: Path) -> None:
+    """NVIDIA-NeMo/Megatron-Bridge, PR 841 (line of rank 0): what each rank has allocated."""
+    line = "[Rank {}] (after {} iterations) memory (MB) | allocated: {} | max allocated: 12712.4\n"
+    said = ((1, 10, 11909.5), (0, 10, 11908.05029296875), (0, 20, 11910.05))
+    memory = metric(
+        pattern=r"^\[Rank (?P<rank>\d+)\].* \| allocated: (\S+)", printed_by="every_rank"
+    )
+    found = read(tmp_path, "".join(line.format(*one) for one in said), memory, ranks=2)
+    assert found.arrays["rate"].values == [11910.05, 11909.5]
+
+
+@pytest.mark.parametrize(
+    ("match", "skip", "expected"),
+    [
+        ("mean", 1, 29.5), ("first", 2, 20), ("last", 2, 30), ("median", 0, 30), ("median", 1, 29),
+        ("p90", 0, 76), ("p1", 1, 20.24), ("all", 1, 29.5),
+    ],
+)  # fmt: skip
+def test_the_first_matches_are_skipped(
+    tmp_path: Path, match: str, skip: int, expected: float
+) -> None:
+    """The first step compiles; numpy.percentile says the same."""
+    numbers = [100, 40, 20, 28, 30]
+    if match.startswith("p"):
+        assert float(np.percentile(numbers[skip:], int(match[1:]))) == pytest.approx(expected)
+    text = "".join(f"rate: {number}\n" for number in numbers)
+    assert value(read(tmp_path, text, metric(match=match, skip=skip))) == pytest.approx(expected)
+    both = "".join(f"[{r}]<stdout>:rate: {n + r}\n" for n in numbers for r in (0, 1))
+    found = read(tmp_path, both, metric(match=match, skip=skip), ranks=2)
+    assert value(found) == pytest.approx(expected + 0.5)  # skipped of each
+    with pytest.raises(Unreadable, match="metric rate: skip: 5 leaves none of 5 matches"):
+        read(tmp_path, text, metric(match=match, skip=5))
 
 
 def test_a_file_for_each_rank(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.job_spec import ORDER, Order, write_order
+from scalesweep.compute.left_out import leave_out
 from scalesweep.compute.pack import (
     Pack,
     begun,
-    call_off,
     ended_in,
     is_over,
     nodes_of,
@@ -155,7 +155,7 @@ def test_runs_on_nodes_of_their_own_begin_in_order_and_share_none(
 
 def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(runs, "good-1", "good-2")
-    call_off(runs, path.stem)
+    leave_out(runs, ["good-1", "good-2"])
     run_pack(path, launch)
     assert begun(runs, path.stem) == []
     path.write_text(path.read_text().replace("good-1", "good-3"))

@@ -117,6 +117,52 @@ def test_of_several_that_fail_the_first_counts() -> None:
     assert step_errors(["srun: error: node1: task 0: Terminated"]).first is None
 
 
+def of_many(ranks: int, labels: bool) -> str:
+    """What srun printed of so many ranks, of which one had no quota left (Slurm 22.05, four nodes):
+    its own words come before its end, those of the others, which lost it, after."""
+
+    def line(rank: int, text: str) -> str:
+        return f"{rank:>4}: {text}" if labels else text
+
+    early = [line(3, "WARNING: a slow start"), line(517, "error: quota exceeded")]
+    srun = [
+        "srun: error: node3: task 517: Exited with exit code 7",
+        "srun: launch/slurm: _step_signal: Terminating StepId=11.0",
+        "slurmstepd-node1: error: *** STEP 11.0 ON node1 CANCELLED AT 2026-11-23T04:10:40 ***",
+        "srun: error: node2: task 254: Terminated",
+    ]
+    lost = "error: peer is gone " + 2000 * "x"  # two megabytes of tracebacks
+    late = [line(rank, lost) for rank in range(ranks) if rank != 517] + [line(0, "Terminated")]
+    end = ["srun: error: node1: tasks 0,3,5-700: Exited with exit code 1"]
+    return "\n".join([*early, *srun, *late, *end, "srun: Force Terminated StepId=11.0", ""])
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_of_a_thousand_ranks_the_first_says_why(tmp_path: Path, labels: bool) -> None:
+    srun, log = tmp_path / "srun", tmp_path / "said"
+    log.write_text(of_many(1024, labels))
+    srun.write_text(f"#!/bin/sh\ncat {log} >&2\nexit 143\n")
+    srun.chmod(0o755)
+    argv = [str(srun), "-n1024", *["--label"] * labels, "program"]
+    assert launch(spec(tmp_path, argv=argv, ranks=1024), ROOT) == 1
+    found = failure(tmp_path)
+    assert found["detail"] == "exit code 7: quota exceeded (rank 517 on node3)"
+    assert (found["exit_code"], found["first_ranks"], found["first_nodes"]) == (7, "517", "node3")
+
+
+def test_which_ranks_were_first_and_what_they_said() -> None:
+    text = [
+        "no more memory",
+        "srun: error: node[1-2]: tasks 0-1,4: Exited with exit code 9",
+        "gone",
+    ]
+    found = step_errors(text)
+    assert (found.who, found.words) == ("ranks 0-1,4 on node[1-2]", ["no more memory"])
+    noise = ["bash: line 1:  4711 Terminated   sleep", *FOUR.splitlines()]
+    assert step_errors(noise, labelled=True).words == ["mine own words"]
+    assert step_errors(["srun: error: node1: task 0: Terminated"]).who == ""
+
+
 def test_a_requeued_job_ends_at_once_when_its_run_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,10 @@ from tests.fakes.foreign import SITE, patterns
         ({"pattern": None}, "result.extract.0: the key 'pattern' is missing"),
         ({"better": "faster"}, "result.extract.0.better: 'faster' is not one of higher, lower"),
         ({"scope": "node"}, "result.extract.0.scope: 'node' is not one of rank, total"),
-        ({"match": "sum"}, "result.extract.0.match: 'sum' is not one of first, last, mean, all"),
+        (
+            {"match": "sum"},
+            "result.extract.0.match: 'sum' is not allowed: one of first, last, mean, median, all",
+        ),
         ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
         ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
         ({"metric": "total_throughput"}, "'total_throughput' is reserved by scalesweep"),
@@ -36,7 +39,7 @@ from tests.fakes.foreign import SITE, patterns
         ({"from": "stdout.log"}, "'stdout.log' of total_rate: write stdout"),
         (
             {"units": "s"},
-            "unknown key 'units'; did you mean unit? allowed: better, from, match, metric",
+            "unknown key 'units'; did you mean unit? allowed: better, from, kind, match, metric",
         ),
     ],
 )
@@ -132,3 +135,21 @@ def test_the_metrics_of_tf_cnn_benchmarks() -> None:
         "images_per_second_jitter", "final_loss", "model_parameters",
     ]  # fmt: skip
     assert load_extract("native", Path("x")) is None
+
+
+def test_the_kind_of_a_metric_is_declared_beside_its_pattern(
+    edited: Callable[..., Benchmark],
+) -> None:
+    plain = edited({})
+    said = edited({"kind": "intensive"})
+    assert plain.extract and said.extract and said.extract.digest == plain.extract.digest
+    assert not plain.kinds and set(said.kinds.values()) == {"intensive"}
+    with pytest.raises(UserError, match="kind"):
+        edited({"kind": "other"})
+
+
+@pytest.mark.parametrize("name", ["allreduce", "pair_latency", "memory_bandwidth", "file_read"])
+def test_probes_state_the_kind_of_their_main_metric(name: str) -> None:
+    probe = load_benchmark(name)
+    kind = {"allreduce": "intensive", "pair_latency": "latency"}.get(name, "extensive")
+    assert probe.main_metric and probe.kinds[probe.main_metric] == kind

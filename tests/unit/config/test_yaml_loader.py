@@ -1,6 +1,8 @@
 """YAML reading: strict, safe, bounded."""
 
 import os
+import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,11 @@ def test_scalars_follow_yaml_1_2(write_yaml: Write) -> None:
     assert load_yaml(path) == expected
 
 
+def test_whole_numbers_of_other_bases_are_those_of_yaml_1_2(write_yaml: Write) -> None:
+    path = write_yaml("[0o10, 0o777, 0x1F, 0xff, 0o8, 0xg, -0o1, 0b1, 0O7]")
+    assert load_yaml(path) == [8, 511, 31, 255, "0o8", "0xg", "-0o1", "0b1", "0O7"]
+
+
 def test_merge_keys_work(write_yaml: Write) -> None:
     assert load_yaml(write_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\n"))["b"] == {"x": 1, "y": 2}
 
@@ -32,7 +39,10 @@ def test_merge_keys_work(write_yaml: Write) -> None:
     [
         ("a: 1\na: 2", ":2: not valid YAML: duplicate key 'a'"),
         ("a: [1", "not valid YAML"),
-        ("a: &a [*a]", "aliases expand"),
+        ("a: &a [*a]", "file.yaml:1: not valid YAML: an anchor (&) that contains itself"),
+        ("a: 1\nb: &b {<<: *b}", "file.yaml:2: not valid YAML: an anchor (&) that contains"),
+        ("&c {? *c : 1}", "an anchor (&) that contains itself"),
+        ("a: 0xffffffffffffffff", "0xffffffffffffffff has more than 18 digits"),
         ("!!python/object/apply:os.system ['true']", "not valid YAML"),
         ("a: !!binary 'x", "not valid YAML"),
         ("\x00", "not valid YAML"),
@@ -141,3 +151,30 @@ def test_expression_values() -> None:
     assert Expression("ranks // 2 if shard else 1", "t")(point) == 256
     assert Expression("shape[0] * shape[1]", "t")(point) == 20
     assert Expression("shard == true", "t")(point) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("label * 3000000000 == label", "* takes numbers, not texts or lists"),
+        ("3000000000 * [1] == 1", "* takes numbers, not texts or lists"),
+        ("'%3000000000d' % 1 == label", "% takes numbers, not texts or lists"),
+        ("+".join(["label"] * 150) + " == label", "+ makes more than 100,000 characters"),
+        ("+".join(["[label, 1]"] * 5) + " == label", None),
+        ("label + 'b' == 'ab' or 2 * 3 % 4 == 2", None),
+    ],
+)
+def test_an_expression_stays_small(text: str, why: str | None) -> None:
+    """What it may take is bounded by its operators: nothing needs to be stopped."""
+    expression = Expression(text, "c.yaml: exclude")
+    tracemalloc.start()
+    try:
+        if why is None:
+            assert expression({"label": "a" * 1000}) in (True, False)
+        else:
+            with pytest.raises(UserError, match=re.escape(why)) as caught:
+                expression({"label": "a" * 1000})
+            assert str(caught.value).startswith("c.yaml: exclude: ")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()

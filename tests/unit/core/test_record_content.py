@@ -11,6 +11,7 @@ from scalesweep.core.record_content import UnusableRecord, check_content
 from tests.fakes.records import make_record
 
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
+RATE = {"value": 1.5, "unit": "images/s", "better": "higher", "scope": "total"}
 ENERGY = {"joules": 5.0, "phases": {"timed": 1.0}, "hosts": ["a"], "domains": {}}
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -34,6 +35,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a unit that is a list": ({"metrics": {"x": {**METRIC, "unit": ["s"]}}}, "its unit ['s']"),
     "a unit of lines": ({"metrics": {"x": {**METRIC, "unit": "a\nb"}}}, "its unit 'a\\nb'"),
     "a long unit": ({"metrics": {"x": {**METRIC, "unit": "s" * 999}}}, "64 characters"),
+    "a negative rate": ({"metrics": {"x": {**RATE, "value": -7.7}}}, "x' is -7.7 images/s: a "),
+    "a rate of nothing": ({"metrics": {"x": {**RATE, "value": 0}}}, "x' is 0 images/s: a rate "),
+    "a time below 0": ({"metrics": {"x": {**METRIC, "value": -0.1}}}, "'x' is -0.1 s: a time is "),
     "a direction": ({"metrics": {"x": {**METRIC, "better": "less"}}}, "better is higher or lower"),
     "a name": ({"metrics": {"x\ty": METRIC}}, "metrics: 'x\\ty' is not a name"),
     "work": ({"work": {"samples_per_epoch": "many"}}, "work.samples_per_epoch is 'many'"),
@@ -63,6 +67,9 @@ def test_what_no_table_can_use_is_not_written(tmp_path: Path, name: str) -> None
         {"metrics": {"x": {**METRIC, "value": None}, "y.z-1": {**METRIC, "unit": "µs / $x$"}}},
         {"phases": {"a phase": 0.0, "b": None}, "phase_spans": [["a phase", 1, 2.5]]},
         {"energy": ENERGY, "unsupported": "needs a GPU"},
+        # Nothing was waited for, no error was made.
+        {"metrics": {"x": {**METRIC, "value": 0}, "y": {**RATE, "value": 0, "better": "lower"}}},
+        {"metrics": {"x": {**METRIC, "unit": "1", "value": -3.5}}},  # a loss
         {"point": {"ranks": 1, "shape": [1, 2], "x": None, "y": True, "z": "text"}},
     ],
 )

@@ -7,11 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+from scalesweep.compute.doctor import nodes
 from scalesweep.compute.doctor.checks import FAILED, OK, SKIPPED, WARNING, Check
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.paths import REPO
+from scalesweep.core.visible import visible
 from scalesweep.doctor import examine, place, slurm
+from scalesweep.planning.node_faults import NodeFaults
 from tests.conftest import ROOT
 
 LAUNCHER = f'"{sys.executable}", {ROOT}/tests/foreign/launcher.py, "{{ranks}}"'
@@ -66,7 +70,7 @@ def make(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 def outcomes(campaign: Campaign, cluster: bool = False) -> dict[str, Check]:
     found = list(examine.examine(campaign, cluster))
-    assert len({check.name for check in found}) == len(found) == 13
+    assert len({check.name for check in found}) == len(found) == 16
     assert all("\n" not in examine.line_of(check) for check in found)
     return {check.name: check for check in found}
 
@@ -74,14 +78,17 @@ def outcomes(campaign: Campaign, cluster: bool = False) -> dict[str, Check]:
 def test_a_site_without_slurm_and_horovod(make: Make) -> None:
     found = outcomes(make())
     assert {name: check.state for name, check in found.items()} == {
-        "srun and PMIx": SKIPPED, "sbatch": SKIPPED, "compute nodes": OK, "results folder": OK,
+        "srun and PMIx": SKIPPED, "sbatch": SKIPPED,
+        "nodes of earlier jobs": SKIPPED, "compute nodes": OK, "results folder": OK,
         "file system": found["file system"].state, "clocks": SKIPPED,
-        "GPUs": found["GPUs"].state, "power counters": SKIPPED, "Python": OK, "TensorFlow": OK,
-        "Horovod": SKIPPED, "launcher": OK, "core binding": OK,
+        "load": found["load"].state, "programs": OK,
+        "GPUs": found["GPUs"].state, "power counters": SKIPPED, "Python": OK,
+        "TensorFlow": SKIPPED, "Horovod": SKIPPED, "launcher": OK, "core binding": OK,
     }  # fmt: skip
     assert found["Python"].found == "3.9.1 (/opt/python), NumPy 1.9"
     assert found["launcher"].found.startswith("2 ranks on ")
-    assert found["Horovod"].found.startswith("not installed; no benchmark of this campaign")
+    for name in ("TensorFlow", "Horovod"):
+        assert found[name].found == "no benchmark of this campaign is known to need it"
     assert examine.line_of(found["sbatch"]).startswith("skipped  sbatch: ")
 
 
@@ -100,7 +107,14 @@ def test_each_failure_names_its_mend_and_hinders_no_other(make: Make) -> None:
 
 def test_a_queue_that_is_full(make: Make, toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "QUEUE_S", 0.1)
-    found = outcomes(make(more="slurm: {}\n", **SLURM), cluster=True)
+    campaign = make(more="slurm: {}\n", **SLURM)
+    faults = NodeFaults(campaign.runs_folder)
+    faults.note_lost(["node7"], "NODE_FAIL", 12)
+    faults.keep()
+    found = outcomes(campaign, cluster=True)
+    avoided = found["nodes of earlier jobs"]
+    assert avoided.state == WARNING and "node7: NODE_FAIL in job 12, avoided until" in avoided.found
+    assert avoided.mend.endswith("delete results/runs/toy/.nodes.json")
     assert found["compute nodes"].state == WARNING
     assert found["compute nodes"].found == "no node within 0.1 s (Slurm: Resources)"
     assert found["launcher"].found == "needs compute nodes"
@@ -168,3 +182,40 @@ def test_programs_of_the_doctor_run_in_any_python(tmp_path: Path) -> None:
         assert "scalesweep" not in text
         compile(text, name, "exec", dont_inherit=True)
     assert shutil.which("sh")
+
+
+def test_a_program_that_is_not_there_fails(make: Make) -> None:
+    campaign = make(launch="no-such-launcher")
+    found = outcomes(campaign)["programs"]
+    assert found.state == FAILED and "starts runs with 'no-such-launcher'" in found.found
+    # A path of the campaign's own; on a cluster's nodes it may be there.
+    path = Path("benchmarks/toy/benchmark.yaml")
+    content = yaml.safe_load(path.read_text())
+    content["command"] = ["{program:train}"]
+    path.write_text(yaml.safe_dump(content))
+    Path("c.yaml").write_text(Path("c.yaml").read_text() + "programs: {train: ./train.py}\n")
+    (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
+    assert check.state == FAILED and "toy: programs.train: " in check.found
+    assert "no such file" in check.found and "c.yaml" in check.mend
+    Path("train.py").touch()
+    (check,) = examine.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
+    assert check.state == OK
+
+
+@pytest.mark.parametrize(
+    ("loads", "state"),
+    [
+        ([[16.0, 2]], WARNING), ([[0.3, 2]], OK), ([[1.9, 2]], OK),
+        ([[60.0, 128], [40.0, 64]], WARNING), ([[60.0, 128], [20.0, 64]], OK),
+    ],
+)  # fmt: skip
+def test_a_machine_at_work_is_a_warning(loads: list[list[float]], state: str) -> None:
+    check = nodes.judge_load([{"host": f"n{i}", "load": one} for i, one in enumerate(loads)])
+    assert check.state == state and bool(check.mend) == (state == WARNING)
+    load, cpus = max(loads, key=lambda one: one[0] / one[1])
+    assert f"{load:.1f} processes" in check.found and f"the {cpus} CPUs of n" in check.found
+
+
+def test_a_host_that_names_itself_in_escapes_is_shown(make: Make) -> None:
+    check = nodes.judge_load([{"host": "n\x1b[2J\u202e", "load": [16.0, 2]}])
+    assert visible(examine.line_of(check)).count("n\\x1b[2J\\u202e") == 1

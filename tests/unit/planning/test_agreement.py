@@ -19,9 +19,10 @@ from scalesweep.config.yaml_loader import check_schema
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.record import RECORD, read_record, write_record
+from scalesweep.planning import agreement
 from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv, state_digest
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_spec import run_spec
+from scalesweep.planning.run_spec import program_order, run_spec
 from scalesweep.planning.run_state import RunState
 from scalesweep.planning.stock import take_stock, tell_stale
 from tests.conftest import ROOT
@@ -191,7 +192,7 @@ def test_nothing_is_read_again_while_the_plan_stays(
             "the command had --sizes=1,2 --fast=true, has -v",
         ),
         ({"env": {"SIZE": "size"}}, "SIZE was None, is 4"),
-        ({"launch": {"single": [], "multi": []}}, "the benchmark's launch was changed"),
+        ({"launch": {"single": ["x"], "multi": []}}, "the benchmark's launch.single was changed"),
     ],
 )
 def test_a_changed_command_is_stale(
@@ -201,6 +202,18 @@ def test_a_changed_command_is_stale(
     state = stock(measured())[1]
     assert (state.status, state.cause, state.detail) == ("stale", "command changed", detail)
     assert stock(measured("accept_stale: [command]"))[1].status == "done"
+
+
+def test_a_launcher_of_others_makes_nothing_stale(foreign: Path, measured: Load) -> None:
+    """A run of one rank is not started by ``launch.multi``, whatever that becomes."""
+    campaign = measured()
+    experiment, run = next(iter(campaign.unique_runs().values()))
+    order = program_order(campaign, experiment.benchmark, run.point)
+    before = {**order, "launch": {"single": [], "multi": ["mpirun"]}}
+    now = {**order, "launch": {"single": [], "multi": ["srun", "-n", "{ranks}"]}}
+    assert agreement._command(before, now, "single") == ""
+    assert agreement._command(before, now, "multi") == "the benchmark's launch.multi was changed"
+    assert agreement._command({**order, "launch": None}, {**order, "launch": None}, "multi") == ""
 
 
 def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measured: Load) -> None:

@@ -56,3 +56,17 @@ def test_no_more_lines_than_people_read() -> None:
     runs = [failed(n, f"wrong in way {n}", ranks=n) for n in range(30)]
     lines = failure_lines(runs, limit=5)
     assert len(lines) == 6 and lines[-1] == "25 runs more, see plan.csv"
+
+
+def test_runs_that_failed_for_one_reason_are_one_group_wherever_they_were() -> None:
+    details = [
+        "exit code 7: quota exceeded (rank 517 on node3)",
+        "exit code 7: quota exceeded (ranks 0-1,4 on node[1-2])",
+    ]
+    failures = [Failure(f"r{n}", "NON_ZERO_EXIT", d, "e", {}) for n, d in enumerate(details)]
+    assert failure_lines(failures) == ["NON_ZERO_EXIT: exit code 7: quota exceeded (2 runs)"]
+    lost = [
+        Failure(f"r{n}", "NODE_FAIL", f"job {n} lost a node of node[{n}-9]", "e", {})
+        for n in range(3)
+    ]
+    assert failure_lines(lost) == ["NODE_FAIL: job lost a node of its allocation (3 runs)"]

@@ -97,6 +97,21 @@ def test_allocations_are_of_one_shape_in_the_campaigns_order_and_keep_blocks(
     assert f"without shared allocations {len(shapes)} jobs: " in text
 
 
+def test_the_plan_says_from_when_on_sharing_pays(campaign: Campaign) -> None:
+    states, estimates, shapes, _ = allocated(campaign, 2.0)
+    # A job of its own held its nodes 5 s beyond the program, a run in a shared one 1 s.
+    row = {"state": "COMPLETED", "node_hours": 0.1}
+    jobs = [{**row, "run_id": "a", "held_s": 5.0}, {**row, "run_id": "b c d", "held_s": 3.0}]
+    cost = cost_of_jobs(campaign, shapes, jobs, estimates)
+    assert cost["unpacked"]["break_even_s"] == pytest.approx(1.0)
+    assert cost["node_hours_expected"] < cost["unpacked"]["node_hours_expected"]
+    text = plan_text(build_plan(campaign, states, shapes, jobs))
+    assert "holds its nodes more than 1.0 s beyond its program;" in text
+    # Where nothing is expected, nothing is said.
+    states, estimates, shapes, _ = allocated(campaign, None)
+    assert cost_of_jobs(campaign, shapes, (), estimates)["unpacked"]["break_even_s"] is None
+
+
 def test_runs_whose_limit_is_too_long_have_jobs_of_their_own(
     campaign: Campaign, campaign_of: Callable[..., Campaign]
 ) -> None:

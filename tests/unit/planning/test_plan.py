@@ -4,14 +4,18 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import duration
+from scalesweep.core.paths import REPO
 from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv, state_digest
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_state import RunState
@@ -76,6 +80,17 @@ def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., 
     assert {run["threads_per_core"] for run in runs} == {None}
 
 
+def test_the_plan_has_the_borders_of_the_site(campaign_of: Callable[..., Campaign]) -> None:
+    campaign = campaign_of(BODY)
+    plain = build_plan(campaign, states_of(campaign))
+    assert not {"islands_per_node", "nodes_per_switch_group"} & plain.keys()
+    site = replace(campaign.site, islands_per_node=2, nodes_per_switch_group=4)
+    plan = build_plan(replace(campaign, site=site), states_of(campaign))
+    assert (plan["islands_per_node"], plan["nodes_per_switch_group"]) == (2, 4)
+    schema = yaml.safe_load((REPO / "workflow" / "schemas" / "plan.yaml").read_text())
+    jsonschema.validate(json.loads(json.dumps(plan)), schema)
+
+
 def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("axes: {ranks: [1, 2]}\nrepeats: 3")
     states = states_of(campaign)
@@ -87,6 +102,14 @@ def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) ->
     assert estimate["wall_s"] == 2 * 10 + 2 * 20
     assert estimate["core_hours"] == 60 * 2 / 3600  # a node of two cores
     assert build_plan(campaign, states)["jobs"] is None
+
+
+def test_what_has_no_estimate_is_named(campaign_of: Callable[..., Campaign]) -> None:
+    """An experiment of which nothing has run yet is named: others may be over long ago."""
+    campaign = campaign_of("repeats: 4")
+    text = plan_text(build_plan(campaign, states_of(campaign)))
+    name = campaign.experiments[0].name
+    assert f"remaining time: unknown until a run of {name} has finished" in text
 
 
 def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) -> None:

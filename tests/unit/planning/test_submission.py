@@ -3,7 +3,8 @@
 import errno
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from scalesweep.compute.job_spec import ORDER, Order, write_order
 from scalesweep.compute.pack import pack_file, write_pack
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
+from scalesweep.core.host_list import expand
 from scalesweep.core.record import read_failure
 from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.submission import Submission
@@ -31,6 +34,9 @@ def submission(
     toy: Path, campaign_of: Callable[..., Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Submission:
     monkeypatch.chdir(tmp_path)
+    # Slurm takes every request, and has given up node1.
+    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: None)
+    monkeypatch.setattr(commands, "unusable_nodes", lambda names: {"node1"})
     site = toy / "sites" / "toy.yaml"
     content = site.read_text().replace("oversubscribe: true\n", "")
     slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
@@ -59,7 +65,7 @@ def submission(
         ),
         (
             replace(JOB, state="NODE_FAIL"), 2,
-            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node[1-2] "
+            "NODE_FAIL: job 12 lost a node of node[1-2], trying again without node1 "
             "(job 3 of 3)",
         ),
         # Slurm knows no node of a job that lost its own before it began.
@@ -88,7 +94,11 @@ def test_a_failed_job_is_told_in_one_line(
 def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
     (run_id,) = submission.runs
     submission.budget_left = 0.01
-    assert submission.judge(run_id, 1, 12, TIMEOUT) == (False, f"{run_id}: TIMEOUT after 60 s")
+    assert submission.judge(run_id, 1, 12, TIMEOUT) == (
+        False,
+        f"{run_id}: TIMEOUT after 60 s, not tried again: budget_node_hours has 0.01 node-hours "
+        "left, the next job may take 0.05",
+    )
 
 
 def test_a_run_that_was_not_submitted_is_named(submission: Submission) -> None:
@@ -133,14 +143,14 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
 def test_what_is_taken_out_of_the_queue_stays_as_it_was(submission: Submission) -> None:
     (run_id,) = submission.runs
     folder = submission.campaign.runs_folder / run_id
-    submission.stop([])
+    submission.leave_out([run_id], [])
     for job_id in (11, 12):
         note_submitted(folder, SubmittedJob(job_id, 1, "log"))
     queued = replace(JOB, state="CANCELLED", started=None)
     again, line = submission.judge(run_id, 1, 12, queued)
-    assert not again and line == f"{run_id}: job 12 taken out of the queue (stop_after)"
+    assert not again and line == f"{run_id}: job 12 did not start it (stop_after)"
     assert [job.job_id for job in submitted_jobs(folder)] == [11]
-    submission.refuse(run_id, "stop_after")
+    submission.refuse(run_id, "left out (stop_after)")
     assert not submission.given_up and read_failure(folder) is None
     # What runs goes on, and is not tried again.
     assert not submission.judge(run_id, 1, 11, replace(TIMEOUT, job_id=11))[0]
@@ -173,6 +183,7 @@ def shared(
     comment = job_comment(PACK, str(campaign.runs_folder), name)
     job = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment)
     monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [job])
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
     return found
 
 
@@ -184,7 +195,7 @@ def test_a_run_fails_while_its_job_goes_on(
     running = replace(JOB, state="RUNNING", ended=None)
     monkeypatch.setattr(sacct, "query", lambda ids: {12: running})
     by_launcher(folder, cause="LAUNCH_FAILED", detail="no step")
-    line = f"{first}: LAUNCH_FAILED: no step, trying again without node[1-2] (job 2 of 3)"
+    line = f"{first}: LAUNCH_FAILED: no step, trying again without node1 (job 2 of 3)"
     assert shared.judge(first, 1, 12) == (True, line)
     by_launcher(shared.campaign.runs_folder / second)
     assert shared.judge(second, 1, 12) == (False, f"{second}: NON_ZERO_EXIT: exit code 3")
@@ -276,3 +287,150 @@ def test_a_budget_that_is_used_up_leaves_runs_that_were_not_begun(shared: Submis
     )
     again, line = shared.unbegun(last, 12, replace(JOB, state="NODE_FAIL")) or (None, "")
     assert again is False and line.endswith("(NODE_FAIL); budget_node_hours allows no other")
+
+
+def test_a_third_job_returns_to_no_node_that_was_lost(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+    down = iter([{"node1"}, {"node3"}])
+    monkeypatch.setattr(commands, "unusable_nodes", lambda names: next(down))
+    first = replace(JOB, state="NODE_FAIL")
+    second = replace(JOB, state="NODE_FAIL", job_id=13, node_list="node[2-3]")
+    assert "without node1 (job 2" in submission.judge(run_id, 1, 12, first)[1]
+    assert submission.request(run_id, 2).shape.exclude == "node1"
+    # None of them is the sound one that the jobs had beside it.
+    assert "without node3, node1 (job 3" in submission.judge(run_id, 2, 13, second)[1]
+    assert submission.request(run_id, 3).shape.exclude == "node3,node1"
+    # The next call knows it, and tomorrow's has forgotten it.
+    later = Submission(submission.campaign, submission.states, submission.runs)
+    assert later.request(run_id, 1).shape.exclude == "node3,node1"
+    later.faults.clock = lambda: time.time() + 90_000
+    assert later.request(run_id, 1).shape.exclude == ""
+
+
+def test_as_many_nodes_are_avoided_as_slurm_can_spare(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+
+    def of_a_kind(words: Sequence[str], patience_s: float = 0.0) -> str | None:
+        # Of the kind that is asked for there are node1 and node2.
+        off = next((w.partition("=")[2] for w in words if w.startswith("--exclude=")), "")
+        both = {"node1", "node2"} <= set(expand(off))
+        return "Requested node configuration is not available" if both else None
+
+    monkeypatch.setattr(commands, "refusal", of_a_kind)
+    for number, node in enumerate(("node1", "node2", "node9")):
+        submission.faults.note_lost([node], "NODE_FAIL", number)
+        submission.faults.lost[-1] = submission.faults.lost[-1]._replace(at=time.time() + number)
+    # Those that failed last.
+    assert submission.request(run_id, 1).shape.exclude == "node9,node2"
+
+
+def test_a_shape_is_refused_and_not_the_campaign(
+    submission: Submission, campaign_of: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    campaign = campaign_of("axes: {ranks: [1, 2]}\nfixed: {ranks_per_node: 1}\nrepeats: 2")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    monkeypatch.setattr(commands, "check_commands", lambda: None)
+    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
+    monkeypatch.setattr(
+        commands, "refusal",
+        lambda words, patience_s=0.0: "no such nodes" if "--nodes=2" in words else None,
+    )  # fmt: skip
+    found.check(runs)
+    large = {run_id for run_id, (_, run) in runs.items() if run.point["ranks"] == 2}
+    assert set(found.refused) == large and len(large) == 2
+    assert "2 runs: not submitted: " in caplog.text and "no such nodes" in caplog.text
+    monkeypatch.setattr(commands, "refusal", lambda words, patience_s=0.0: "no account")
+    with pytest.raises(UserError, match="no account"):
+        found.check(runs)
+
+
+def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "check_commands", lambda: None)
+    monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
+    monkeypatch.setattr(
+        commands, "refusal",
+        lambda words, patience_s=0.0: "too long" if "--time=60" in words else None,
+    )  # fmt: skip
+    submission.check(submission.runs)
+    assert submission.refused == {}
+    monkeypatch.setattr("scalesweep.planning.submission.data_folder", lambda *_: "data/8")
+    with pytest.raises(UserError, match=r"too long \(for staging\)"):
+        submission.check(submission.runs)
+
+
+def test_a_node_that_fails_runs_is_found_by_trying_one_elsewhere(
+    submission: Submission, campaign_of: Callable[..., Campaign], caplog: pytest.LogCaptureFixture
+) -> None:
+    campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 4")
+    runs = campaign.unique_runs()
+    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    for number, run_id in enumerate(list(runs)[:2]):
+        folder = campaign.runs_folder / run_id
+        order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
+        folder.mkdir(parents=True, exist_ok=True)
+        write_order(folder / ORDER, order)
+        by_launcher(folder, job_id=20 + number)
+        job = replace(JOB, job_id=20 + number, node_list="node4", nodes=1)
+        again, line = found.judge(run_id, 1, 20 + number, job)
+        # One failure says nothing of a node; the second run is tried without it.
+        assert again is bool(number), line
+    assert line.endswith("trying again without node4 (job 2 of 3)")
+    assert not caplog.text
+    for other in [run_id, *list(runs)[2:], *map(str, range(20))]:
+        found.runs = {**found.runs, other: runs[run_id]}
+        found.note_success(other, f"node{1 + len(other) % 3}")
+    assert "node4: 2 runs failed there in the same way (NON_ZERO_EXIT: exit code 3)" in caplog.text
+    assert [*Submission(campaign, {}, runs).faults.told()] == []  # kept with the next failure
+    found.faults.keep()
+    assert [*Submission(campaign, {}, runs).faults.told()] == ["node4"]
+
+
+def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> None:
+    (run_id,) = submission.runs
+    folder = submission.campaign.runs_folder / run_id
+    (folder / "record.json").write_text("{}")
+    job = replace(JOB, state="COMPLETED", exit_code=0, suspended_s=39)
+    submission.refuse_suspended(run_id, job)
+    assert (folder / "record.json.broken").exists() and not (folder / "record.json").exists()
+    assert submission.judge(run_id, 1, 12, job) == (
+        True,
+        f"{run_id}: SUSPENDED: job 12 was suspended for 39 s: its times are not the program's, "
+        "trying again (job 2 of 3)",
+    )
+
+
+def test_a_job_of_another_user_is_waited_for_or_said_to_be_hidden(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = submission.runs
+    campaign = submission.campaign
+    folder = campaign.runs_folder / run_id
+    note_submitted(folder, SubmittedJob(12, 1, "log", user="alice"))
+    comment = job_comment("run", "/her/way/to/them", run_id)
+    hers = LiveJob(12, "RUNNING", job_name(campaign.runs_folder), comment, user="alice")
+    monkeypatch.setattr(commands, "live_jobs", lambda patience_s=0.0: [])
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [hers])
+    submission.find_live()
+    assert submission.live == {run_id: hers}
+    # Where Slurm shows no jobs of others, nobody knows whether it is still there.
+    again = Submission(campaign, submission.states, submission.runs)
+    monkeypatch.setattr(commands, "jobs_of_others", lambda name, patience_s=0.0: [])
+    monkeypatch.setattr(commands, "hides_jobs", lambda: True)
+    with pytest.raises(UserError, match="job 12 of user alice may be at work on it, and Slurm"):
+        again.find_live()
+    by_launcher(folder)  # it has ended
+    again.find_live()
+    assert again.live == {}
+    (folder / "failure.json").unlink()
+    monkeypatch.setattr(commands, "hides_jobs", lambda: False)
+    shown = Submission(campaign, submission.states, submission.runs)
+    shown.find_live()
+    assert shown.live == {}

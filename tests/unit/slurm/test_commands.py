@@ -1,6 +1,5 @@
 """What squeue and sinfo print, read."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ SINFO = (
     "main*|infinite|cache,big|1-infinite\nmain*|infinite|flat,big|1-infinite\n"
     "short|1-02:03:30|(null)|1-4\n"
 )
+KNOWN = parse_partitions(SINFO)
 
 
 def test_partitions_gather_the_features_of_their_nodes() -> None:
@@ -59,35 +59,28 @@ def test_partitions_gather_the_features_of_their_nodes() -> None:
     ],
 )
 def test_names_that_the_cluster_does_not_know(
-    monkeypatch: pytest.MonkeyPatch, partition: str, constraint: str, error: str | None
+    partition: str, constraint: str, error: str | None
 ) -> None:
-    def known(patience_s: float) -> Mapping[str, Partition]:
-        return parse_partitions(SINFO)
-
-    monkeypatch.setattr(commands, "partitions", known)
     if error is None:
-        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm", KNOWN)
         return
     with pytest.raises(UserError) as caught:
-        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm")
+        commands.check_names(partition, [constraint], 1563, "s.yaml: slurm", KNOWN)
     assert str(caught.value) == error
 
 
-def test_a_limit_that_the_partition_would_let_wait_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(commands, "partitions", lambda patience_s: parse_partitions(SINFO))
-    commands.check_names("main", [], 10**6, "s.yaml: slurm")
+def test_a_limit_that_the_partition_would_let_wait_for_ever() -> None:
+    commands.check_names("main", [], 10**6, "s.yaml: slurm", KNOWN)
     with pytest.raises(UserError) as caught:
-        commands.check_names("short", [], 1564, "s.yaml: slurm")
+        commands.check_names("short", [], 1564, "s.yaml: slurm", KNOWN)
     assert str(caught.value) == (
         "s.yaml: slurm: a job requests 1564 min, partition short allows 1563.5; "
         "lower time_limit_minutes or name another partition"
     )
-    commands.check_names("short", [], 5, "s.yaml: slurm", nodes=4)
-    commands.check_names("main", [], 5, "s.yaml: slurm", nodes=10**6)
+    commands.check_names("short", [], 5, "s.yaml: slurm", KNOWN, nodes=4)
+    commands.check_names("main", [], 5, "s.yaml: slurm", KNOWN, nodes=10**6)
     with pytest.raises(UserError, match="a job requests 5 nodes, partition short allows 4; lower"):
-        commands.check_names("short", [], 5, "s.yaml: slurm", nodes=5)
+        commands.check_names("short", [], 5, "s.yaml: slurm", KNOWN, nodes=5)
 
 
 @pytest.mark.parametrize(
@@ -160,5 +153,49 @@ def test_what_does_not(said: str) -> None:
 
 
 def test_states_of_the_queue() -> None:
-    text = "7|PENDING|Resources\n8|COMPLETED|None\nnoise\n"
-    assert commands.parse_states(text) == {7: ("PENDING", "Resources"), 8: ("COMPLETED", "None")}
+    text = (
+        "7|PENDING||ReqNodeNotAvail, Reserved | for x\n8|COMPLETED|node[1-2]|None\nnoise\n"
+        "9|RUNNING\n"
+    )
+    assert commands.parse_states(text) == {
+        7: ("PENDING", "ReqNodeNotAvail, Reserved | for x", ""),
+        8: ("COMPLETED", "None", "node[1-2]"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "queued", "limit"),
+    [
+        ("sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job ...", 0,
+         "QOSMaxSubmitJobPerUserLimit"),
+        ("sbatch: error: AssocGrpSubmitJobsLimit\n", 0, "AssocGrpSubmitJobsLimit"),
+        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", 3,
+         "job submit limit"),
+        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", 0,
+         ""),
+        ("sbatch: error: QOSMaxWallDurationPerJobLimit\n", 5, ""),
+        ("sbatch: error: Invalid account", 5, ""),
+    ],
+)  # fmt: skip
+def test_limits_of_submitted_jobs(said: str, queued: int, limit: str) -> None:
+    assert commands.submit_limit(said, queued) == limit
+
+
+def test_nodes_that_take_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        "n1|idle\nn2|down*\nn3|drained\nn4|mixed\nn5|idle*\nn6|allocated\nn7|completing\nn8|FAIL\n"
+    )
+    monkeypatch.setattr(commands, "ask", lambda *words: said)
+    assert commands.unusable_nodes(["n1"]) == {"n2", "n3", "n5", "n8"}
+
+
+def test_jobs_of_others_and_whether_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    said = "me|12|RUNNING|None|scalesweep_a|x\nalice|13|PENDING|Priority|scalesweep_a|y|z\n"
+    monkeypatch.setattr(commands, "ask", lambda *words, patience_s=0.0: said)
+    assert commands.jobs_of_others("scalesweep_a") == [
+        LiveJob(13, "PENDING", "scalesweep_a", "y|z", "Priority", "alice")
+    ]
+    for text, hidden in (("PrivateData = jobs,usage", True), ("PrivateData = none", False)):
+        monkeypatch.setattr(commands, "ask", lambda *words, text=text: f"A = 1\n{text}\n")
+        assert commands.hides_jobs() is hidden

@@ -129,10 +129,56 @@ def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
     assert run_shape(here, point(2), 60).extra == ("--no-requeue",)
     alone = replace(here, concurrent_runs=1)
     assert run_shape(alone, point(2), 60).extra == ("--no-requeue", "--dependency=singleton")
-    elsewhere = run_shape(here, point(2), 60, exclude="n[1-2]")
+    elsewhere = replace(run_shape(here, point(2), 60), exclude="n[1-2]")
     assert "--exclude=n[1-2]" in elsewhere.sbatch_words()
     assert str(elsewhere.resources()["slurm_extra"]).endswith("'--exclude=n[1-2]'")
     assert run_shape(site(tmp_path, "{requeue: true}"), point(1), 60).extra == ("--requeue",)
+
+
+def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) -> None:
+    options = (
+        "{requeue: false, exclusive: true, reservation: '', extra: ['--exclude=n[1-2]',"
+        " --exclude=n9, --requeue, '--exclusive=user', '--dependency=afterok:7',"
+        " '--gpus-per-node=a100:4', '--switches=1']}"
+    )
+    here = replace(site(tmp_path, options, gpus=4), concurrent_runs=1)
+    for shape, exclude in (
+        (run_shape(here, point(2), 60), "n[1-2],n9"),
+        (staging_shape(here), "n[1-2],n9"),
+    ):
+        words = shape.sbatch_words()
+        submitted = shlex.split(submit_string(shape))
+        for said in (words, submitted):
+            # Of an option that is there twice the last one takes effect.
+            last = {word.partition("=")[0]: word for word in said if word.startswith("--")}
+            assert last["--exclude"] == f"--exclude={exclude}"
+            assert last["--dependency"] == "--dependency=singleton,afterok:7"
+            assert "--requeue" in last and "--no-requeue" not in last
+            assert last["--exclusive"] == "--exclusive=user"
+            assert last["--gpus-per-node"] == "--gpus-per-node=a100:4"
+            assert last["--switches"] == "--switches=1"
+        assert "--exclusive" not in words and "--gpus-per-node=4" not in words
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("--partition=gpu", "--partition=gpu: must not be set here: write slurm.partition"),
+        ("--comment=x", "--comment=x: must not be set here: scalesweep sets it"),
+        ("--time=9", "--time=9: must not be set here: write time_limit_minutes"),
+        ("--exclud=n1", "--exclud=n1: write the option in full: --exclude"),
+        ("--exclude", "--exclude: write --exclude=..."),
+        ("--dependency=afterok:1?afterok:2", "separate them with commas"),
+        ("--requeue, --no-requeue", "--requeue and --no-requeue: allowed: one of the two"),
+        ("--reservation=r", "slurm.reservation says 'week' already"),
+    ],
+)
+def test_options_that_are_not_the_users_are_refused(
+    tmp_path: Path, extra: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=r"slurm\.extra: ") as error:
+        site(tmp_path, f"{{reservation: week, extra: [{extra}]}}")
+    assert message in str(error.value)
 
 
 def test_staging_is_one_task(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
         "asked_mem_bytes": 2**30, "max_rss_bytes": 2**29, "submitted": JOB.submitted,
         "started": JOB.started, "ended": JOB.ended, "wait_s": 30.0, "program_s": 590.25,
         "held_s": 9.75, "node_hours": 1200 / 3600, "node_list": "node[1-2]", "energy_j": None,
+        "suspended_s": None,
     }  # fmt: skip
     assert (rows[12]["cause"], rows[12]["energy_j"]) == ("TIMEOUT", 7200)
     # Who ran in job 12 is not known any more.
@@ -313,7 +314,7 @@ def test_command_line(tmp_path: Path) -> None:
     sacct = tmp_path / "bin" / "sacct"
     sacct.parent.mkdir()
     line = "12|COMPLETED|0:0|2026-03-01T08:00:00|2026-03-01T08:00:01|2026-03-01T08:00:09"
-    sacct.write_text(f"#!/bin/sh\necho '{line}|8|5|1|2|n1|main|1024K|||'\n")
+    sacct.write_text(f"#!/bin/sh\necho '{line}|8|5|1|2|n1|main|1024K||||'\n")
     sacct.chmod(0o755)
     done = account(tmp_path, str(sacct.parent))
     assert (done.returncode, done.stdout) == (0, "1 job in results/jobs.csv\n")
@@ -341,3 +342,34 @@ def test_a_record_that_says_nonsense_of_its_time_is_no_hindrance(
     (tmp_path / "record.json").write_text(json.dumps(record))
     job = replace(JOB, started="0001-01-01")
     assert job_table._told(tmp_path, job) == (None, "")
+
+
+def test_without_an_accounting_records_and_failures_count(books: Books) -> None:
+    note_first_submission(books.runs)
+    books.broken = "sacct: Connection refused"
+    # Jobs were submitted, and nothing says what they cost.
+    nothing = spent(("a", "b"), books.runs, books.out)
+    assert nothing.blind and nothing.rows == []
+    books.noted("a", 11, 12)
+    books.noted("b", 13)
+    record(books.runs / "a", 12, 1800.0, nodes=4)
+    (books.runs / "a" / "attempt-1").mkdir()
+    failed = by_launcher(books.runs / "a", job_id=11, asked={"nodes": 2, "minutes": 60})
+    (books.runs / "a" / "failure.json").rename(
+        books.runs / "a" / "attempt-1" / "previous_failure.json"
+    )
+    assert failed["started"] < failed["ended"]
+    order = {"asked": {"nodes": 3, "minutes": 20}}
+    (books.runs / "b" / "order.json").write_text(json.dumps(order))
+    found = spent(("a", "b"), books.runs, books.out)
+    hours = {row["job_id"]: row["node_hours"] for row in found.rows}
+    # Two nodes for as long as the failure says, four for the record's half an hour; of the third
+    # nothing is known but its limit.
+    assert hours == {11: pytest.approx(2 * 585.5 / 3600), 12: 2.0, 13: 1.0}
+    assert not found.blind and "show at least 3.33 node-hours" in found.notes[-1]
+    # Nothing of this is in the table of jobs.
+    assert books.collect() and books.rows() == {}
+    # What the accounting has takes its place.
+    books.broken = ""
+    books.jobs = {n: replace(JOB, job_id=n) for n in (11, 12, 13)}
+    assert {row["node_hours"] for row in spent(("a", "b"), books.runs, books.out).rows} == {1 / 3}

@@ -7,6 +7,7 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import sacct
+from scalesweep.slurm.commands import Queued
 from scalesweep.slurm.job_watch import JobWatch, why_pending
 from scalesweep.slurm.sacct import FINAL, Job, Step
 from tests.fakes.slurm_jobs import JOB
@@ -26,10 +27,10 @@ class Slurm:
         self.now = 0.0
         self.watch = JobWatch(self.squeue, self.sacct, lambda: self.now)
 
-    def squeue(self) -> dict[int, tuple[str, str]]:
+    def squeue(self) -> dict[int, Queued]:
         if self.queue is None:
             raise UserError("squeue: Unable to contact slurm controller (connect failure)")
-        return {job: (state, "None") for job, state in self.queue.items()}
+        return {job: Queued(state, "None") for job, state in self.queue.items()}
 
     def sacct(self, job_ids: Sequence[int]) -> dict[int, Job]:
         if self.books is None:
@@ -125,7 +126,27 @@ def test_why_jobs_are_pending() -> None:
     reasons = ["Priority", "Resources", "Resources", "ReqNodeNotAvail, UnavailableNodes:n3"]
     assert why_pending(reasons) == (
         "4 jobs are pending: 2 Resources (waits for free nodes), 1 Priority (other jobs come "
-        "first), 1 ReqNodeNotAvail (a node it needs is down, drained or reserved)"
+        "first), 1 ReqNodeNotAvail, UnavailableNodes:n3 (a node it needs is down, drained or "
+        "reserved)"
     )
+    reserved = ["ReqNodeNotAvail, Reserved for maintenance", "Reservation"]
+    assert "1 ReqNodeNotAvail, Reserved for maintenance (a node it needs" in why_pending(reserved)
     assert why_pending([]) == why_pending(["None"]) == ""
     assert why_pending(["QOSMaxJobsPerUserLimit"]) == "1 job is pending: 1 QOSMaxJobsPerUserLimit"
+
+
+def test_the_accounting_is_asked_of_what_is_to_be_explained_only() -> None:
+    asked: list[Sequence[int]] = []
+    queue = {7: Queued("RUNNING", "None", "n1"), 8: Queued("SUSPENDED", "None", "n2")}
+
+    def books(job_ids: Sequence[int]) -> dict[int, Job]:
+        asked.append(list(job_ids))
+        return {i: replace(JOB, job_id=i, state="COMPLETED", suspended_s=39) for i in job_ids}
+
+    watch = JobWatch(lambda: queue, books, lambda: 0.0)
+    assert watch.ended([7, 8]) == {} and asked == []
+    queue = {i: Queued("COMPLETED", "None", f"n{i}") for i in (7, 8)}
+    ended = watch.ended([7, 8])
+    assert (ended[7].state, ended[7].node_list, ended[7].suspended_s) == ("COMPLETED", "n7", 0)
+    # Only the accounting knows for how long the other one was suspended.
+    assert ended[8].suspended_s == 39 and asked == [[8]]

@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import sacct
-from scalesweep.slurm.sacct import Job, cause_of, finished, parse, query, settled
+from scalesweep.slurm.sacct import Job, cause_of, finished, query, settled
 
 MIB = 2**20
 # sacct -nP --units=K -D; jobs 15 and 16 are pieced together from several looks.
@@ -45,6 +45,15 @@ CAPTURED = """\
 16|PENDING|0:0|2026-11-21T07:52:15|Unknown|Unknown|0|UNLIMITED|1|1|None assigned|main|1048576K|||0
 16.batch|RUNNING|0:0|2026-11-21T07:52:15|2026-11-21T07:52:15|Unknown|1||1|1|node4||||energy=0|0
 """  # noqa: E501
+
+
+def whole(text: str) -> str:
+    """Lines of sacct with the column that was asked for since."""
+    return "".join(f"{line}|00:00:00\n" for line in text.splitlines())
+
+
+def parse(text: str) -> dict[int, Job]:
+    return sacct.parse(whole(text))
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +234,8 @@ def fake_sacct(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_query_asks_for_200_jobs_at_a_time_in_utc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "text").write_text(CAPTURED)
-    script = f'echo "$TZ $SLURM_TIME_FORMAT $4" >> {tmp_path}/calls; cat {tmp_path}/text'
+    (tmp_path / "text").write_text(whole(CAPTURED))
+    script = f'echo "$TZ $SLURM_TIME_FORMAT $5" >> {tmp_path}/calls; cat {tmp_path}/text'
     fake_sacct(tmp_path, script, monkeypatch)
     monkeypatch.setenv("TZ", "America/Toronto")
     monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
@@ -252,3 +261,11 @@ def test_no_accounting_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match=r"^sacct: not found on this machine$"):
         query([1])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("00:00:39", 39), ("1-02:03:04", 93784), ("", 0), ("INVALID", 0)]
+)
+def test_how_long_a_job_was_suspended(text: str, seconds: int) -> None:
+    line = CAPTURED.splitlines()[0]
+    assert sacct.parse(f"{line}|{text}")[1].suspended_s == seconds

@@ -22,6 +22,12 @@ from scalesweep.core.paths import REPO
             b"[" * 20_000 + b"]" * 20_000,
             "deep.yaml: not valid YAML: nested too deeply",
         ),
+        (
+            "itself.yaml",
+            b"campaign: c\nexperiments: &x {a: *x}\n",
+            "itself.yaml:2: not valid YAML: an anchor (&) that contains itself",
+        ),
+        ("whole.yaml", b"&x {a: *x}", "whole.yaml:1: not valid YAML: an anchor (&) that contains"),
         ("utf16.yaml", "a: 1".encode("utf-16"), "utf16.yaml: cannot be read: it is UTF-16"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.run_state import DONE, NEW, RunState
@@ -148,7 +149,8 @@ def test_live_jobs_are_known_by_their_file_or_by_name_and_comment(
         LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
         LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
     ]
-    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
+    monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: [*queue])
+    monkeypatch.setattr("scalesweep.slurm.commands.jobs_of_others", lambda name, patience_s: [])
     submission.find_live()
     assert {run_id: job.job_id for run_id, job in submission.live.items()} == {noted: 4}
     # Another clone submitted it, which spells the results folder otherwise.
@@ -246,10 +248,14 @@ def test_runs_that_share_a_job_are_packed_watched_and_judged_alone(
     monkeypatch.setattr(SnakemakeContext, "forgives", lambda self, run_id: True)
     assert hooks.failed("run", other, 1, 7, False) == (False, line, False, True)
     assert (second / MARKER).exists()
-    # No further run begins where the call is to end.
-    monkeypatch.setattr("scalesweep.slurm.commands.ask", lambda *words: "")
-    hooks.stop()
-    assert list(campaign.runs_folder.glob(".packs/*.stop"))
+    # What is left out does not start again, and its own pending job is cancelled.
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr("scalesweep.slurm.commands.ask", lambda *words: asked.append(words) or "")
+    hooks._made[9] = second / MARKER
+    hooks.drop([second.name])
+    assert asked == [("scancel", "--quiet", "--state=PENDING", "9")]
+    with pytest.raises(UserError, match="stop_after"):
+        hooks.before("run", other, 1)
 
 
 def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:
@@ -279,3 +285,18 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
         assert call("stage", folder=str(data), files="train8") == code
         assert (data / "logs" / "staged-train8.log").read_text() == "made\n"
         assert (data / "staged-train8").exists() == (code == 0)
+
+
+def test_a_trial_is_one_run_of_each_shape(campaign_of: Load) -> None:
+    campaign = campaign_of("axes: {ranks: [1, 2], size: [1, 2]}\nrepeats: 3")
+    runs = campaign.unique_runs()
+    states = dict.fromkeys(runs, RunState(NEW))
+    context = SnakemakeContext(campaign, states, {"try": "shapes"}, runs)
+    counts = sorted(runs[i][1].point["ranks"] for i in context.awaited)
+    assert counts == [1, 2] and len(SnakemakeContext(campaign, states, {}, runs).awaited) == 12
+    # The first of each, in the campaign's order; none of a shape that is known.
+    first = {i: context.positions[i] for i in context.awaited}
+    assert min(context.positions.values()) in first.values()
+    done = {**states, context.awaited[0]: RunState(DONE, "s", wall_s=1.0)}
+    again = SnakemakeContext(campaign, done, {"try": "shapes"}, runs)
+    assert again.awaited == context.awaited[1:]

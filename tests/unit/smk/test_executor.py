@@ -3,6 +3,8 @@
 import asyncio
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,8 @@ from snakemake_executor_plugin_scalesweep.shared_jobs import Limits
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
+from scalesweep.slurm.commands import Queued
+from scalesweep.slurm.job_watch import JobWatch
 from tests.conftest import ROOT
 
 
@@ -35,6 +39,8 @@ class Hooks:
         self.shared = False
         self.made: dict[str, bool] = {}
         self.unbegun: set[str] = set()
+        self.others = True
+        self.fresh: dict[str, Any] = {}
 
     def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
         self.calls.append(("before", rule, wildcards["run_id"], attempt))
@@ -58,6 +64,17 @@ class Hooks:
     def is_away(self, said: str) -> bool:
         return "Unable to contact" in said
 
+    def request(self, rule: str, wildcards: dict[str, str], attempt: int) -> Any:
+        if not self.fresh:
+            return None
+        return SimpleNamespace(rule=rule, wildcards=wildcards, resources=self.fresh)
+
+    def full(self, said: str, queued: int) -> str:
+        return "QOSLimit" if "QOSLimit" in said else ""
+
+    def any_queued(self) -> bool:
+        return self.others
+
     def command(self, rule: str, wildcards: dict[str, str]) -> str:
         return f"launch {rule} {wildcards['run_id']}"
 
@@ -79,8 +96,8 @@ class Hooks:
             raise OSError("disk full")
         return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
 
-    def called_off(self) -> None:
-        self.calls.append(("called_off",))
+    def called_off(self, left: bool) -> None:
+        self.calls.append(("called_off", left))
 
     def failed(
         self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
@@ -131,6 +148,7 @@ def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     executor._live, executor._lost, executor._ending = {}, [], threading.Event()
     executor._shared, executor._limits, executor._gathered = set(), None, []
     executor._gathered_at, executor._gathering = None, threading.Lock()
+    executor._room, executor._full_since = None, 0.0
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
     executor.workflow = SimpleNamespace(executor_settings=settings)
@@ -155,6 +173,7 @@ def test_what_it_overrides_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         *("run_job", "report_job_submission", "print_job_error", "handle_job_error", "sleep"),
         *("check_active_jobs", "cancel_jobs", "shutdown", "format_job_exec"),
+        *("get_account_arg", "get_partition_arg"),
         "_report_job_error_threadsafe",
     ):
         assert name in vars(Executor) and callable(getattr(slurm.Executor, name))
@@ -242,6 +261,47 @@ def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.Mo
     assert [call[0] for call in hooks.calls] == ["before", "refused", "report_job_error"]
 
 
+FULL = "sbatch: error: QOSLimit\nsbatch: error: Batch job submission failed: Job violates policy"
+
+
+def test_a_queue_that_takes_no_more_jobs_is_waited_for_and_its_limit_kept(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor._live = {n: [] for n in range(5)}
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) in (3, 6):
+            executor._live.popitem()  # one has ended
+        return False
+
+    def run_job(self: Any, job: Any) -> None:
+        if len(self._live) >= 5:
+            self._report_job_error_threadsafe(SubmittedJobInfo(job), REFUSAL.format(said=FULL))
+        else:
+            self.report_job_submission(info(job, str(100 + len(waits))))
+
+    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
+    monkeypatch.setattr(executor._ending, "wait", wait)
+    for run_id in "ab":
+        executor.run_job(Stub(run_id))
+    # The second one waited for room without asking sbatch in vain.
+    assert len(waits) == 6 and len(executor._live) == 5
+    (line,) = executor.logger.lines
+    assert line.startswith("Slurm takes no more than 5 job(s) of this call at a time (QOSLimit)")
+    assert not [call for call in hooks.calls if call[0] == "refused"]
+
+
+def test_a_limit_of_no_job_at_all_is_a_refusal(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
+    hooks.others = False
+    submit(executor, monkeypatch, FULL)
+    assert hooks.calls[1][0] == "refused" and hooks.calls[1][2].endswith("policy (QOSLimit)")
+
+
 def look(executor: Any, *jobs: str) -> list[str | None]:
     """Look at jobs; those that are still to be looked after."""
 
@@ -271,6 +331,47 @@ def test_the_hooks_say_which_jobs_are_over(
         assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
     # An error while looking is no end of the wait.
     assert look(executor, "13") == ["13"] and executor.logger.lines == ["Slurm jobs: disk full"]
+
+
+@pytest.mark.parametrize(("jobs", "lasts_s", "width"), [(50, 3, 500), (500, 3, 500), (60, 600, 20)])
+def test_questions_grow_with_time_and_not_with_jobs(
+    executor: Any,
+    hooks: Hooks,
+    monkeypatch: pytest.MonkeyPatch,
+    jobs: int,
+    lasts_s: int,
+    width: int,
+) -> None:
+    """A simulated queue: two submissions a second, ``width`` jobs at a time."""
+    now, asked = 0.0, Counter[str]()
+    begun = [max(n / 2, n // width * lasts_s + n % width * lasts_s / width) for n in range(jobs)]
+    ends = {n + 100: begin + lasts_s for n, begin in enumerate(begun)}
+    seen: dict[int, float] = {}
+
+    def queue() -> dict[int, Queued]:
+        asked["squeue"] += 1
+        return {i: Queued("COMPLETED" if end <= now else "RUNNING", "") for i, end in ends.items()}
+
+    def books(job_ids: Sequence[int]) -> dict[int, Any]:
+        asked["sacct"] += 1
+        return {}
+
+    watch = JobWatch(queue, books, clock=lambda: now)
+    monkeypatch.setattr(hooks, "ended", lambda ids: dict.fromkeys(watch.ended(ids), True))
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    executor._quiet_since = 0.0
+    queued = sorted(ends)
+    while queued:
+        live = [i for i in queued if (i - 100) / 2 <= now]
+        left = {int(word or 0) for word in look(executor, *map(str, live))}
+        seen.update(dict.fromkeys(set(live) - left, now))
+        queued = [i for i in queued if i not in seen]
+        now += executor.next_seconds_between_status_checks
+    # One for all jobs, and none of the accounting where they completed.
+    assert asked["sacct"] == 0 and asked["squeue"] <= max(ends.values()) / 5 + 2
+    # No end is seen later than by the least pause, or by a tenth of what was quiet before.
+    late_s = max(seen[i] - end for i, end in ends.items())
+    assert late_s <= max(5, lasts_s / 10)
 
 
 def test_a_job_whose_id_another_one_has_got_is_lost(executor: Any, hooks: Hooks) -> None:
@@ -303,11 +404,11 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
     executor._live = {7: [info(Stub()), info(Stub())]}
     executor.cancel_jobs([])
-    assert hooks.calls == [("called_off",), ("cancel_jobs", None)]
+    assert hooks.calls == [("called_off", False), ("cancel_jobs", None)]
     executor._ending.clear()
     executor.leaving.set()
     executor.cancel_jobs([])
-    assert hooks.calls[2:] == [("called_off",)] and executor.logger.lines[0].startswith(
+    assert hooks.calls[2:] == [("called_off", True)] and executor.logger.lines[0].startswith(
         "1 job(s) stay in"
     )
     executor.run_job(Stub())  # what waits for its turn is not submitted
@@ -429,3 +530,15 @@ def test_without_a_job_or_a_word_of_the_cause_there_is_no_restart(
     executor.report_job_error(info(job, None))  # sbatch refused it
     executor.handle_job_error(job)
     assert job.attempt == 4 and not [call for call in hooks.calls if call[0] == "failed"]
+
+
+def test_no_job_asks_the_accounting_for_its_account(
+    executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "validate_account", None)
+    monkeypatch.setattr(slurm, "get_account", None)
+    job = Stub()
+    assert next(executor.get_account_arg(job)) == "" == executor.get_partition_arg(job)
+    job.resources |= {"slurm_account": "a b", "slurm_partition": "p"}
+    assert next(executor.get_account_arg(job)) == " -A 'a b'"
+    assert executor.get_partition_arg(job) == " -p p"

@@ -3,14 +3,17 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
 
+from scalesweep.compute.left_out import left_out
 from scalesweep.config.campaign import Campaign
 from scalesweep.planning.run_state import NEW, RunState
 from scalesweep.planning.submission import Submission
+from scalesweep.slurm import sacct
+from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.progress import Progress
 
@@ -34,8 +37,8 @@ def fail(context: SnakemakeContext, run_id: str, detail: str, second: int) -> No
     os.utime(path, (moment, moment))
 
 
-@pytest.mark.parametrize(("details", "stops"), [("aab", 0), ("baa", 0), ("baaa", 1), ("aaaaaa", 1)])
-def test_identical_failures_in_a_row_stop_a_campaign(
+@pytest.mark.parametrize(("details", "stops"), [("aab", 0), ("aba", 0), ("abaa", 2), ("aaa", 3)])
+def test_identical_failures_leave_out_runs_like_them(
     campaign_of: Load,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -44,15 +47,21 @@ def test_identical_failures_in_a_row_stop_a_campaign(
     stops: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    context = context_of(campaign_of("repeats: 6", f"{HEAD}stop_after: 3\n"))
-    stopped: list[int] = []
-    progress = Progress(context, lambda: stopped.append(1))
+    context = context_of(campaign_of("repeats: 6"))
+    dropped: list[Collection[str]] = []
+    progress = Progress(context, dropped.append)
     ends = list(zip(context.runs, details, strict=False))
     for second, (run_id, detail) in enumerate(ends):
         fail(context, run_id, f"wrong in way {detail}", second)
-    assert progress.finish() and len(stopped) == stops
+    progress._look()
+    rest = set(list(context.runs)[len(details) :]) if stops else set()
+    assert progress.left_out == left_out(Path(context.runs_folder)) == rest
+    assert [set(one) for one in dropped] == ([rest] if stops else [])
+    assert progress.finish()
     said = capsys.readouterr().err
-    assert ("error: 3 identical failures in a row (stop_after)" in said) == bool(stops)
+    line = f"3 identical failures (stop_after): {stops} more runs like these, e, not started"
+    assert (line in said) == bool(stops)
+    assert (f"{stops} runs not started (stop_after)" in said) == bool(stops)
 
 
 def test_what_is_about_to_be_tried_again_has_not_failed(
@@ -67,7 +76,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     assert submission is not None
     again, refused, failed, lost = context.runs
     submission.in_hand |= {again, lost}
-    progress = Progress(context, lambda: None)
+    progress = Progress(context)
     for run_id in (again, failed):
         fail(context, run_id, "exit code 3", 1)
     submission.refuse(refused, "Invalid account")
@@ -81,3 +90,66 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     assert "failed: NOT_SUBMITTED: Invalid account: " in said
     assert "failed: KILLED: its job completed, but left no record: " in said
     assert "failed: NON_ZERO_EXIT: exit code 3: " in said
+
+
+def test_the_end_of_a_watch_stops_nothing(
+    campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dropped: list[Collection[str]] = []
+    progress = Progress(context_of(campaign_of("repeats: 6")), dropped.append)
+    progress.start()
+    progress.finish()
+    # CPython's Thread.join called what the thread had as ``_stop``: the queue was cancelled.
+    assert dropped == [] and not progress._watcher.is_alive()
+
+
+def test_what_an_interrupted_call_has_cancelled_has_not_failed(
+    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
+    submission = context.submission
+    assert submission is not None
+    failed, *others = context.runs
+    submission.in_hand |= set(others)
+    for number, run_id in enumerate(context.runs):
+        note_submitted(Path(context.runs_folder, run_id), SubmittedJob(20 + number, 1, "log"))
+    progress = Progress(context)
+    for run_id in (failed, others[0]):
+        fail(context, run_id, "exit code 3", 1)
+    submission.call_off()
+    submission.in_hand.clear()
+    # One job is judged before the queue is empty, and one is not; neither run has failed.
+    assert submission.judge(others[1], 1, 22, None) == (False, f"{others[1]}: job 22 cancelled")
+    assert progress.finish() and progress._failed == {failed}
+    said = capsys.readouterr().err
+    assert "3 runs cancelled with this call: still to be run" in said
+    assert "1 failed" in said and "CANCELLED" not in said
+    # Nor does the next call say so of any of them.
+    asked: list[Sequence[int]] = []
+    monkeypatch.setattr(sacct, "query", lambda ids: asked.append(ids) or {})
+    Submission(context.campaign, context.states, context.runs).settle_past(others)
+    assert asked == []
+
+
+def test_the_time_left_knows_of_longer_tries(
+    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
+    submission = context.submission
+    assert submission is not None
+    progress = Progress(context)
+    progress._finished = 3
+    assert progress._left(30.0) == ", about 10 s left"
+    # The last one is tried again, after it was not done in ten minutes.
+    last = list(context.runs)[-1]
+    submission.in_hand.add(last)
+    submission.longer[last] = (time.time(), 600.0)
+    assert progress._left(30.0) in (", about 10 min 00 s left", ", about 9 min 59 s left")

@@ -180,8 +180,10 @@ def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
 
 
 def test_a_call_that_goes_well_may_end_with_an_error() -> None:
+    import snakemake.api  # before it: the two import each other
     from snakemake.workflow import Workflow
 
+    assert snakemake.api
     assert callable(Workflow.execute)
     for line in ("", "4 runs are stale"):
         calls: list[Any] = []
@@ -193,10 +195,3 @@ def test_a_call_that_goes_well_may_end_with_an_error() -> None:
         else:
             workflow.execute(1)
         assert calls == [(1,)]
-
-
-def test_the_scheduler_ends_when_what_has_started_is_over() -> None:
-    scheduler: Any = object.__new__(JobScheduler)
-    scheduler._lock, scheduler._open_jobs = threading.Lock(), threading.Semaphore(0)
-    facts.start_no_more(SimpleNamespace(scheduler=scheduler))
-    assert scheduler._user_kill == "graceful" and scheduler._open_jobs.acquire(blocking=False)

@@ -13,6 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD, read_record, write_record
 from scalesweep.planning.artifacts import note_made
 from scalesweep.planning.plan import build_plan, stamp_state, write_plan
+from scalesweep.planning.results_folder import claim_folder
 from scalesweep.planning.stock import take_stock
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.startup import prepare
@@ -177,6 +178,7 @@ def test_records_of_a_newer_version_are_refused_and_reported_beside(
     campaign: Campaign, caplog: pytest.LogCaptureFixture
 ) -> None:
     newer(campaign)
+    claim_folder(campaign.results, "results")
     before = tree(campaign.results)
     with pytest.raises(UserError, match=r"nothing was changed: .* wrote the record") as error:
         call(campaign, dry=False)

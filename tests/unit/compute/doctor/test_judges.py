@@ -144,38 +144,32 @@ FULL = {
 
 
 @pytest.mark.parametrize(
-    ("facts", "needed", "wanted", "state", "found"),
+    ("facts", "wanted", "state", "found"),
     [
-        (FULL, True, ["mpi"], OK, "0.28: built with MPI, without Gloo, NCCL"),
-        (FULL, True, ["gloo"], FAILED, "0.28: built with MPI, without Gloo, NCCL; the site asks"),
-        (FULL, False, ["gloo"], WARNING, "0.28: built with MPI, without Gloo, NCCL; the site asks"),
-        (FULL, True, ["mpi", "nccl"], WARNING, "0.28: built with MPI, without Gloo, NCCL; the"),
+        (FULL, ["mpi"], OK, "0.28: built with MPI, without Gloo, NCCL"),
+        (FULL, ["gloo"], FAILED, "0.28: built with MPI, without Gloo, NCCL; the site asks"),
+        (FULL, ["mpi", "nccl"], WARNING, "0.28: built with MPI, without Gloo, NCCL; the"),
         (
             {**FULL, "horovod": None, "wrong": {"horovod": "ModuleNotFoundError: No module"}},
-            True, [], FAILED, "not installed",
+            [], FAILED, "not installed",
         ),
         (
             {**FULL, "wrong": {"horovod.tensorflow": "ImportError: libmpi.so.40: cannot open"}},
-            True, [], FAILED, "ImportError: libmpi.so.40: cannot open",
-        ),
-        (
-            {**FULL, "horovod": None, "wrong": {"horovod": "ModuleNotFoundError: No module"}},
-            False, [], SKIPPED, "not installed; no benchmark of this campaign is known to need it",
+            [], FAILED, "ImportError: libmpi.so.40: cannot open",
         ),
     ],
 )  # fmt: skip
-def test_horovod(facts: Any, needed: bool, wanted: list[str], state: str, found: str) -> None:
-    check = judge_horovod(facts, needed, wanted, SITE)
+def test_horovod(facts: Any, wanted: list[str], state: str, found: str) -> None:
+    check = judge_horovod(facts, wanted, SITE)
     assert check.state == state and check.found.startswith(found)
     assert bool(check.mend) == (state in (FAILED, WARNING))
 
 
 def test_tensorflow() -> None:
-    assert judge_tensorflow(FULL, True, SITE) == ("TensorFlow", OK, "2.18", "")
+    assert judge_tensorflow(FULL, SITE) == ("TensorFlow", OK, "2.18", "")
     broken = {"tensorflow": None, "wrong": {"tensorflow": "OSError: libcudart.so.12"}}
-    check = judge_tensorflow(broken, True, SITE)
+    check = judge_tensorflow(broken, SITE)
     assert (check.state, check.found) == (FAILED, "OSError: libcudart.so.12")
-    assert judge_tensorflow(broken, False, SITE).state == SKIPPED
 
 
 def test_what_is_said_among_other_output() -> None:

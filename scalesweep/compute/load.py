@@ -1,0 +1,129 @@
+"""How much of the cores other processes took while a program ran, from the kernel's own counts.
+
+Standard library only: two reads of /proc/stat, before and after. Of the cores that the launcher may
+use, on the node where it is.
+"""
+
+import os
+import resource
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalesweep.compute.power.domains import host_name
+
+STAT, CGROUPS, OWN_CGROUP = Path("/proc/stat"), Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_LEAST_S = 0.5  # of the clock: counts are in steps of 10 ms a core
+# Fields of a line of /proc/stat, proc_stat(5): user nice system idle iowait irq softirq steal; what
+# guests take is in user and nice.
+_BUSY = (0, 1, 2, 5, 6, 7)
+
+
+class _Counts(NamedTuple):
+    """Seconds since some time in the past: of the clock, of busy cores, and of them our own."""
+
+    clock: float
+    busy: float
+    own: float
+
+
+class Load:
+    """Around a program: ``load = Load()``, the program, ``load.ended()``, ``load.result()``.
+
+    ``elsewhere``: the run is on other nodes than its launcher, which nobody looks at then.
+    """
+
+    def __init__(self, elsewhere: bool = False) -> None:
+        """Read the counts for the first time."""
+        self._cores = sorted(os.sched_getaffinity(0))
+        self._missing = "the run is on other nodes than its launcher" if elsewhere else ""
+        self._group = job_group()
+        self._first = self._counts()
+        self._last: _Counts | None = None
+
+    def ended(self) -> None:
+        """Read the counts again, as soon as the program has ended."""
+        self._last = self._counts()
+
+    def _counts(self) -> _Counts | None:
+        if self._missing:
+            return None
+        try:
+            return _Counts(time.monotonic(), busy_seconds(self._cores), self._own())
+        except (OSError, ValueError, LookupError) as error:
+            self._missing = f"the kernel's counts cannot be read: {error}"
+            return None
+
+    def _own(self) -> float:
+        """CPU seconds of this launcher and all that it started and waited for; in a Slurm job,
+        whose ranks are no children of it, of the job's control group on this node."""
+        if "SLURM_JOB_ID" not in os.environ:
+            whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            usages = [resource.getrusage(who) for who in whose]
+            return sum(one.ru_utime + one.ru_stime for one in usages)
+        if self._group is None:
+            raise LookupError("the job has no control group of its own")
+        return group_seconds(self._group)
+
+    def result(self) -> dict[str, Any]:
+        """``{"load": ...}`` for the record: what share of ``cores`` others took on ``host``.
+
+        ``others`` is None where it is not known, with the reason in ``missing``. Of a run on
+        several nodes the launcher's is the first one, and the only one that is looked at.
+        """
+        others = None
+        if self._first is not None and self._last is not None:
+            one, two = self._first, self._last
+            seconds = (two.clock - one.clock) * len(self._cores)
+            busy, own = two.busy - one.busy, two.own - one.own
+            if seconds > _LEAST_S * len(self._cores):
+                others = min(1.0, max(0.0, busy - own) / seconds)
+            else:
+                self._missing = f"it ran for less than {_LEAST_S:g} s"
+        return {
+            "load": {
+                "others": others, "cores": len(self._cores), "host": host_name(),
+                "missing": self._missing,
+            }
+        }  # fmt: skip
+
+
+def busy_seconds(cores: Iterable[int], stat: Path = STAT) -> float:
+    """Seconds in which some cores did anything. Raises OSError, ValueError or LookupError."""
+    wanted = {f"cpu{core}" for core in cores}
+    ticks = 0
+    for line in stat.read_text().splitlines():
+        name, *fields = line.split()
+        if name in wanted:
+            wanted.discard(name)
+            ticks += sum(int(fields[place]) for place in _BUSY)
+    if wanted:
+        raise LookupError(f"{stat} has no line {min(wanted)}")
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def job_group(own: Path = OWN_CGROUP, groups: Path = CGROUPS) -> Path | None:
+    """The control group (version 2) of the Slurm job that this process is in; None without one."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        number, _, path = line.split(":", 2)
+        if number != "0":
+            continue
+        parts = Path(path.lstrip("/")).parts
+        for place, part in enumerate(parts):
+            if part.startswith("job_"):
+                return groups.joinpath(*parts[: place + 1])
+    return None
+
+
+def group_seconds(group: Path) -> float:
+    """CPU seconds of all processes that were in a control group. Raises OSError or LookupError."""
+    for line in (group / "cpu.stat").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == "usage_usec":
+            return int(value) / 1e6
+    raise LookupError(f"{group}/cpu.stat has no usage_usec")

@@ -1,0 +1,200 @@
+"""A folder that results go into: made with a marker, adopted if it is ours, or refused.
+
+Nothing is written before that. ``core.own_files`` says which files in it are ours.
+"""
+
+import contextlib
+import errno
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from scalesweep.config.study import study_folder
+from scalesweep.core import own_files
+from scalesweep.core.errors import UserError
+from scalesweep.core.files import file_digest, read_json, stamp_of
+from scalesweep.core.kept_files import digests_of
+from scalesweep.core.paths import REPO
+from scalesweep.core.plan_format import PLAN
+from scalesweep.core.record import FAILURE, RECORD
+from scalesweep.planning.artifacts import MADE
+
+# What says nothing about whose folder it is.
+_NOBODYS = frozenset(
+    {".gitignore", ".gitkeep", ".gitattributes", ".DS_Store", ".snakemake", "lost+found", ".lock"}
+)
+# What only scalesweep leaves at the top of a results folder, or of a history's.
+_OURS = frozenset(
+    {MADE, ".report.lock", ".doctor", ".summary.parquet.previous", ".report.html.previous"}
+)
+# Earlier versions kept these with an index.
+_WITH_DIGESTS = (".tables.previous", ".figures.previous")
+_OF_A_RUN = (RECORD, FAILURE, "order.json", "launcher.log")
+_SHOWN = 3
+# The start of plan.csv, which is all that `snakemake plan` of earlier versions left, and of what
+# imports write.
+_BEGINNINGS = {
+    "plan.csv": b"experiment,scaling,run_id,benchmark,site,repeat,",
+    "campaign.yaml": b"# Written by import",
+    "refused.csv": b"file,line,what,benchmark,reason",
+}
+# Of a page of earlier versions, which wrote no manifest, only the title is known.
+_TITLES = {"report.html": b": scaling report</title>", "history.html": b"<title>History of "}
+_TITLE_WITHIN = 4096  # bytes
+
+
+def claim_folder(folder: Path, where: str, write: bool = True) -> None:
+    """Make a folder for results, or take one that is ours; with ``write`` it has the marker then.
+
+    ``where`` begins the message: what named the folder. Raises UserError if it is none of ours, is
+    no folder, or is one that others need.
+    """
+    path = folder.absolute()
+    try:
+        exists = _is_folder(path, where)
+        _check_place(path, folder, where)
+        marked = own_files.is_marked(path)
+        if exists and not marked and not _is_ours(path):
+            _refuse_foreign(path, folder, where)
+        if write and not marked:
+            own_files.mark(path)
+            own_files.note(_known_before(path))
+        if write and exists:
+            own_files.shorten_manifest(path)
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise UserError(f"{where}: {folder}: cannot be used: {said}") from None
+
+
+def check_writable(results: Path) -> None:
+    """Raise UserError if no log can be kept in a results folder.
+
+    Snakemake removes the log of a job before it starts, and breaks where that fails.
+    """
+    try:
+        logs = results / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=logs):
+            pass
+    except OSError as error:
+        where = f"{results}: cannot write to this folder"
+        raise UserError(f"{where}: {error.strerror}; every call keeps its log there") from None
+
+
+def _is_folder(path: Path, where: str) -> bool:
+    """Whether a folder is there; raises UserError if something else is in its way."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UserError(f"{where}: {path}: is a link to what does not exist") from None
+        return False
+    except NotADirectoryError:
+        raise UserError(f"{where}: {path}: lies below a file, not a folder") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{where}: {path}: is a link that leads back to itself") from None
+        raise
+    if not path.is_dir():
+        raise UserError(f"{where}: {path}: is a file; name a folder")
+    return True
+
+
+def _check_place(path: Path, named: Path, where: str) -> None:
+    """Raise UserError for a folder that holds more than results by what it is."""
+    real = path.resolve()
+    places = {
+        "the working folder": Path.cwd(),
+        "the folder of scalesweep": REPO,
+        "your study": study_folder(),
+        "your home folder": Path.home(),
+    }
+    for what, place in places.items():
+        if place is not None and (real == (of := place.resolve()) or real in of.parents):
+            is_it = "is" if real == of else "contains"
+            raise UserError(
+                f"{where}: {named}: {is_it} {what}: results need a folder of their own, "
+                "such as results/NAME"
+            )
+
+
+def _refuse_foreign(path: Path, named: Path, where: str) -> None:
+    """Raise UserError if a folder that is not ours holds anything."""
+    names = sorted(entry.name for entry in path.iterdir() if not _is_nobodys(entry))
+    if names:
+        shown = ", ".join(names[:_SHOWN])
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise UserError(
+            f"{where}: {named}: holds files that scalesweep did not make ({shown}{more}): "
+            "name a new or an empty folder"
+        )
+
+
+def _is_nobodys(entry: Path) -> bool:
+    """Whether an entry says nothing about whose folder it is: of the system, logs of ours, or
+    a results folder of its own, such as ``results/imported``."""
+    name = entry.name
+    if own_files.is_marked(entry) or (entry.is_dir() and _is_ours(entry)):
+        return True
+    if name == "logs" and entry.is_dir():
+        return all(file.suffix in (".log", ".failed") for file in entry.iterdir())
+    return name in _NOBODYS or name.startswith((".nfs", f".{own_files.MARKER}."))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder without a marker is recognisably one of an earlier version."""
+    if not _OURS.isdisjoint(entry.name for entry in path.iterdir()):
+        return True
+    if any(digests_of(path / kept) for kept in _WITH_DIGESTS):
+        return True
+    for name, beginning in _BEGINNINGS.items():
+        if _begins(path / name, beginning):
+            return True
+    plan = read_json(path / PLAN)
+    if plan is not None and {"campaign", "experiments"} <= plan.keys():
+        return True
+    runs = (folder for site in _folders(path / "runs") for folder in _folders(site))
+    if any((folder / name).is_file() for folder in runs for name in _OF_A_RUN):
+        return True
+    # A history.
+    return _is_history(path)
+
+
+def _is_history(path: Path) -> bool:
+    return any(file.suffix == ".parquet" for file in _entries(path / "sessions"))
+
+
+def _begins(file: Path, beginning: bytes) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as content:
+        return content.read(len(beginning)) == beginning
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from folder.iterdir()
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    return (path for path in _entries(folder) if path.is_dir())
+
+
+def _known_before(path: Path) -> Iterator[Path]:
+    """The files of a folder of an earlier version that are as that version left them."""
+    made = read_json(path / MADE) or {}
+    yield from (path / name for name, stamp in made.items() if stamp_of(f"{path}/{name}") == stamp)
+    for kept in _WITH_DIGESTS:
+        out = path / kept.removeprefix(".").removesuffix(".previous")
+        for name, digest in digests_of(path / kept).items():
+            with contextlib.suppress(OSError):
+                if file_digest(out / name) == digest:
+                    yield out / name
+    for name, title in _TITLES.items():
+        page = path / name
+        if page.is_file():
+            with page.open("rb") as content:
+                if title in content.read(_TITLE_WITHIN):
+                    yield page
+    if _is_history(path):
+        yield from (path / "tables" / f"verdicts.{suffix}" for suffix in ("csv", "parquet"))

@@ -1,0 +1,239 @@
+"""What queues and nodes do to a campaign: full, suspended, faulty, lost; and a call that is ended.
+
+Each test combines what can happen at once, because Slurm takes its time.
+"""
+
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.slurm.cluster import Cluster, wait_until
+from tests.slurm.jobs import needs_slurm
+from tests.slurm.support import SNAKEMAKE, slurm_project
+
+pytestmark = needs_slurm
+
+CAMPAIGN = """\
+campaign: trouble
+site: toy_cluster
+order: as_written
+experiments:
+  e:
+    benchmark: toy
+    axes: {{size: {{from: 1, to: {runs}, step: 1}}}}
+    fixed: {{ranks: 1, ranks_per_node: 1, behaviour: {behaviour}}}
+    repeats: {repeats}
+"""
+
+
+def queued(cluster: Cluster, form: str = "%A %T") -> list[str]:
+    return cluster.run("squeue", f"-ho{form}").splitlines()
+
+
+def test_a_call_that_is_ended_leaves_what_waits_and_what_is_packed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """SIGTERM with a job that runs, one that waits, and one that is held; then with a pack."""
+    project = slurm_project(tmp_path / "p", cluster, "{}", "concurrent_runs: 1\n")
+    project.write("c.yaml", CAMPAIGN.format(runs=3, behaviour="slow", repeats=1))
+    first = project.start("--configfile", "c.yaml")
+    assert wait_until(lambda: len(queued(cluster)) == 3, 60)
+    held = queued(cluster, "%A")[0]
+    cluster.run("scontrol", "hold", held)
+    assert wait_until(lambda: any("RUNNING" in line for line in queued(cluster)), 30)
+    before = {line.split()[0] for line in queued(cluster)}
+    first.terminate()
+    assert first.wait(20) == 128 + signal.SIGTERM
+    assert re.search(r"\d job\(s\) stay in Slurm's queue", (project.path / "out").read_text())
+    cancelled = cluster.run("sacct", "-nXP", "--state=CANCELLED", f"-j{','.join(before)}")
+    assert cancelled == "" and held in {line.split()[0] for line in queued(cluster)}
+    # What the next call makes of them: test_restart.py.
+    cluster.run("scancel", *before)
+
+    packed = slurm_project(
+        tmp_path / "q", cluster, "{startup_minutes: 0.2, pack: {minutes: 10}}",
+        "prologue: [sleep 1]\n",
+    )  # fmt: skip
+    packed.write("c.yaml", CAMPAIGN.format(runs=4, behaviour="good", repeats=1).replace(
+        "    repeats: 1", "    time_limit_minutes: 0.2\n    expected_minutes: 0.01\n    repeats: 1"
+    ))  # fmt: skip
+    second = packed.start("--configfile", "c.yaml")
+    assert wait_until(lambda: len(packed.records()) >= 1, 60)
+    second.terminate()
+    assert second.wait(20) == 128 + signal.SIGTERM
+    assert list(packed.path.glob("results/runs/*/.packs/*.stop")) == []
+    # The pack goes on to its end without any Snakemake.
+    assert wait_until(lambda: len(packed.records()) == 4, 60)
+
+
+def test_a_full_queue_is_waited_for_and_the_users_options_hold(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """MaxSubmitJobs, --exclude of the site, and a job that is suspended while it runs."""
+    options = "{startup_minutes: 0.5, extra: ['--exclude=node1', '--exclude=node3']}"
+    project = slurm_project(tmp_path / "p", cluster, options)
+    project.write("c.yaml", CAMPAIGN.format(runs=4, behaviour="good", repeats=1))
+    hold = project.path / "hold"
+    hold.write_text("0")  # programs go on once it is gone
+    cluster.run("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxSubmitJobsPerUser=2")
+    try:
+        with project.start("--configfile", "c.yaml", "--until", "run") as snakemake:
+            running = partial(cluster.run, "squeue", "-htR", "-o%A")
+            assert wait_until(lambda: len(running().split()) == 2, 60)
+            job = running().split()[0]
+            logs = partial(project.path.glob, "results/runs/*/*/attempt-1/stdout.log")
+            assert wait_until(lambda: sum(path.stat().st_size > 0 for path in logs()) == 2, 60)
+            cluster.run("scontrol", "suspend", job)
+            assert wait_until(lambda: any("SUSPENDED" in line for line in queued(cluster)), 20)
+            limit = "Slurm takes no more than 2 job(s) of this call"
+            assert wait_until(lambda: limit in (project.path / "out").read_text(), 60)
+            hold.unlink()
+            # The others run one after the other meanwhile.
+            assert wait_until(lambda: len(project.records()) == 3, 90)
+            cluster.run("scontrol", "resume", job)
+            assert snakemake.wait(200) == 0, (project.path / "out").read_text()
+    finally:
+        cluster.run("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxSubmitJobsPerUser=-1")
+    said = (project.path / "out").read_text()
+    assert len(re.findall(r"Slurm takes no more than 2 job\(s\) of this call at a time", said)) == 1
+    assert "not submitted" not in said and len(project.records()) == 4
+    ((run_id, stopped_s),) = re.findall(
+        r"^(\S+): SUSPENDED: stopped for (\d+) s of \d+ s: .*", said, re.M
+    )
+    # The record is that of the second attempt, which nothing stopped.
+    record = project.result(run_id, "record.json")
+    assert record["attempt"] == 2 and record["wall_s"] < int(stopped_s)
+    ids = [
+        str(job["job_id"])
+        for path in project.path.glob("results/runs/*/*/job.json")
+        for job in json.loads(path.read_bytes())["jobs"]
+    ]
+    nodes = cluster.run("sacct", "-nXP", f"-j{','.join(ids)}", "--format=nodelist").split()
+    assert len(nodes) == len(ids) == 5 and set(nodes) <= {"node2", "node4"}
+
+
+NODES = """\
+campaign: nodes
+site: toy_cluster
+order: as_written
+stop_after: 20
+experiments:
+  pair:
+    benchmark: toy
+    fixed: {ranks: 2, ranks_per_node: 1, behaviour: hang_once}
+    constraint: flat
+    time_limit_minutes: 2
+  e:
+    benchmark: toy
+    axes: {size: {from: 1, to: 6, step: 1}}
+    fixed: {ranks: 1, ranks_per_node: 1, behaviour: good}
+    constraint: cache
+    repeats: 2
+"""
+
+
+def test_a_node_that_fails_runs_is_avoided_and_a_lost_one_of_a_kind_blocks_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Of the nodes 1 and 2 every program fails on the first, which Slurm fills first; 3 and 4 have
+    the feature that a run of two nodes asks for: neither can be spared."""
+    fault = 'sleep 2; echo "error: GPU is lost" >&2; exit 3'
+    broken = f'[ "$SLURMD_NODENAME" != node1 ] || {{ {fault}; }}'
+    # One at a time on a node, so that the others go to the other one.
+    options = "{exclusive: true, startup_minutes: 0.5}"
+    project = slurm_project(tmp_path / "p", cluster, options, f"prologue: ['{broken}']\n")
+    project.write("c.yaml", NODES)
+    out = project.path / "out"
+    with project.start("--configfile", "c.yaml", "--until", "run") as snakemake:
+        on_both = ("squeue", "-hwnode4", "-tR", "-o%k")
+        assert wait_until(lambda: "-r2-" in cluster.run(*on_both), 60), out.read_text()
+        logs = partial(project.path.glob, "results/runs/*/toy-r2-*/attempt-1/stdout.log")
+        assert wait_until(lambda: any("toy" in path.read_text() for path in logs()), 60)
+        with cluster.without_node("node4"):
+            assert wait_until(lambda: "lost a node of node[3-4]" in out.read_text(), 90)
+        code = snakemake.wait(150)
+    said = out.read_text()
+    assert re.search(r"node4: NODE_FAIL in job \d+: scalesweep asks for other nodes until", said)
+    assert "node3: NODE_FAIL" not in said and "Slurm refuses" not in said, said
+    assert re.search(r"lost a node of node\[3-4\], trying again \(job 2 of 3\)", said), said
+    assert any("-r2-" in run_id for run_id in project.records()), said
+
+    assert re.search(r"trying again without node1 \(job 2 of 3\)", said), said
+    assert re.search(
+        r"node1: \d+ runs failed there in the same way \(NON_ZERO_EXIT: .*GPU is lost\), none "
+        r"succeeded there since, and \d+ of the same points succeeded on other nodes; scalesweep "
+        r"avoids it until",
+        said,
+    ), said
+    failed = list(project.path.glob("results/runs/*/*/failure.json"))
+    # Slurm had given the node to some before the second had failed; it takes no more.
+    assert code == 1 and 1 <= len(failed) <= 6, said
+    # The next call knows it, runs those, and nothing else.
+    code, again = project.slurm("--configfile", "c.yaml", "--until", "run")
+    assert code == 0 and len(project.records()) == 13, again
+    doctor = project.path / "results" / "runs" / "toy_cluster" / ".nodes.json"
+    assert json.loads(doctor.read_bytes())["endings"]
+
+
+NOBODY = pwd.getpwnam("nobody")
+# An interpreter that everybody may start, with the packages of this one.
+PYTHON = f"/usr/bin/python3.{sys.version_info.minor}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"nobody cannot start {PYTHON}")
+def test_jobs_of_another_user_are_waited_for_and_not_doubled(cluster: Cluster) -> None:
+    """Two real users, one results folder; the first one's call is killed, its jobs run."""
+    cluster.run("sacctmgr", "-i", "add", "user", "nobody", "account=test")
+    folder = Path(tempfile.mkdtemp(prefix="two-"))
+    before = os.umask(0)
+    try:
+        for path in (folder, cluster.folder):
+            path.chmod(0o755)
+        project = slurm_project(folder / "p", cluster, "{startup_minutes: 0.5}")
+        project.write("c.yaml", CAMPAIGN.format(runs=2, behaviour="good", repeats=1))
+        hold = project.path / "hold"
+        hold.write_text("0")  # programs go on once it is gone
+        subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
+        first = project.start("--configfile", "c.yaml")
+        assert wait_until(lambda: len(cluster.run("squeue", "-htR", "-o%A").split()) == 2, 60)
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        jobs = set(cluster.run("squeue", "-ho%A").split())
+        packages = sysconfig.get_paths()["purelib"]
+        home = folder / "home"
+        home.mkdir(0o777)
+        env = project.environment(
+            HOME=str(home), USER="nobody", LOGNAME="nobody",
+            PYTHONPATH=f"{packages}:{ROOT / 'plugins'}",
+        )  # fmt: skip
+        out = folder / "said"
+        with out.open("w") as file, subprocess.Popen(
+            [PYTHON, *SNAKEMAKE[1:], "--profile", "slurm", "--configfile", "c.yaml", "--until",
+             "adopt"],
+            cwd=project.path, env=env, user=NOBODY.pw_uid, group=NOBODY.pw_gid, extra_groups=[],
+            stdout=file, stderr=file,
+        ) as second:  # fmt: skip
+            waits = "Waiting for jobs of an earlier Snakemake"
+            waited = wait_until(lambda: waits in out.read_text() or second.poll() is not None, 120)
+            hold.unlink()
+            assert second.wait(120) == 0 and waited, out.read_text()
+        assert waits in out.read_text()
+        assert len(project.records()) == 2
+        name = ("sacct", "-nXaP", "--user=nobody", "--format=jobid")
+        assert cluster.run(*name).split() == [] and len(jobs) == 2
+    finally:
+        os.umask(before)
+        shutil.rmtree(folder)

@@ -1,0 +1,36 @@
+"""Slurm's lists of nodes, expanded without Slurm."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalesweep.core.host_list import expand, joined
+
+
+@pytest.mark.parametrize(
+    ("names", "expanded"),
+    [
+        ("", ()),
+        ("login", ("login",)),
+        ("node[1-3,07]", ("node1", "node2", "node3", "node07")),
+        ("nid[0008-0011]", ("nid0008", "nid0009", "nid0010", "nid0011")),
+        ("r[1-2]n[1-2].hpc,gpu5", ("r1n1.hpc", "r1n2.hpc", "r2n1.hpc", "r2n2.hpc", "gpu5")),
+        ("a[1,x]", ("a1", "ax")),
+        ("a[3-1]", ()),
+    ],
+)
+def test_names_of_nodes(names: str, expanded: tuple[str, ...]) -> None:
+    assert expand(names) == expanded
+
+
+@given(st.text(alphabet="an01[]-,. ", max_size=30))
+def test_anything_is_read_in_time(names: str) -> None:
+    assert all(isinstance(name, str) for name in expand(names)[:100])
+
+
+def test_a_list_beyond_any_machine_is_bounded() -> None:
+    assert len(expand("n[0-999999999][0-999999999]")) == 1_000_000
+
+
+def test_lists_are_joined_once() -> None:
+    assert joined("node[1-2]", "", "node2,node4", "node[5-6]") == "node[1-2],node4,node[5-6]"

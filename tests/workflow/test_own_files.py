@@ -1,0 +1,139 @@
+"""A user's own files in and around a results folder live through every call, and are named."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+pytestmark = pytest.mark.slow
+
+CAMPAIGN = """
+campaign: toys
+site: toy
+experiments:
+  sizes:
+    benchmark: toy
+    scaling: weak
+    axes: {ranks: [1, 2]}
+"""
+# By names of their own beside ours, in folders of ours and in folders of their own.
+BYSTANDERS = (
+    *("notes.txt", "tables/thesis.csv", "tables/sizes/thesis.csv", "tables/mine/points.csv"),
+    *("figures/paper.pdf", "figures/sizes/draft.svg", "runs/toy/readme.md", "compare/mine.csv"),
+    *("logs/diary.txt", ".outputs.txt", "advice-2.yaml"),
+)
+# By names of ours: each is set aside before its name is used.
+OURS = (
+    *("report.html", "plan.csv", "plan.json", "summary.parquet", "jobs.csv"),
+    *("tables/sizes/points.csv", "figures/index.json", "figures/sizes/ledger.svg"),
+)
+
+
+def put(folder: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What we made there is a further name of a kept file: a user's editor replaces it.
+        path.unlink(missing_ok=True)
+        path.write_text(f"mine: {name}")
+
+
+def lost(folder: Path, names: tuple[str, ...]) -> list[str]:
+    return [
+        name
+        for name in names
+        if not (folder / name).is_file() or (folder / name).read_text() != f"mine: {name}"
+    ]
+
+
+def made(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for name in ("tables", "figures")
+        for path in (folder / name).rglob("*")
+        if path.is_file() and not path.read_bytes().startswith(b"mine: ")
+    }
+
+
+def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    results = project.path / "results"
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    before = made(results)
+    assert "tables/sizes/points.csv" in before and "figures/sizes/ledger.svg" in before
+    put(results, BYSTANDERS)
+    (results / "tables" / "empty").mkdir()
+
+    # What is not ours is no reason to make anything again.
+    again = project.snakemake("--configfile", "c.yaml")
+    assert again.returncode == 0 and "Nothing to be done" in again.stdout + again.stderr
+    assert not lost(results, BYSTANDERS)
+
+    # All of it is made again, and one experiment under another name; a folder that is gone too.
+    project.write("c.yaml", CAMPAIGN.replace("sizes:", "other:").replace("[1, 2]", "[1, 2, 4]"))
+    shutil.rmtree(results / ".outputs" / "tables")
+    for words in ((), ("--forcerun", "inventory"), ("report",), ("plan",)):
+        done = project.snakemake(*words, "--configfile", "c.yaml")
+        assert done.returncode == 0 and "set-aside" not in done.stderr, done.stderr
+        assert not lost(results, BYSTANDERS)
+    assert made(results) == {name.replace("/sizes/", "/other/") for name in before}
+    assert (results / "tables" / "empty").is_dir()
+    assert not (results / "runs" / "readme.md").exists()
+
+    # A step that fails takes nothing with it.
+    project.write("c.yaml", CAMPAIGN)
+    put(results, OURS)
+    for script in ("tables", "figures"):
+        path = project.path / "workflow" / "scripts" / f"{script}.py"
+        text = path.read_text()
+        path.write_text("raise SystemExit(1)\n")
+        failed = project.snakemake("--configfile", "c.yaml")
+        assert failed.returncode != 0 and not lost(results, BYSTANDERS)
+        path.write_text(text)
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0, done.stderr
+    assert not lost(results, BYSTANDERS) and before <= made(results)
+    for name in OURS:
+        kept = results / f"{name}.set-aside"
+        assert kept.read_text() == f"mine: {name}", name
+        assert (results / name).read_bytes() != kept.read_bytes()
+    # Asked for by name, what is wholly gone is made again.
+    shutil.rmtree(results / "figures")
+    (results / "plan.csv").unlink()
+    done = project.snakemake("--configfile", "c.yaml")
+    assert done.returncode == 0 and (results / "figures" / "index.json").exists()
+    assert (results / "plan.csv").exists()
+
+
+def test_a_folder_of_others_is_refused_and_nothing_is_written(project: Project) -> None:
+    project.write("c.yaml", CAMPAIGN)
+    thesis = project.path / "thesis"
+    put(thesis, ("report.html", "plan.csv", "figures/paper.pdf"))
+    project.write("file", "mine")
+    (project.path / "loop").symlink_to("loop")
+    for name, why in {
+        ".": "is the working folder",
+        "/": "contains the working folder",
+        "..": "contains the working folder",
+        "file": "is a file; name a folder",
+        "loop": "is a link that leads back to itself",
+        "config": "holds files that scalesweep did not make",
+        "thesis": "holds files that scalesweep did not make (figures, plan.csv, report.html)",
+    }.items():
+        before = {str(path) for path in project.path.rglob("*") if ".snakemake" not in path.parts}
+        for words in (("plan",), ()):
+            done = project.snakemake(
+                *words, "--configfile", "c.yaml", "--config", f"results={name}"
+            )
+            lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            assert done.returncode != 0 and len(lines) == 1, done.stderr
+            assert why in lines[0] and "Traceback" not in done.stdout + done.stderr
+        after = {str(path) for path in project.path.rglob("*") if ".snakemake" not in path.parts}
+        assert after - before <= {str(project.path / "home")} | {
+            path for path in after if "__pycache__" in path or f"{os.sep}home{os.sep}" in path
+        }
+    assert not lost(thesis, ("report.html", "plan.csv", "figures/paper.pdf"))
