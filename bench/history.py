@@ -4,7 +4,9 @@ Steps of 0, 2, 5 and 10 % are planted in series of 30 sessions of 5 repeats: in 
 in a session, 1 % among them; drift, spikes, hiccups, correlation), and in noise of this machine,
 measured and resampled. Verdicts are on two sessions after the step, each page with one series, so
 that the correction for many points is left out. A step of the machine itself, of which the records
-say something, must be called confounded. Then what a history of 1,000 sessions of 100 points costs.
+say something, must be called confounded. Then series without any change over a year of evenings,
+each judged on every one of them: how many get a false verdict on any. Then what a history of 1,000
+sessions of 100 points costs.
 
     python -m bench.history [--json FILE] [--series N] [--sessions N]
 """
@@ -21,13 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from bench.lib.evenings import NOISE, alarmed, decay, trends
 from bench.lib.pairs import figure, line, write_json
-from bench.lib.planted import KINDS, plant
+from bench.lib.planted import KINDS, Kind, plant
 from bench.lib.rivals import RIVALS
 from scalesweep.analysis.levels import read_series
 from scalesweep.analysis.paired import paired_verdict
 from scalesweep.analysis.types import Floats
-from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, judge
+from scalesweep.analysis.verdicts import IMPROVEMENT, REGRESSION, TREND, judge
 from scalesweep.history.changes import along
 from scalesweep.history.judged import SessionFacts, read_history
 from scalesweep.history.store import append, load
@@ -36,7 +39,8 @@ from tests.fakes.history import FakeSession, make_session
 STEPS = (0.0, 0.02, 0.05, 0.1)
 SESSIONS, REPEATS = 30, 5
 MARGIN = 0.03
-PLAIN = 2  # kinds of KINDS whose steps of 5 % must be found in nine of ten
+PLAIN = 2  # kinds of KINDS whose steps of 5 % must be found
+LATER = 6  # sessions after a step by which nine of ten are
 OURS = "scalesweep"
 Judge = Callable[[Sequence[Floats]], int]
 
@@ -45,6 +49,14 @@ def ours(groups: Sequence[Floats]) -> int:
     """Our verdict as a sign, as the rivals give theirs."""
     kind = judge(read_series([np.log(group) for group in groups]), "lower", MARGIN).kind
     return {REGRESSION: 1, IMPROVEMENT: -1}.get(kind, 0)
+
+
+def found_after(kind: Kind, after: int, n: int) -> float:
+    """Share of steps of 5 % that are called regressions so many sessions after them."""
+    rng = np.random.default_rng(13)
+    sessions = SESSIONS - 2 + after
+    signs = [ours(plant(rng, kind, sessions, REPEATS, 0.05, after)) for _ in range(n)]
+    return float(np.mean([sign > 0 for sign in signs]))
 
 
 def this_machine(sessions: int = 200) -> list[Floats]:
@@ -146,6 +158,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--series", type=int, default=400, help="series of each kind and step")
+    parser.add_argument("--years", type=int, default=200, help="series of a year of evenings")
     parser.add_argument("--sessions", type=int, default=1000, help="of the history on disk")
     args = parser.parse_args()
     judges: dict[str, Judge] = {OURS: ours, **RIVALS}
@@ -167,9 +180,25 @@ def main() -> int:
     figures = [figure("false verdicts, all kinds of noise", float(np.mean(false)), "", 0.05)]
     for place, (noise, table) in enumerate(found.items()):
         figures.append(figure(f"false verdicts, {noise}", false[place], ""))
-        bound = 0.9 if place < PLAIN else None
         power = table[OURS][0.05][0]
-        figures.append(figure(f"steps of 5 % found, {noise}", power, "", bound, "higher"))
+        figures.append(figure(f"steps of 5 % found after two sessions, {noise}", power, ""))
+    for place, kind in enumerate(KINDS):
+        for after in (4, LATER):
+            bound = 0.9 if place < PLAIN and after == LATER else None
+            power = found_after(kind, after, args.series)
+            name = f"steps of 5 % found after {after} sessions, {kind.name}"
+            figures.append(figure(name, power, "", bound, "higher"))
+    for noise, draw in NOISE.items():
+        bound = 0.05 if "AR" not in noise and "walk" not in noise else None
+        bound = 0.1 if noise == "AR(0.6), 1 %" else bound
+        for evenings in (55, 250):
+            ever, every = alarmed(draw, evenings, args.years)
+            name = f"series with a false verdict in {evenings} evenings, {noise}"
+            figures.append(figure(name, ever, "", bound))
+            figures.append(figure(f"evenings with one, {evenings}, {noise}", every, ""))
+    share = trends(decay, 100, args.years)[TREND] / args.years
+    name = "decay of 10 % over 100 sessions called a trend"
+    figures.append(figure(name, share, "", 0.9, "higher"))
     for name in RIVALS:
         worst = max(sum(table[name][0.0]) for table in found.values())
         figures.append(figure(f"most false verdicts, {name}", worst, ""))

@@ -28,8 +28,26 @@ from scalesweep.planning.plan_text import aligned
 
 SCRIPTS = (
     *("noop", "execute", "summaries", "report", "refresh", "gather", "slurm_job", "power"),
-    *("intervals", "prediction", "data_loading", "cnn_training", "cosmoflow_training", "nt3"),
-    *("probes", "history", "repeats", "advice", "covariate", "slurm_pack"),
+    *(
+        "intervals",
+        "clear",
+        "prediction",
+        "data_loading",
+        "cnn_training",
+        "cosmoflow_training",
+        "nt3",
+    ),
+    *(
+        "probes",
+        "ceilings",
+        "history",
+        "repeats",
+        "advice",
+        "covariate",
+        "slurm_pack",
+        "slurm_load",
+        "step_causes",
+    ),
 )
 # Share of the cores' time that others used while nothing was measured, in the seconds before a
 # script: more than this is other work. (The load average still has the script before in it.)

@@ -9,7 +9,13 @@ the two-way layout of randomised complete blocks (Montgomery, Design and Analysi
 chapter 4). Two things follow. In a ratio of two points the state of the machine cancels, block by
 block. And every point tells of the error's variance, which a point alone has too few repeats for.
 
-How far the points' variances are alike is estimated, not taken for granted: the scatter of the
+Noise often grows with the scale, and then the variance of all is that of none. So points share
+theirs only where nothing shows that it differs: neither Bartlett's test nor a trend of the
+logarithms of the variances along the points, in plan order, at 20 % together. This level is so high
+because three repeats show little: at 5 % the noisiest of nine points would be covered too seldom.
+Else each point keeps its own interval, as Welch's t takes it.
+
+How far variances are alike below that is estimated, not taken for granted: the scatter of the
 logarithms of their own variances over what chance gives them sets the weight ``prior``, in degrees
 of freedom, of the pooled variance against a point's own (empirical Bayes; Smyth, Statistical
 Applications in Genetics and Molecular Biology 3, 2004, article 3). It is infinite where nothing
@@ -36,6 +42,11 @@ from scalesweep.analysis.types import Floats, Places
 LEAST_POINTS = 3
 # A point that chance makes scatter so much more than the others this seldom is not like them.
 NOISIER = 0.01
+# Variances that chance makes differ so much this seldom are not shared.
+UNEQUAL = 0.2
+# The same where blocks differ: the residuals of a point hold a part of the others' noise, so that
+# variances look more alike than they are.
+UNEQUAL_SHIFTED = 0.5
 # Blocks that chance makes differ so much this seldom: the machine did change between them.
 DRIFTED = 0.05
 _ROUNDING = 1e-12  # a standard deviation of logarithms that is rounding, not scatter
@@ -149,7 +160,8 @@ class Blocks:
         others = (spreads.sum() - spreads) / (points - 1)
         chance = fdtrc(self.free, self.free * (points - 2), spreads / others)
         kept = np.asarray(chance >= NOISIER)
-        return kept if kept.sum() >= LEAST_POINTS else np.zeros(points, np.bool_)
+        share = kept.sum() >= LEAST_POINTS and not _unequal(self.logs[kept])
+        return kept if share else np.zeros(points, np.bool_)
 
     @cached_property
     def pool(self) -> "_Pool | None":
@@ -159,14 +171,8 @@ class Blocks:
     @cached_property
     def drifted(self) -> bool:
         """Whether the blocks differ by more than chance (F test, 5 %)."""
-        from scipy.special import fdtrc
-
         logs = self.logs[self.alike] if self.pool else self.logs
-        points = len(logs)
-        between, rest = _mean_squares(logs)
-        if rest <= _ROUNDING**2:
-            return bool(between > _ROUNDING**2)
-        return bool(fdtrc(self.free, self.free * (points - 1), between / rest) < DRIFTED)
+        return _blocks_differ(*_mean_squares(logs), len(logs), self.free)
 
     @cached_property
     def _own(self) -> Floats:
@@ -247,6 +253,41 @@ def _shared(pooled: Variance, prior: float, own: float, free: int) -> Variance:
     weight = trust * min(prior, pooled.degrees)
     value = (weight * pooled.value + free * own) / (weight + free)
     return Variance(value, min(weight + free, pooled.degrees))
+
+
+def _unequal(logs: Floats) -> bool:
+    """Whether the variances of points, three or more, differ by more than chance, or along them.
+
+    Bartlett's test (Proceedings of the Royal Society A 160, 1937) and the slope of the logarithms
+    of the variances over the points, whose error is that of a logarithm of chi-squared; of each
+    twice the p value. Variances are those of the residuals where blocks differ, else the points'.
+    """
+    from scipy.special import chdtrc, ndtr, polygamma
+
+    points, blocks = logs.shape
+    free = blocks - 1
+    between, rest = _mean_squares(logs)
+    shift = _blocks_differ(between, rest, points, free)
+    spreads = _residual_variances(logs) if shift else logs.var(axis=1, ddof=1)
+    spreads = np.maximum(spreads, _ROUNDING**2)
+    values = np.log(spreads)
+    apart = points * free * math.log(float(spreads.mean())) - free * float(values.sum())
+    scale = 1 + (points / free - 1 / (points * free)) / (3 * (points - 1))
+    places = np.arange(points) - (points - 1) / 2
+    weight = float(places @ places)
+    slope = float(values @ places) / weight
+    far = abs(slope) * math.sqrt(weight / float(polygamma(1, free / 2)))
+    chance = min(float(chdtrc(points - 1, max(apart, 0.0) / scale)), 2 * float(ndtr(-far)))
+    return 2 * chance < (UNEQUAL_SHIFTED if shift else UNEQUAL)
+
+
+def _blocks_differ(between: float, rest: float, points: int, free: int) -> bool:
+    """Whether blocks differ by more than chance (F test, 5 %), by their mean squares."""
+    from scipy.special import fdtrc
+
+    if rest <= _ROUNDING**2:
+        return between > _ROUNDING**2
+    return bool(fdtrc(free, free * (points - 1), between / rest) < DRIFTED)
 
 
 def _residual_variances(logs: Floats) -> Floats:

@@ -25,7 +25,7 @@ from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.step_account import (
     NOEXCHANGE,
     StepAccount,
-    lower_median,
+    lower_of,
     steps_per_epoch,
 )
 from scalesweep.analysis.types import Floats
@@ -63,13 +63,13 @@ def companion_account(
     if whole is None or single is None:
         return None
     slowest = int(single.own.argmax())
-    highest, common = float(single.own[slowest]), lower_median(single.own)
+    highest, common = float(single.own[slowest]), lower_of(single.own)
     if not highest > 0 or whole.whole <= 0:
         return None
-    reading = None if single.input is None else lower_median(single.input)
+    reading = None if single.input is None else lower_of(single.input)
     compute = None
     if single.input is not None and reading is not None:
-        compute = lower_median(single.own - single.input)
+        compute = lower_of(single.own - single.input)
         common = reading + compute
     return StepAccount(
         form=NOEXCHANGE,

@@ -15,12 +15,20 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
+from scalesweep.analysis.weekly import DAYS, weekly_effect
 
 LEAST_LEVEL = 2  # sessions: a single one is a spike, whatever it is like
 SPIKE = 4.0  # standard deviations of a session's mean
 _PENALTY = 3.0
 _TRIM = 0.2
-_MOST_RHO, _RHO_FROM = 0.7, 10
+_RHO_FROM = 10  # sessions
+_MOST_RHO = 0.9
+# Correlation of neighbouring sessions counts from so many standard errors on: less is chance.
+_SURE = 1.3
+# Levels are cut at three times the noise to see what sessions pass on: finer ones would hide it.
+_COARSE = 3.0
+# With fewer sessions than these what they pass on cannot be seen, and this much is assumed.
+_RHO_KNOWN, _RHO_ASSUMED = 28, 0.6
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,9 @@ class Series:
     ``spikes[session]``: lies off both its neighbours, or, as the last one, off those before it.
     ``within``: standard deviation of a repeat within its session, NaN where no session has two;
     ``between``: of a session's centre about its level, with ``degrees`` of freedom; ``rho``: how
-    much of that a session passes on to the next (lag-1 autocorrelation, 0 or more).
+    much of that a session passes on to the next, as that autoregressive process of first order
+    whose means scatter as those of the sessions do (0 or more). ``weekly[session]``: what its
+    weekday adds, which is taken out of everything else; None where no weekly cycle is recognised.
     """
 
     centres: Floats
@@ -42,6 +52,19 @@ class Series:
     between: float
     degrees: int
     rho: float
+    weekly: Floats | None = None
+
+    @property
+    def longer(self) -> float:
+        """How much more the mean of many sessions varies than if they were independent."""
+        return (1 + self.rho) / (1 - self.rho)
+
+    @property
+    def tails(self) -> float:
+        """Excess kurtosis of the sessions about their levels, 0 or more."""
+        left = _about_levels(self.centres, np.flatnonzero(~self.spikes), self.starts)
+        square = float(left @ left) / left.size
+        return max(0.0, float((left**4).mean()) / square**2 - 3) if square > 0 else 0.0
 
     @property
     def levels(self) -> list[tuple[int, int, float]]:
@@ -62,11 +85,17 @@ class Series:
             del starts[least + 1]
         if len(starts) == len(self.starts):
             return self
-        between, degrees, rho = _scatter(self.centres, np.flatnonzero(~self.spikes), starts)
-        within = 0.0 if math.isnan(self.within) else self.within
-        floor = within / math.sqrt(float(np.median(self.repeats)))
-        between = max(between, floor)
+        kept = np.flatnonzero(~self.spikes)
+        between, degrees = _scatter(self.centres, kept, starts, self._phases)
+        # What sessions pass on is no longer cut into levels: the larger of both counts.
+        rho = max(self.rho, _rho_of(_about_levels(self.centres, kept, starts)))
+        between = max(between, self.between)
         return replace(self, starts=tuple(starts), between=between, degrees=degrees, rho=rho)
+
+    @property
+    def _phases(self) -> int:
+        """Weekdays that were told apart, less one."""
+        return 0 if self.weekly is None else np.unique(self.weekly).size - 1
 
     def mean(self, sessions: Sequence[int]) -> float:
         """Mean of some sessions, without those that are spikes unless all are."""
@@ -87,8 +116,11 @@ def _centres(logs: Floats) -> Floats:
     return trimmed
 
 
-def read_series(groups: Sequence[Floats]) -> Series:
-    """What sessions show; ``groups`` holds the logarithms of the repeats of each, one or more."""
+def read_series(groups: Sequence[Floats], weekdays: Sequence[int] | None = None) -> Series:
+    """What sessions show; ``groups`` holds the logarithms of the repeats of each, one or more.
+
+    ``weekdays``: a number for each session; None: one a day.
+    """
     repeats = np.array([group.size for group in groups], np.int64)
     centres, variances = np.empty(repeats.size), np.full(repeats.size, np.nan)
     for size in np.unique(repeats):
@@ -97,6 +129,10 @@ def read_series(groups: Sequence[Floats]) -> Series:
         centres[places] = _centres(equal)
         if size > 1:
             variances[places] = equal.var(axis=1, ddof=1)
+    days = [place % DAYS for place in range(centres.size)] if weekdays is None else weekdays
+    weekly = weekly_effect(centres, days)
+    if weekly is not None:
+        centres = centres - weekly
     within = _within(variances, repeats)
     floor = 0.0 if math.isnan(within) else within / math.sqrt(float(np.median(repeats)))
     rough = max(_rough(centres), floor)
@@ -104,25 +140,62 @@ def read_series(groups: Sequence[Floats]) -> Series:
     kept = np.flatnonzero(~spikes)
     starts = tuple(int(kept[start]) for start in segments(centres[kept], rough))
     starts = (0, *starts[1:])
-    between, degrees, rho = _scatter(centres, kept, starts)
-    return Series(centres, repeats, starts, spikes, within, max(between, floor), degrees, rho)
+    rho = _RHO_ASSUMED
+    if kept.size >= _RHO_KNOWN:
+        # What sessions pass on looks like levels: where they do, only larger steps are cut.
+        before = kept[kept < starts[-1]]
+        before = kept[:-LEAST_LEVEL] if before.size < _RHO_FROM else before
+        coarse = [int(before[start]) for start in segments(centres[before], _COARSE * rough)]
+        left = _about_levels(centres, before, coarse)
+        if (rho := _rho_of(left)) > 0:
+            noise = max(rough, float(left.std()) * math.sqrt((1 + rho) / (1 - rho)))
+            starts = tuple(int(kept[start]) for start in segments(centres[kept], noise))
+            starts = (0, *starts[1:])
+    series = Series(centres, repeats, starts, spikes, within, math.nan, 0, rho, weekly)
+    between, degrees = _scatter(centres, kept, starts, series._phases)
+    return replace(series, between=max(between, floor), degrees=degrees)
 
 
-def _scatter(
-    centres: Floats, kept: NDArray[np.int64], starts: Sequence[int]
-) -> tuple[float, int, float]:
-    """Standard deviation of the ``kept`` sessions about their levels, its degrees of freedom, and
-    how much a session passes on to the next."""
+def _about_levels(centres: Floats, kept: NDArray[np.int64], starts: Sequence[int]) -> Floats:
+    """The ``kept`` sessions less the means of their levels."""
     left = centres[kept].copy()
     for a, b in zip(starts, (*starts[1:], centres.size), strict=True):
         of_level = (kept >= a) & (kept < b)
-        left[of_level] -= left[of_level].mean()
-    degrees = kept.size - len(starts)
-    between = math.sqrt(float(left @ left) / degrees) if degrees > 0 else math.nan
-    rho = 0.0
-    if kept.size >= _RHO_FROM and between > 0:
-        rho = min(max(float(left[1:] @ left[:-1] / (left @ left)), 0.0), _MOST_RHO)
-    return between, degrees, rho
+        if of_level.any():
+            left[of_level] -= left[of_level].mean()
+    return left
+
+
+def _scatter(
+    centres: Floats, kept: NDArray[np.int64], starts: Sequence[int], taken: int
+) -> tuple[float, int]:
+    """Standard deviation of the ``kept`` sessions about their levels and its degrees of freedom, of
+    which ``taken`` are of weekdays."""
+    left = _about_levels(centres, kept, starts)
+    degrees = kept.size - len(starts) - taken
+    return (math.sqrt(float(left @ left) / degrees) if degrees > 0 else math.nan), degrees
+
+
+def _rho_of(left: Floats) -> float:
+    """How much sessions pass on, from what is left of them about their levels; 0 where that may be
+    chance, or of too few.
+
+    Autocorrelations at lags 1 and 2, corrected for their bias (Kendall, Biometrika 41, 1954,
+    403-404: about (1 + 3 rho) / n). The second over the first is the memory of a process that is
+    seen through noise of its own; what both come to in the mean of many sessions is given as the
+    autocorrelation of a process without that noise.
+    """
+    n, square = left.size, float(left @ left)
+    if n < _RHO_FROM or not square > 0:
+        return 0.0
+    raw = [float(left[lag:] @ left[:-lag]) / square for lag in (1, 2)]
+    first, second = (value + (1 + 3 * max(value, 0.0)) / n for value in raw)
+    if first < _SURE / math.sqrt(n):
+        return 0.0
+    memory = min(max(second / first, first, 0.0), _MOST_RHO)
+    longer = 1 + 2 * first / (1 - memory)
+    # A short series shows less of it than there is.
+    return max((longer - 1) / (longer + 1), _RHO_ASSUMED)
 
 
 def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:

@@ -27,6 +27,12 @@ class Quantity:
     scope: str  # rank | total
     formula: str
     derived: bool = False  # made from other quantities over several points, in the tables
+    kind: str = ""  # extensive | intensive | latency; empty where nothing says
+
+    @property
+    def scales(self) -> bool:
+        """Whether it is a rate that grows with the ranks: it has an ideal, efficiency, speedup."""
+        return self.kind == EXTENSIVE
 
     @property
     def axis_label(self) -> str:
@@ -36,6 +42,41 @@ class Quantity:
 
 RATE = "samples/s"
 
+# What becomes of a metric as ranks are added. Extensive: the work of all ranks, which grows with
+# them, or a rank's share of it. Intensive: bandwidth of a link, utilisation, MFU. Latency: the time
+# of an operation. Only the first has an ideal.
+EXTENSIVE, INTENSIVE, LATENCY = "extensive", "intensive", "latency"
+KINDS = (EXTENSIVE, INTENSIVE, LATENCY)
+# Behind the name of a metric with a value for each key: the kind of all of them.
+EVERY_KEY = "_*"
+# nccl-tests print busbw and algbw.
+_OF_A_LINK = re.compile(r"(?:.*_)?(?:bandwidth|bw|busbw|algbw|utili[sz]ation|mfu|hfu)(?:_.*)?")
+# What a rate counts that is larger the more ranks share it: in weak scaling its ideal is no larger.
+_OF_STEPS = re.compile(r"(?:step|iteration|iter|it|batch(?:e)?|epoch|update|call)s?/s")
+
+
+def kind_of(
+    name: str, unit: str, better: str, declared: Mapping[str, str], scaling: str = "none"
+) -> str:
+    """The kind of a plain metric: as ``declared`` in benchmark.yaml, else what name and unit say.
+
+    ``declared`` by name, or by stem and ``EVERY_KEY``. A rate of no link is extensive; one that
+    counts steps is not where ``scaling`` is weak: all ranks together take each of them. Empty for a
+    time, or anything else less of which is better: what it is of is not known.
+    """
+    if name in declared:
+        return declared[name]
+    keyed = [stem for stem in declared if stem.endswith(EVERY_KEY) and name.startswith(stem[:-1])]
+    if keyed:
+        return declared[max(keyed, key=len)]
+    if better != "higher":
+        return ""
+    of_steps = scaling == "weak" and _OF_STEPS.fullmatch(unit)
+    if not unit.endswith("/s") or of_steps or _OF_A_LINK.fullmatch(name):
+        return INTENSIVE
+    return EXTENSIVE
+
+
 # The one place where the meaning of a quantity is written.
 # Formulas as in cosmoflow-benchmark, notebooks/DataBenchmark.ipynb.
 _ALL = (
@@ -43,13 +84,15 @@ _ALL = (
     Quantity("total_time", "Epoch time", "s", "lower", "total", "global_times"),
     Quantity(
         "local_throughput", "Throughput per rank", RATE, "higher", "rank",
-        "n / (ranks * local_times)",
+        "n / (ranks * local_times)", kind=EXTENSIVE,
     ),
     Quantity(
-        "total_throughput", "Total throughput", RATE, "higher", "total", "n / global_times"
+        "total_throughput", "Total throughput", RATE, "higher", "total", "n / global_times",
+        kind=EXTENSIVE,
     ),
     Quantity(
-        "read_rate", "Read rate", "bytes/s", "higher", "total", "bytes_per_epoch / global_times"
+        "read_rate", "Read rate", "bytes/s", "higher", "total", "bytes_per_epoch / global_times",
+        kind=EXTENSIVE,
     ),
     Quantity(
         "local_ideal", "Ideal throughput per rank", RATE, "higher", "rank",
@@ -145,7 +188,7 @@ def split_column(name: str) -> Column | None:
 _ABBREVIATED = {"mae": "MAE", "energy delay": "energy-delay"}
 
 
-def plain_quantity(name: str, described: Mapping[str, str]) -> Quantity:
+def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Quantity:
     """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``."""
     label = name.replace("_", " ")
     for words, short in _ABBREVIATED.items():
@@ -157,15 +200,28 @@ def plain_quantity(name: str, described: Mapping[str, str]) -> Quantity:
         described["better"],
         described["scope"],
         "as reported by the run",
+        kind=kind,
     )
 
 
-def quantities_of(summary: "pd.DataFrame", benchmark: str) -> dict[str, Quantity]:
-    """Every quantity a run of ``benchmark`` may have: those of the epochs, then its plain ones."""
+def quantities_of(
+    summary: "pd.DataFrame",
+    benchmark: str,
+    declared: Mapping[str, str] | None = None,
+    scaling: str = "none",
+) -> dict[str, Quantity]:
+    """Every quantity a run of ``benchmark`` may have: those of the epochs, then its plain ones.
+
+    ``declared`` kinds and ``scaling`` as of ``kind_of``.
+    """
     plain = summary.attrs.get("metrics", {}).get(benchmark, {})
     epochs = {name: QUANTITIES[name] for name in EPOCH_METRICS}
     return epochs | {
-        name: plain_quantity(name, described)
+        name: plain_quantity(
+            name,
+            described,
+            kind_of(name, described["unit"], described["better"], declared or {}, scaling),
+        )
         for name, described in plain.items()
         if name not in epochs
     }

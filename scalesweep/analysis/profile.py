@@ -4,7 +4,7 @@ Times are in seconds, arrays are ``[rank]``. What a tool does not say is None or
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,36 +69,53 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Collective calls of one size: how many, and the time of one (``std_s``: sample deviation)."""
+    """Collective calls of one size: how many, and the time of one (``std_s``: sample deviation).
+
+    ``of_all_ranks`` is false of calls that are a step of a larger operation, as those within a node
+    of a hierarchical allreduce are.
+    """
 
     operation: str
     size: float  # bytes, of all tensors that were fused into the call
     count: int
     mean_s: float
     std_s: float | None = None
+    of_all_ranks: bool = True
 
     @property
     def algorithm_bandwidth(self) -> float:
         """Bytes per second: size / time."""
         return self.size / self.mean_s
 
-    def bus_bandwidth(self, ranks: int) -> float:
+    def bus_bandwidth(self, ranks: int) -> float | None:
         """Algorithm bandwidth times what the operation sends: comparable over rank counts.
 
-        NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+        None of what is no collective, or where not all ``ranks`` take part in each call.
         """
-        return self.algorithm_bandwidth * bus_factor(self.operation, ranks)
+        factor = bus_factor(self.operation, ranks) if self.of_all_ranks else None
+        return None if factor is None else self.algorithm_bandwidth * factor
 
 
-def bus_factor(operation: str, ranks: int) -> float:
-    """Bus over algorithm bandwidth: allreduce 2(n-1)/n; reducescatter, allgather, alltoall
-    (n-1)/n; else 1."""
-    name = re.sub(r"[^a-z]", "", operation.lower()).removeprefix("mpi")
-    if name.startswith("allreduce"):
-        return 2 * (ranks - 1) / ranks
-    if name.startswith(("reducescatter", "allgather", "alltoall")):
-        return (ranks - 1) / ranks
-    return 1.0
+# Bus over algorithm bandwidth of n ranks (nccl-tests, doc/PERFORMANCE.md).
+_BUS_FACTORS: Mapping[str, Callable[[int], float]] = {
+    "allreduce": lambda n: 2 * (n - 1) / n,
+    "reducescatter": lambda n: (n - 1) / n,
+    "allgather": lambda n: (n - 1) / n,
+    "alltoall": lambda n: (n - 1) / n,
+    "broadcast": lambda n: 1.0,
+    "bcast": lambda n: 1.0,
+    "reduce": lambda n: 1.0,
+}
+# Whose call it is, in front of the operation: MPI_Allreduce, NCCL_ALLREDUCE, PMPI_Iallreduce.
+_LIBRARY = re.compile(r"p?mpix?_|[a-z]{0,6}ccl_|gloo_|ddl_")
+_KINDS = re.compile(r"i?(allreduce|reducescatter|allgather|alltoall|broadcast|bcast|reduce)[vw]?")
+
+
+def bus_factor(operation: str, ranks: int) -> float | None:
+    """Bus over algorithm bandwidth of a collective, whichever library's; None of another call."""
+    name = _LIBRARY.sub("", operation.strip().lower(), count=1)
+    found = _KINDS.fullmatch(re.sub(r"[^a-z]", "", name).removesuffix("block"))
+    return _BUS_FACTORS[found[1]](ranks) if found else None
 
 
 @dataclass(frozen=True)

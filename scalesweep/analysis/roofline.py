@@ -8,12 +8,17 @@ max(F / P, B / W). Its arithmetic intensity is F / B, the ridge of the roofline 
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from scalesweep.analysis.stats import Interval, mean_interval
+from scalesweep.analysis.stats import CONFIDENCE, Interval, mean_interval
 from scalesweep.analysis.types import Floats
 
-COMPUTE, MEMORY, LAUNCH = "compute", "memory", "launch"
-CLASSES = (COMPUTE, MEMORY, LAUNCH)
+COMPUTE, MEMORY, LAUNCH, UNRATED = "compute", "memory", "launch", "unrated"
+CLASSES = (COMPUTE, MEMORY, LAUNCH, UNRATED)
+# Kinds of layers that multiply and add as the product or convolution does that the ceiling of
+# computation was measured with. What others compute (roots, exponentials, comparisons, sums over a
+# few values) no measured ceiling is of.
+PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense"))
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Roof:
         return min(self.flops, intensity * self.bytes_per_s)
 
     def class_of(self, flop: float, moved: float, launch_s: float) -> str:
-        """What bounds a layer.
+        """What bounds a layer of products.
 
         ``launch``: the roofline's least time is shorter than what starting its operations takes
         (``launch_s``), so that no faster machine would help; otherwise ``compute`` or ``memory``,
@@ -47,9 +52,43 @@ class Roof:
             return LAUNCH
         return COMPUTE if flop / self.flops >= moved / self.bytes_per_s else MEMORY
 
+    def class_of_kind(self, kind: str, flop: float, moved: float, launch_s: float) -> str:
+        """What bounds a layer of a kind: that of ``class_of`` for ``PRODUCTS``.
+
+        Another one whose FLOP would take longer than its bytes even at the rate of a product is
+        ``unrated``: how fast they could be computed was not measured.
+        """
+        if kind in PRODUCTS:
+            return self.class_of(flop, moved, launch_s)
+        if self.least_s(0, moved) >= launch_s:
+            return UNRATED if flop / self.flops >= moved / self.bytes_per_s else MEMORY
+        return UNRATED if self.least_s(flop, moved) >= launch_s else LAUNCH
+
     def shared(self, ranks: float) -> "Roof":
         """The same for one of so many ranks that share it."""
         return Roof(self.flops / ranks, self.bytes_per_s / ranks)
+
+
+class Reach(NamedTuple):
+    """How far an interval reaches from its value on the logarithmic scale; NaN: not known."""
+
+    below: float
+    above: float
+
+
+UNKNOWN = Reach(math.nan, math.nan)
+
+
+def reach_of(value: float, low: float, high: float) -> Reach:
+    """How far the interval of a positive value reaches; ``UNKNOWN`` without one."""
+    if not (low > 0 and value > 0 and math.isfinite(high)):
+        return UNKNOWN
+    return Reach(max(0.0, math.log(value / low)), max(0.0, math.log(high / value)))
+
+
+def rated_flop(kind: str, flop: float) -> float:
+    """The FLOP of a layer that a ceiling of products says how long they take at least."""
+    return flop if kind in PRODUCTS else 0.0
 
 
 def intensity(flop: float, moved: float) -> float:
@@ -57,18 +96,19 @@ def intensity(flop: float, moved: float) -> float:
     return flop / moved if moved > 0 else math.nan
 
 
-def share_interval(shares: Floats, width: float) -> Interval:
-    """95 % interval of the mean of shares over repeats that share an uncertain ceiling.
+def share_interval(shares: Floats, least: Reach, level: float = CONFIDENCE) -> Interval:
+    """95 % interval of the mean of shares over repeats that share an uncertain least time.
 
-    ``width`` is half the width of the ceiling's interval on the logarithmic scale: it is added in
-    quadrature to that of the repeats. No interval where either is not known (NaN).
+    ``least``: how far that time's interval reaches below and above it on the logarithmic scale; it
+    is added in quadrature to that of the repeats (``level`` as in ``mean_interval``). No interval
+    where either is not known (NaN).
     """
     value = float(shares.mean())
-    bounds = mean_interval(shares)
-    if math.isnan(width) or not bounds.low > 0:
+    bounds = mean_interval(shares, level)
+    if any(map(math.isnan, least)) or not bounds.low > 0:
         return Interval(math.nan, math.nan, "none")
     low, high = (
         value * math.exp(math.copysign(math.hypot(math.log(edge / value), width), edge - value))
-        for edge in (bounds.low, bounds.high)
+        for edge, width in zip((bounds.low, bounds.high), least, strict=True)
     )
     return Interval(low, high, bounds.method)

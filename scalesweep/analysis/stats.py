@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scalesweep.analysis.types import Floats
 
 CONFIDENCE = 0.95
+SIGNIFICANT = 1 - CONFIDENCE  # a p value below that is significant
 RESAMPLES = 10_000
 SEED = 20_200_806
 
@@ -266,9 +267,14 @@ def ratio_interval(
 def stated_interval(values: Stated) -> Interval:
     """95 % confidence interval of a mean from a stated standard deviation and count.
 
-    mean -/+ t(n - 1) * std / sqrt(n), Student's t.
+    Student's t, for a positive mean on the logarithm, whose standard error is the relative one
+    (delta method), so that a time or a rate is never below 0; mean -/+ t(n - 1) * std / sqrt(n)
+    else.
     """
     half = t_quantile(values.count - 1) * values.std / float(np.sqrt(values.count))
+    if values.mean > 0:
+        factor = float(np.exp(half / values.mean))
+        return Interval(values.mean / factor, values.mean * factor, "stated")
     return Interval(values.mean - half, values.mean + half, "stated")
 
 
@@ -280,17 +286,27 @@ def stated_ratio_interval(
     The standard error of the logarithm of a stated mean is its relative standard error (delta
     method), with count - 1 degrees of freedom.
     """
-    sides = [_log_error(side) for side in (top, bottom)]
+    error = stated_ratio_error(top, bottom)
+    if error is None:
+        return MISSING
     means = [
         side.mean if isinstance(side, Stated) else float(np.mean(finite_values(side)))
         for side in (top, bottom)
     ]
-    if None in sides or min(means) <= 0:
-        return MISSING
-    error = _joined([side for side in sides if side is not None])
     ratio = scale * means[0] / means[1]
     factor = float(np.exp(t_quantile(error.degrees) * error.error)) if error.error else 1.0
     return Interval(ratio / factor, ratio * factor, "stated")
+
+
+def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> LogError | None:
+    """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
+
+    A side may be stated by its source. None where a side has one value or identical ones, or one
+    that is not positive.
+    """
+    sides = [_log_error(side) for side in (top, bottom)]
+    known = [side for side in sides if side is not None]
+    return joined(known) if len(known) == len(sides) else None
 
 
 def _log_error(side: ArrayLike | Stated) -> LogError | None:
@@ -300,12 +316,12 @@ def _log_error(side: ArrayLike | Stated) -> LogError | None:
             return None
         return LogError(side.std / side.mean / float(np.sqrt(side.count)), side.count - 1)
     values = finite_values(side).reshape(-1)
-    if values.size < 2 or (values <= 0).any():
+    if values.size < 2 or (values <= 0).any() or identical(values):
         return None
     return LogError(float(np.log(values).std(ddof=1) / np.sqrt(values.size)), values.size - 1)
 
 
-def _joined(sides: Sequence[LogError]) -> LogError:
+def joined(sides: Sequence[LogError]) -> LogError:
     """The error of a difference of logarithms; degrees of freedom after Welch and Satterthwaite."""
     total = sum(side.error**2 for side in sides)
     if total == 0:
@@ -326,7 +342,33 @@ def log_ratio_error(top: Floats, bottom: Floats) -> LogError:
         LogError(float(np.log(side).std(ddof=1) / np.sqrt(side.size)), side.size - 1)
         for side in (top, bottom)
     ]
-    return _joined(sides)
+    return joined(sides)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanRatio:
+    """Mean of ratios taken within runs, its 95 % interval, and the two-sided p value of another
+    mean; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
+    """Mean of positive ratios over runs, by Student's t on the logarithms, against ``null``.
+
+    The mean is the geometric one. Missing bounds of one run, or of the same number in all.
+    """
+    logs = np.log(finite_values(ratios))
+    value = math.exp(float(logs.mean()))
+    if logs.size < 2 or identical(np.asarray(ratios, np.float64)):
+        return MeanRatio(value, np.nan, np.nan, np.nan)
+    error, degrees = float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1
+    factor = math.exp(t_quantile(degrees) * error)
+    p = t_chance(math.log(value / null), error, degrees)
+    return MeanRatio(value, value / factor, value * factor, p)
 
 
 def linear_interval(values: ArrayLike) -> Interval:
@@ -339,6 +381,14 @@ def linear_interval(values: ArrayLike) -> Interval:
         return MISSING
     half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
     return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
+
+
+def positive_interval(values: ArrayLike) -> Interval:
+    """95 % confidence interval of the mean of a part of a whole, which is never below 0 where no
+    repeat is: ``mean_interval`` of positive repeats that differ, else ``linear_interval``."""
+    array = finite_values(values).reshape(-1)
+    logarithmic = array.size > 1 and (array > 0).all() and not identical(array)
+    return mean_interval(array) if logarithmic else linear_interval(array)
 
 
 def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:

@@ -1,24 +1,34 @@
-"""Where the time of a step goes: the ledger of a run, and the efficiency factors that follow.
+"""Where the time of a step goes: the account of a run, and the efficiency factors that follow.
 
-Training steps are synchronous: all ranks meet in the exchange of each step. With the input and
-computation of rank r in step s as c[r, s], C[r] its sum over the steps, S the sum over the steps of
-the largest c, and T the time of all steps (docs/efficiency.md has each term with an example):
+Training steps are synchronous: all ranks meet in the exchange of each step, so the run takes the
+path of whichever rank is last. ``step_work`` has what each rank does by itself, w[k][r, s] by
+cause, and ``step_delays`` what makes ranks late in single steps. Each term is what a replay of the
+steps without it gains, in this order (docs/efficiency.md has each term with an example):
 
-    T = common input + common computation        the lower median over the ranks of each
-      + persistent imbalance                     max C - both of them: one rank is always late
-      + alternating imbalance                    S - max C: another rank is late each time
+    T = checkpoint, validation, logging          host activities between steps that have a name
+      + stalls                                   rare long steps, and rare long exchanges
+      + alternating imbalance                    single delays on another rank each time; then, of
+                                                 what is left, S - max C: jitter
+      + persistent imbalance                     max C - lower median C: one rank is always late
+      + input, computation, between steps        the lower median over the ranks of each
+      + mixed                                    lower median C - these: ranks that take equally
+                                                 long for different reasons
       + transfer                                 what the last rank to come spends on the exchange
       + barrier                                  at the ends of epochs
       + unattributed                             the rest, of either sign
 
+with C[r] the sum over the steps of a rank's own work, all of it, S the sum over the steps of the
+largest, and T the time of all steps. Who waits less for input because it computes longer has the
+same C as the others: no imbalance.
+
 The factors are those of POP (https://pop-coe.eu/node/69) in a variant of their own, which needs no
-replay on an ideal network, since every step ends in a collective:
+replay on an ideal network, since every step ends in a collective. With input and computation c:
 load balance = mean C / max C, serialisation = max C / S, transfer = S / T.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +36,35 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.pop import PYPOP
 from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.step_delays import (
+    EVERY,
+    OFTEN,
+    PART,
+    RARE,
+    bound_by_input,
+    delays_of,
+    lower_median,
+    waits_for_input,
+    without,
+)
+from scalesweep.analysis.step_work import (
+    BETWEEN,
+    CHECKPOINT,
+    COMPUTE,
+    INPUT,
+    LOGGING,
+    MEASURED,
+    SPAN_BETWEEN,
+    SPANS,
+    STEP_TIMES,
+    UNKNOWN,
+    VALIDATION,
+    BadSpans,
+    StepWork,
+    check_spans,
+    shifting_operations,
+    step_work,
+)
 from scalesweep.analysis.types import Floats
 
 # Terms of the ledger in the order of the formula, and what each is called.
@@ -33,8 +72,14 @@ TERMS = {
     "input": "Waiting for input",
     "compute": "Computation",
     "busy": "Input and computation",
+    "checkpoint": "Writing checkpoints",
+    "validation": "Validation between steps",
+    "logging": "Logging",
+    "between": "Host time between steps",
+    "mixed": "Equally long for different reasons",
     "persistent": "Persistent imbalance",
     "alternating": "Alternating imbalance",
+    "stalls": "Stalls",
     "transfer": "Transfer",
     "communication": "Communication, waiting and transfer together",
     "barrier": "Barrier",
@@ -47,7 +92,8 @@ STEP_WORDS = {STEPS: "step", EPOCHS: "epoch", PROFILE: "run", NOEXCHANGE: "step"
 FINEST = (STEPS, NOEXCHANGE, PROFILE, EPOCHS)
 # How serialisation and transfer are defined: here, every step ends in a collective.
 COLLECTIVE = "collective"
-_SPANS = ("span_input", "span_compute", "span_communication")
+# A rank waits for input if it does so for this share of a step.
+NOTABLE_INPUT = 0.02
 
 
 @dataclass(frozen=True)
@@ -62,6 +108,8 @@ class StepAccount:
     ``variant`` is how ``factors`` define serialisation and transfer, empty where they have neither.
     ``slowest`` is the rank with the largest C, ``slowest_input`` its part of the persistent
     imbalance that is input.
+    ``between_steps`` is how the time between steps is known (``step_work``), None where it is no
+    account of steps; ``side_effects`` are operations that may have shifted the stamps.
     """
 
     form: str
@@ -86,6 +134,14 @@ class StepAccount:
     serialisation: float | None = None  # as a replay gave them
     transfer_factor: float | None = None
     clock_mhz: float | None = None  # of the busy cores, mean over the ranks
+    checkpoint: float | None = None
+    validation: float | None = None
+    logging: float | None = None
+    between: float | None = None
+    mixed: float | None = None
+    stalls: float | None = None
+    between_steps: str | None = None
+    side_effects: Sequence[str] = ()
 
     @property
     def unattributed(self) -> float:
@@ -148,18 +204,48 @@ def account_of(
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
     ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
     training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
+    None, too, where spans cannot be true: ``span_problem`` says why.
     """
-    spans = [_matrix(samples, name, ranks) for name in _SPANS]
-    steps = _matrix(samples, "step_times", ranks)
-    reading, computing, exchanging = spans
-    if steps is not None and reading is not None and computing is not None:
-        return (
-            None if exchanging is None else _by_step(notes, steps, reading, computing, exchanging)
-        )
-    local, total = (_matrix(samples, name, ranks) for name in ("local_times", "global_times"))
-    if local is None or total is None or local.shape != total.shape:
+    try:
+        return _account_of(samples, notes, ranks)
+    except BadSpans:
         return None
-    if any(span is not None and span.shape != local.shape for span in spans):
+
+
+def span_problem(
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+) -> str | None:
+    """Why a run's spans cannot be true, and the likely cause; None where they can."""
+    try:
+        _account_of(samples, notes, ranks)
+    except BadSpans as error:
+        return f"no account of its steps: {error}"
+    return None
+
+
+def _account_of(
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+) -> StepAccount | None:
+    work = step_work(samples, notes, ranks)
+    if work is not None:
+        return _by_step(work, notes)
+    return _from_epochs(samples, notes, ranks)
+
+
+def _from_epochs(
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+) -> StepAccount | None:
+    reading, computing, exchanging = (_matrix(samples, name, ranks) for name in SPANS)
+    local, total = (_matrix(samples, name, ranks) for name in ("local_times", "global_times"))
+    by_step = STEP_TIMES in samples and computing is not None and reading is not None
+    if by_step or local is None or total is None or local.shape != total.shape:
+        return None
+    spans = {
+        name: span
+        for name, span in zip(SPANS, (reading, computing, exchanging), strict=True)
+        if span is not None
+    }
+    if any(span.shape != local.shape for span in spans.values()):
         return None
     busiest, transfer = (
         _vector(samples, name, len(local)) for name in ("span_busiest", "span_transfer")
@@ -168,9 +254,15 @@ def account_of(
     if computing is not None:
         if reading is None or busiest is None or transfer is None or not per_epoch:
             return None
+        check_spans(local, spans, notes)
+        between = _matrix(samples, SPAN_BETWEEN, ranks)
+        if between is not None and between.shape != local.shape:
+            between = None
         rows = _Epochs(local, total, busiest, transfer, per_epoch).later()
         later = slice(-len(rows.local), None)
-        return rows.account(reading[later], computing[later])
+        return rows.account(
+            reading[later], computing[later], None if between is None else between[later], notes
+        )
     return None if _method(notes) == "none" else _by_epoch(local, total, reading)
 
 
@@ -201,29 +293,78 @@ def steps_per_epoch(notes: Mapping[str, Any]) -> int | None:
     return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else None
 
 
-def lower_median(values: Floats) -> float:
-    """The middle value, of two the lower: one late rank of two is an imbalance, not the rule."""
-    return float(np.sort(values)[(values.size - 1) // 2])
-
-
-def _by_step(
-    notes: Mapping[str, Any], steps: Floats, reading: Floats, computing: Floats, exchanging: Floats
-) -> StepAccount | None:
-    shapes = {array.shape for array in (steps, reading, computing, exchanging)}
-    if len(shapes) > 1:
-        return None
-    count = len(steps)
+def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
+    """The terms of a run's steps, each what a replay without it and those before it gains."""
+    steps, ranks = work.shape
+    elapsed, reading, computing = work.elapsed, work.causes[INPUT], work.causes[COMPUTE]
     busy = reading + computing
-    return _account(
-        steps=count,
-        per_epoch=steps_per_epoch(notes) or count,
-        elapsed=float(steps.sum(axis=0).max()) / count,
-        reading=reading.sum(axis=0) / count,
-        computing=computing.sum(axis=0) / count,
-        busiest=float(busy.max(axis=1).sum()) / count,
-        transfer=float(exchanging.min(axis=1).sum()) / count,
+    mean_busy = busy.mean(axis=0)
+    if elapsed <= 0 or mean_busy.max() <= 0:
+        return None
+    terms: dict[str, float] = {}
+    rest = work
+    for name in work.named:
+        less = rest.without(name, rest.causes[name])
+        terms[name] = _gained(rest, less)
+        rest = less
+    bound = bound_by_input(rest)
+    delays = [one for one in delays_of(rest) if not waits_for_input(one, bound)]
+    stalled = [one for one in delays if one.pattern == RARE]
+    for term, those in (("stalls", stalled), ("alternating", [d for d in delays if d.moves])):
+        less = without(rest, those)
+        terms[term] = _gained(rest, less)
+        rest = less
+    own = rest.own.mean(axis=0)
+    slowest, common = int(own.argmax()), lower_of(own)
+    highest = float(own[slowest])
+    terms["alternating"] += float(rest.own.max(axis=1).mean()) - highest
+    means = {name: values.mean(axis=0) for name, values in rest.causes.items()}
+    usual = {name: lower_of(values) for name, values in means.items()}
+    persistent, mixed = highest - common, common - math.fsum(usual.values())
+    waiting = np.flatnonzero(means[INPUT] >= NOTABLE_INPUT * elapsed)
+    if waiting.size and set(waiting.tolist()) <= set(bound):
+        # Whose pace is that of its input waits less where it computes longer. What a straggler
+        # gains is what the steps gain where it waits for its input instead.
+        lasting = [one for one in delays if one.pattern in (EVERY, PART, OFTEN) and not one.moves]
+        persistent = max(0.0, _gained(rest, without(rest, lasting, bound)))
+        usual[INPUT] += highest - persistent - math.fsum(usual.values())
+        mixed = 0.0
+    return StepAccount(
+        form=STEPS,
+        steps=steps,
+        per_epoch=steps_per_epoch(notes) or steps,
+        ranks=ranks,
+        elapsed=elapsed,
+        input=usual[INPUT],
+        compute=usual[COMPUTE],
+        busy=None,
+        mixed=mixed,
+        persistent=persistent,
+        alternating=terms["alternating"],
+        stalls=terms["stalls"],
+        transfer=float(rest.transfer.mean()),
         barrier=None,
+        mean_busy=float(mean_busy.mean()),
+        max_busy=float(mean_busy.max()),
+        busiest=float(busy.max(axis=1).mean()),
+        slowest=slowest,
+        slowest_input=float(means[INPUT][slowest]) - lower_of(means[INPUT]),
+        between=None if work.between == UNKNOWN else usual[BETWEEN],
+        between_steps=work.between,
+        side_effects=tuple(shifting_operations(notes)),
+        checkpoint=terms.get(CHECKPOINT),
+        validation=terms.get(VALIDATION),
+        logging=terms.get(LOGGING),
     )
+
+
+def _gained(work: StepWork, less: StepWork) -> float:
+    return float((work.periods - less.periods).mean())
+
+
+def lower_of(values: Floats) -> float:
+    """The middle value over the ranks, of two the lower (``step_delays.lower_median``)."""
+    return float(lower_median(values))
 
 
 @dataclass(frozen=True)
@@ -243,10 +384,16 @@ class _Epochs:
         arrays = (self.local[1:], self.total[1:], self.busiest[1:], self.transfer[1:])
         return _Epochs(*arrays, self.per_epoch)
 
-    def account(self, reading: Floats, computing: Floats) -> StepAccount | None:
+    def account(
+        self,
+        reading: Floats,
+        computing: Floats,
+        between: Floats | None,
+        notes: Mapping[str, Any],
+    ) -> StepAccount | None:
         count = len(self.local) * self.per_epoch
         ends, own = self.total.max(axis=1), self.local.max(axis=1)
-        return _account(
+        found = _account(
             steps=count,
             per_epoch=self.per_epoch,
             elapsed=float(ends.sum()) / count,
@@ -256,6 +403,10 @@ class _Epochs:
             transfer=float(self.transfer.sum()) / count,
             barrier=float((ends - own).sum()) / count,
         )
+        known = UNKNOWN if between is None else MEASURED
+        least = None if between is None else lower_of(between.sum(axis=0) / count)
+        effects = tuple(shifting_operations(notes))
+        return found and replace(found, between=least, between_steps=known, side_effects=effects)
 
 
 def _account(
@@ -272,8 +423,8 @@ def _account(
     """From means over the steps, by rank where they are arrays."""
     busy = reading + computing
     slowest = int(busy.argmax())
-    common_input, common_compute = lower_median(reading), lower_median(computing)
-    highest = float(busy[slowest])
+    common_input, common_compute = lower_of(reading), lower_of(computing)
+    common, highest = lower_of(busy), float(busy[slowest])
     if not 0 < highest <= busiest * (1 + 1e-9) or elapsed <= 0:
         return None
     return StepAccount(
@@ -285,7 +436,8 @@ def _account(
         input=common_input,
         compute=common_compute,
         busy=None,
-        persistent=highest - common_input - common_compute,
+        mixed=common - common_input - common_compute,
+        persistent=highest - common,
         alternating=max(0.0, busiest - highest),
         transfer=transfer,
         barrier=barrier,
@@ -305,7 +457,7 @@ def _by_epoch(local: Floats, total: Floats, reading: Floats | None) -> StepAccou
     count = len(local)
     own = local.sum(axis=0) / count
     slowest = int(own.argmax())
-    common, highest = lower_median(own), float(own[slowest])
+    common, highest = lower_of(own), float(own[slowest])
     latest = local.max(axis=1)
     elapsed = float(total.max(axis=1).sum()) / count
     if not highest > 0 or elapsed <= 0:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scalesweep.analysis.parquet import read_frame
+from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json, replacing
+from scalesweep.core.files import canonical_json
+from scalesweep.core.own_files import publishing
 
 TABLES = (
     "runs",
@@ -36,6 +38,9 @@ TABLES = (
     "efficiency",
     "exchange",
     "noexchange",
+    "causes",
+    "steps",
+    "step_curve",
     "roofline",
     "ceilings",
     "canary",
@@ -48,9 +53,8 @@ TABLES = (
     "sweep",
     "network",
     "links",
+    "findings",
 )
-SUFFIXES = (".csv", ".parquet", ".tex")
-EXPORTS = ("extra_p.jsonl",)  # of an experiment's tables, for other programs
 
 
 def without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -74,7 +78,7 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
     metadata = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": attrs}
     table = table.cast(schema.with_metadata(metadata))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
+    with publishing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
@@ -110,24 +114,26 @@ def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) ->
     return written
 
 
-def remove_stale(out: Path, kept: Iterable[Path]) -> None:
-    """Remove tables that are not ``kept``, and folders that are empty then; nothing else."""
-    out.mkdir(parents=True, exist_ok=True)
-    kept = set(kept)
-    for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
-        made = [f"{name}{suffix}" for name in TABLES for suffix in SUFFIXES]
-        for path in [folder / name for name in (*made, *EXPORTS)]:
-            if path not in kept:
-                path.unlink(missing_ok=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
-
-
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write ``frame`` as CSV with all digits, by rename."""
+    """Write ``frame`` as CSV with all digits and safe text (``core.csv_cells``), by rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        frame.to_csv(temporary, index=False)
+    with publishing(path) as temporary:
+        _with_safe_cells(frame).to_csv(temporary, index=False)
+
+
+def _with_safe_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    safe = without_attrs(frame)
+    for name in frame.columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        values = column.astype(object)
+        changed = {
+            v: text for v in values.unique() if isinstance(v, str) and (text := cell(v)) != v
+        }
+        if changed:
+            safe[name] = [changed.get(v, v) if isinstance(v, str) else v for v in values]
+    return safe
 
 
 def typed_values(values: Sequence[Any], empty: type = str) -> Any:

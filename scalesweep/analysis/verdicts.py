@@ -8,19 +8,28 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.levels import LEAST_LEVEL, Series
+from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.stats import CONFIDENCE, t_chance, t_quantile
+from scalesweep.analysis.trend import Trend, steady_change
+from scalesweep.analysis.wander import RECENT, moved_before
 
 REGRESSION, IMPROVEMENT, NO_CHANGE = "regression", "improvement", "no change"
 INCONCLUSIVE, CONFOUNDED, TOO_EARLY = "inconclusive", "confounded", "cannot judge yet"
-VERDICTS = (REGRESSION, CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, NO_CHANGE, TOO_EARLY)
+TREND = "trend"
+VERDICTS = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, NO_CHANGE, TOO_EARLY)
 
 LEAST_SESSIONS = 6
 STABLE = 4  # sessions of a level that a newer one is compared with
 WINDOW = 12  # its last ones, since machines drift
 LEVEL = 1 - CONFIDENCE
 MOST_NEEDED = 50  # sessions or repeats
+# What is asked each evening is asked many times a year: p values are multiplied by as many looks as
+# a year of evenings is worth, so that at most 5 % of series get a false verdict in one. Looks at
+# the same sessions overlap, so that these are fewer than 250 (bench/history.py).
+LOOKS = 100
+# A change of so many standard deviations of a session is no wandering, though steps came before.
+CLEAR = 8.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Verdict:
     """A verdict on sessions ``new`` against sessions ``base``, without spikes.
 
     ``ratio`` with its 95 % interval ``low`` and ``high``; ``p``: that there is no change at all,
-    for all places at which the step might have been; ``adjusted``: after the correction for the
+    for a year of evenings at which it is asked; ``adjusted``: after the correction for the
     number of verdicts of a page. ``sessions``, ``repeats``: how many of either in all (of
     the new level; of each new session) are likely to settle what is inconclusive, None where none
     would; ``wanted``: how many more sessions a verdict takes at all. ``stepped``: the new level
@@ -61,7 +70,6 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     n = len(series.centres)
     newest = range(series.starts[-1], n)
     stepped = len(series.starts) > 1
-    places = 1
     if base is not None:
         old = series.steady(base) or list(base)
         after = max(base, default=-1)
@@ -72,15 +80,10 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     elif stepped and (level := series.steady(_stable(series, newest))):
         new = series.steady(newest)
         old = level[-WINDOW:]
-        # Bonferroni's correction: half of all errors are for a step right before the last two
-        # sessions, where one is always looked for, the other half for all other places together.
-        others = len(level) + len(new) - 2 * LEAST_LEVEL
-        places = 2 if len(new) == LEAST_LEVEL else 2 * max(1, others)
     else:
         stepped = False
         steady = series.steady(newest)
         old, new = steady[-LEAST_LEVEL - WINDOW : -LEAST_LEVEL], steady[-LEAST_LEVEL:]
-        places = 2
     there = len(series.steady(range(n)))
     wanted = max(LEAST_SESSIONS - there, LEAST_LEVEL - len(new), 0)
     if wanted or series.degrees < 1:
@@ -91,7 +94,27 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
             TOO_EARLY, "all sessions have the same value: no noise to judge by",
             tuple(old), tuple(new),
         )  # fmt: skip
-    return _judged(series, better, margin, tuple(old), tuple(new), places, stepped)
+    trend = None if base is not None else steady_change(series.centres, series.steady(range(n)))
+    if trend is not None and max(trend.low, -trend.high) > math.log1p(margin):
+        return _steady(trend)
+    return _judged(series, better, margin, tuple(old), tuple(new), stepped)
+
+
+def _steady(trend: Trend) -> Verdict:
+    """The verdict on a series that changes steadily: its end against its begin."""
+    tenth = max(LEAST_LEVEL, len(trend.sessions) // 10)
+    reason = f"steadily over {len(trend.sessions)} sessions"
+    return Verdict(
+        TREND, reason, trend.sessions[:tenth], trend.sessions[-tenth:], math.exp(trend.change),
+        math.exp(trend.low), math.exp(trend.high),
+    )  # fmt: skip
+
+
+def worse(verdict: Verdict, better: str) -> bool:
+    """Whether a verdict is that something became worse: by a step, or steadily."""
+    if verdict.kind == TREND:
+        return (verdict.ratio > 1) == (better == "lower")
+    return verdict.kind == REGRESSION
 
 
 def _stable(series: Series, newest: range) -> range:
@@ -114,26 +137,62 @@ def _judged(
     margin: float,
     old: tuple[int, ...],
     new: tuple[int, ...],
-    places: int,
     stepped: bool,
 ) -> Verdict:
     shift = series.mean(new) - series.mean(old)
     # Sessions that pass on what they have are fewer than they seem.
-    noise = series.between * math.sqrt((1 + series.rho) / (1 - series.rho))
+    noise = series.between * math.sqrt(series.longer)
     error = noise * math.sqrt(1 / len(old) + 1 / len(new))
     half = t_quantile(series.degrees) * error
-    p = min(1.0, places * t_chance(shift, error, series.degrees))
+    # Few sessions of a heavy-tailed noise are further off than normal ones would be.
+    normal = _normal_score(abs(shift) / error, series.tails / len(new))
+    p = min(1.0, LOOKS * t_chance(normal, 1.0, series.degrees))
     bound = math.log1p(margin)
     found = Verdict(
         INCONCLUSIVE, "", old, new, math.exp(shift), math.exp(shift - half),
         math.exp(shift + half), p, p, stepped=stepped,
     )  # fmt: skip
     if abs(shift) > bound and half < abs(shift) and p <= LEVEL:
-        worse = (shift > 0) == (better == "lower")
-        return replace(found, kind=REGRESSION if worse else IMPROVEMENT)
+        if why := _why_not(series, shift, old, new):
+            return replace(found, reason=why, sessions=len(new) + 1)
+        slower = (shift > 0) == (better == "lower")
+        return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
     if abs(shift) + half <= bound:
         return replace(found, kind=NO_CHANGE)
     return _inconclusive(series, found, shift, bound, noise)
+
+
+def _normal_score(score: float, kurtosis: float) -> float:
+    """The score of a normal distribution that is as far out as that of a mean with an excess
+    kurtosis: by the expansion of Cornish and Fisher (Revue de l'Institut International de
+    Statistique 5, 1938, 307-320), score = z + (z^3 - 3 z) kurtosis / 24, solved for z."""
+    if score <= math.sqrt(3) or kurtosis <= 0:
+        return score
+    low, high = math.sqrt(3), score
+    for _ in range(40):
+        middle = (low + high) / 2
+        if middle + (middle**3 - 3 * middle) * kurtosis / 24 < score:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _why_not(series: Series, shift: float, old: tuple[int, ...], new: tuple[int, ...]) -> str:
+    """Why a change that is large enough is not called one yet; empty if it is."""
+    before = range(new[0])
+    if len(new) == LEAST_LEVEL:
+        if len(series.steady(before)) < len(before):
+            return "the series has had outliers before, of which two in a row would look like this"
+        sign = math.copysign(1, shift)
+        if (sign * series.centres[list(new)]).min() <= (sign * series.centres[list(old)]).max():
+            return "one of the two newest sessions is not beyond all of the base"
+    if abs(shift) < CLEAR * series.between:
+        since = series.centres[series.steady(range(new[0], len(series.centres)))]
+        for level in (series.centres[series.steady(before)], since):
+            if moved_before(level, shift, len(new)):
+                return f"the series moves as much without a step, or did within {RECENT} sessions"
+    return ""
 
 
 def _inconclusive(
@@ -143,8 +202,10 @@ def _inconclusive(
 
     def settled(spread: float, sessions: int) -> bool:
         error = spread * math.sqrt(1 / len(found.base) + 1 / sessions)
-        half = t_quantile(series.degrees + sessions - len(found.new)) * error
-        return half < (abs(shift) if abs(shift) > bound else bound - abs(shift))
+        degrees = series.degrees + sessions - len(found.new)
+        if abs(shift) > bound:
+            return LOOKS * t_chance(shift, error, degrees) <= LEVEL
+        return t_quantile(degrees) * error < bound - abs(shift)
 
     now = len(found.new)
     sessions = next((k for k in range(now + 1, MOST_NEEDED + 1) if settled(noise, k)), None)

@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> None:
     for run_id, job_id in waiting.items():
         job = queue.live[run_id]
         state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
-        print(f"{run_id}: job {job_id} of an earlier snakemake has it ({state}); waiting")
+        whose = f"user {job.user}'s snakemake" if job.user else "an earlier snakemake"
+        print(f"{run_id}: job {job_id} of {whose} has it ({state}); waiting")
     failed = 0
     pause = SHORTEST_S
     while waiting:

@@ -1,7 +1,6 @@
 """Advise what to measure next with so many node-hours, from the points measured so far."""
 
 import argparse
-import csv
 import io
 import math
 from collections.abc import Sequence
@@ -9,9 +8,11 @@ from collections.abc import Sequence
 from scalesweep.analysis.advice.advise import Advice, Options
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core import own_files
+from scalesweep.core.csv_cells import CsvWriter
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration
+from scalesweep.core.own_files import publish
 from scalesweep.planning.advice_target import read_target
 from scalesweep.planning.advised_campaign import advised_campaign, write_advised
 from scalesweep.planning.plan import hours
@@ -54,10 +55,11 @@ def run(args: argparse.Namespace) -> None:
     print(advice_text(campaign, study, prices, options, curve, rows))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / TABLE, table_csv(rows))
-    write_atomic(folder / CURVE, curve_csv(curve))
+    publish(folder / TABLE, table_csv(rows))
+    publish(folder / CURVE, curve_csv(curve))
     if not rows:
-        (folder / CAMPAIGN).unlink(missing_ok=True)
+        own_files.make_way(folder / CAMPAIGN)  # one that was edited says what no advice does
+        own_files.remove(folder / CAMPAIGN)
         return
     states = take_stock(campaign, campaign.unique_runs(), remember=False)
     more = [(row.experiment, row.point, row.runs) for row in rows]
@@ -180,7 +182,7 @@ def _curve_lines(curve: Sequence[Advice]) -> list[str]:
 def table_csv(rows: Sequence[Row]) -> str:
     """The advice as CSV; widths are natural logarithms of the upper over the lower bound."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvWriter(out)
     writer.writerow(["experiment", "point", "measured", "more_runs", "node_hours", "question",
                      "width_now", "width_without", "width_after"])  # fmt: skip
     for row in rows:
@@ -192,7 +194,7 @@ def table_csv(rows: Sequence[Row]) -> str:
 def curve_csv(curve: Sequence[Advice]) -> str:
     """The curve as CSV: a row for each part of the budget and question."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvWriter(out)
     writer.writerow(["budget_node_hours", "node_hours", "question", "width_now", "width_after"])
     for advice in curve:
         for one in advice.answers:

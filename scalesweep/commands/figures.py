@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, required=True, help="plan.json")
     parser.add_argument("--tables", type=Path, required=True, help="folder of the tables")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
+    parser.add_argument("--links", type=Path, help="folder for a further name of each file")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
 
 
@@ -26,7 +27,9 @@ def run(args: argparse.Namespace) -> None:
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    entries = write_figures(studies, args.out, processes=args.processes, tables=args.tables)
+    entries = write_figures(
+        studies, args.out, processes=args.processes, tables=args.tables, links=args.links
+    )
     if words := missing_words(entries):
         warn(words)
     print(f"{sum('missing' not in one for one in entries)} figures in {args.out}")

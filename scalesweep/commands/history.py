@@ -7,8 +7,8 @@ from pathlib import Path
 from scalesweep.analysis.verdicts import VERDICTS
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.history.run import PAGE, regressions, write_history
-from scalesweep.history.words import line_of
+from scalesweep.history.run import PAGE, regressions, settled_regressions, write_history
+from scalesweep.history.words import line_of, settled_line
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 
@@ -34,9 +34,10 @@ def run(args: argparse.Namespace) -> None:
     counts = Counter(one.verdict.kind for one in history.series)
     told = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if counts[kind])
     print(f"{counted(history.sessions, 'session')}: {told or 'nothing to judge'}")
-    worse = regressions(history)
-    for one in worse:
-        print(line_of(one))
+    worse = [line_of(one) for one in regressions(history)]
+    worse += [settled_line(*one) for one in settled_regressions(history)]
+    for told_line in worse:
+        print(told_line)
     if args.outcome and args.fail and worse:
         args.outcome.write_text(counted(len(worse), "regression"))
     print(f"history: {campaign.history.folder / PAGE}")

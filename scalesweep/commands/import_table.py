@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.own_files import publish
 from scalesweep.importers import cli
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_draft import draft_of
@@ -54,7 +55,12 @@ def run(args: argparse.Namespace) -> None:
         table_map.name,
         table_map.summary,
         _parameters(table_map, found.types),
-        {metric.name: metric.doc for metric in table_map.metrics.values()},
+        {
+            metric.name: {"definition": metric.doc, "kind": metric.kind}
+            if metric.kind
+            else metric.doc
+            for metric in table_map.metrics.values()
+        },
         table_map.scale,
         table_map.work,
     )
@@ -86,7 +92,7 @@ def _print_draft(args: argparse.Namespace) -> None:
         print(f"# {path} exists and was left as it is.")
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        publish(path, text)
         print(f"# Written to {path}.")
     print(
         f"# Check and complete it, then: snakemake import_table --config source={source} map={path}"

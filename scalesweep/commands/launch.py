@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import await_order, read_order
 from scalesweep.compute.launcher import launch
+from scalesweep.compute.left_out import left_out
 from scalesweep.compute.placement import placed
 from scalesweep.core.paths import REPO
 
@@ -52,6 +53,9 @@ def run(args: argparse.Namespace) -> None:
 def _launch(path: Path, digest: str, marker: Path | None, hosts: Sequence[str] = ()) -> int:
     """Launch the run that the order at ``path`` describes, on these nodes of its job (all where
     none is named); the exit code."""
+    if path.parent.name in left_out(path.parents[1]):
+        print(f"{path.parent.name}: left out: enough runs like it have failed in the same way")
+        return 1
     order = placed(await_order(path, digest) if digest else read_order(path), hosts)
     try:
         code = launch(order, REPO)

@@ -4,12 +4,11 @@ import argparse
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.formatting import counted
-from scalesweep.planning.job_cost import cost_of_jobs
+from scalesweep.planning.job_cost import cost_of_jobs, spent_jobs
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import check_budget
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock
-from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 from scalesweep.tables.looks import look
 
@@ -48,5 +47,5 @@ def _check(campaign: Campaign) -> None:
     states = take_stock(campaign, campaign.unique_runs())
     estimates = Estimates(campaign, states)
     shapes = shapes_for(campaign, states, estimates) or {}
-    jobs = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    jobs = spent_jobs(campaign, campaign.budget_node_hours)
     check_budget(campaign, cost_of_jobs(campaign, shapes, jobs.rows, estimates))

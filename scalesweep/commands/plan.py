@@ -10,6 +10,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.planning.artifacts import forget_made
+from scalesweep.planning.job_cost import spent_jobs
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.plan import build_plan, kept_profiles, stamp_state, write_plan
 from scalesweep.planning.plan_text import plan_text
@@ -18,7 +19,6 @@ from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
-from scalesweep.slurm.job_table import JOBS, spent
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
@@ -88,7 +88,7 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
 
 def _jobs(campaign: Campaign) -> list[dict[str, Any]]:
     """The campaign's jobs so far, those of calls that were killed too."""
-    found = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    found = spent_jobs(campaign)
     for note in found.notes:
         level = logging.INFO if campaign.budget_node_hours is None else logging.WARNING
         _log.log(level, "node-hours spent: %s", note)

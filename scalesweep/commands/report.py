@@ -5,13 +5,10 @@ import gc
 from pathlib import Path
 
 from scalesweep.analysis.table_io import read_table
-from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.planning.artifacts import note_made
 from scalesweep.report.page import OF_SUMMARY, render_report, write_report
-
-LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +30,7 @@ def run(args: argparse.Namespace) -> None:
     summary = read_table(args.summary, OF_SUMMARY)
     studies = [load_results(entry, args.tables) for entry in plan["experiments"]]
     folders = (args.tables, args.figures, args.runs)
-    kept = KeptFiles(args.out, code_digest(*LIBRARIES))
-    html = render_report(plan, studies, summary, *folders, args.out, args.jobs, kept)
+    html = render_report(plan, studies, summary, *folders, args.out, args.jobs)
     write_report(html, args.out)
-    kept.save()
     note_made(args.out.parent)
     print(f"{args.out}: {len(html.encode()) / 1e6:.1f} MB")

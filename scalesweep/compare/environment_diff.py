@@ -8,7 +8,7 @@ from scalesweep.compare.inputs import Side
 from scalesweep.compare.machines import MachineRate, machine_rates
 from scalesweep.compare.matching import Pair
 from scalesweep.core.formatting import counted, listed
-from scalesweep.tables.provenance import RunFacts
+from scalesweep.tables.provenance import GIT, PROGRAM, STUDY, RunFacts
 
 MACHINE, SOFTWARE, CODE, SETTINGS, HOSTS = "machine", "software", "code", "variables", "hosts"
 NOT_RECORDED = "not recorded"
@@ -43,10 +43,16 @@ class Surroundings:
     shared: int  # runs that both sides have, which are one and the same
     sources: dict[str, list[str]]  # base, new -> sources of its compared runs
     machine: list[MachineRate] = field(default_factory=list)  # by canaries of both sides
+    # The commit of the measured program, where the sides differ in it: what is compared.
+    subject: Difference | None = None
 
     def of(self, *kinds: str, known: bool = True) -> list[Difference]:
-        """The differences of some kinds."""
-        return [one for one in self.differences if one.kind in kinds and one.known == known]
+        """The differences of some kinds, without the subject of the comparison."""
+        return [
+            one
+            for one in self.differences
+            if one.kind in kinds and one.known == known and one is not self.subject
+        ]
 
 
 def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
@@ -78,7 +84,16 @@ def surroundings(pairs: Iterable[Pair], base: Side, new: Side) -> Surroundings:
         role: sorted({side.runs[row].source for row in rows[role]}) for role, side in sides.items()
     }
     machine = machine_rates(joined, base, new)
-    return Surroundings(differences, alike, _shared(sides, rows), sources, machine)
+    subject = _subject(differences, kinds)
+    return Surroundings(differences, alike, _shared(sides, rows), sources, machine, subject)
+
+
+def _subject(differences: Sequence[Difference], recorded: Iterable[str]) -> Difference | None:
+    """The difference in the commit of the measured program: of an external one its repository's,
+    else the study's or scalesweep's, in which the shipped benchmarks are."""
+    names = (PROGRAM,) if PROGRAM in recorded else (STUDY, GIT)
+    known = {one.fact: one for one in differences if one.kind == CODE and one.known}
+    return next((known[name] for name in names if name in known), None)
 
 
 def _values(runs: Sequence[RunFacts], total: int, kinds: dict[str, str]) -> _Values:

@@ -27,11 +27,11 @@ from scalesweep.compare.page_tables import (
     version_table,
 )
 from scalesweep.compare.significance import IMPROVED, WORSE, Change, Count
+from scalesweep.compare.verdict_words import verdict_words
 from scalesweep.core.formatting import (
     PHASES,
     counted,
     listed,
-    number,
     percent,
     with_interval,
 )
@@ -79,7 +79,7 @@ def render_comparison(
         "joined": joined,
         "around": around,
         "warnings": _warnings(around, base, new),
-        "sentences": [_sentence(one) for one in main],
+        "sentences": [_sentence(one, found, around) for one in main],
         "counts": count_table([one for one in summary if one.main]),
         "more_counts": count_table([one for one in summary if not one.main]),
         "by_chance": sum(one.by_chance for one in summary),
@@ -154,25 +154,26 @@ def _steady(one: Count, summary: Iterable[Count]) -> str:
     return next(phase for phase in ("later", "run", "init") if phase in phases)
 
 
-def _sentence(one: Count) -> dict[str, str]:
-    """The main metric of an experiment in one phase, in words."""
-    improved, worse = one.verdicts[IMPROVED], one.verdicts[WORSE]
-    where = f"{one.experiment}, {one.quantity.label.lower()}, {PHASES[one.phase]}"
-    if not one.compared:
-        what = "no point has two or more repeats on both sides, so no change can be established"
-        return {"tag": "unclear", "level": "open", "text": f"{where}: {what}."}
-    told = f"{where}: of {counted(one.compared, 'ratio')} with an interval, {improved} improved, "
-    told += f"{worse} worse, {one.compared - improved - worse} unclear; chance alone would give "
-    told += f"{number(one.by_chance, 2)}. {sum(one.kept.values())} left after correction."
-    if one.overall:
+_LEVELS = {IMPROVED: "confirmed", WORSE: "warning"}
+
+
+def _sentence(one: Count, found: Sequence[Change], around: Surroundings) -> dict[str, str]:
+    """The main metric of an experiment in one phase, in words; numbers of the whole behind."""
+    group = [
+        change
+        for change in found
+        if (change.pair.experiment, change.metric, change.phase)
+        == (one.experiment, one.metric, one.phase)
+        and change.pair.base
+        and change.pair.new
+    ]
+    text, tag = verdict_words(group, around.subject) if group else ("", "unclear")
+    if one.overall and one.overall.points > 1:
         mean = one.overall
-        told += f" Geometric mean of the ratios {with_interval(mean.value, mean.low, mean.high)}"
-        told += f" over {counted(mean.points, 'point')}"
-        told += ", which hides that points changed both ways." if improved and worse else "."
-    levels = {IMPROVED: "confirmed", WORSE: "warning"}
-    clear = [(tag, level) for tag, level in levels.items() if one.kept.get(tag)]
-    tag, level = clear[0] if len(clear) == 1 else ("both ways" if clear else "unclear", "open")
-    return {"tag": tag, "level": level, "text": told}
+        text += f" Geometric mean of the ratios {with_interval(mean.value, mean.low, mean.high)}"
+        text += f" over {counted(mean.points, 'point')}"
+        text += ", which hides that points changed both ways." if tag == "both ways" else "."
+    return {"tag": tag, "level": _LEVELS.get(tag, "open"), "text": text}
 
 
 def _figures(found: Sequence[Change], summary: Iterable[Count]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from scalesweep.compare.page import render_comparison
 from scalesweep.compare.page_tables import FOLDER
 from scalesweep.compare.significance import VERDICTS, changes, counts
 from scalesweep.compare.tables import TABLES, make_tables, write_tables
-from scalesweep.core.files import write_atomic
+from scalesweep.core.own_files import publish
 
 PAGE = "compare.html"
 
@@ -27,6 +27,6 @@ def compare(base: Side, new: Side, results: Path) -> dict[str, int]:
     write_tables(make_tables(found, summary, joined, around), results / FOLDER)
     files = [f"./{FOLDER}/{quote(name)}.csv" for name in TABLES]
     html = render_comparison(base, new, found, summary, joined, around, unlike, files)
-    write_atomic(results / PAGE, html)
+    publish(results / PAGE, html)
     main = [one.verdict for one in found if one.main]
     return {verdict: main.count(verdict) for verdict in VERDICTS if verdict in main}

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.fdr import adjusted_p
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
+from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.stats import (
     CONFIDENCE,
     LogError,

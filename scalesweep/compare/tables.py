@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.table_io import typed_values, write_parquet
+from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.compare.environment_diff import Surroundings
 from scalesweep.compare.matching import Joined, Pair, SidePoint
 from scalesweep.compare.significance import IMPROVED, VERDICTS, WORSE, Cell, Change, Count
-from scalesweep.core.files import canonical_json, write_atomic
+from scalesweep.core.files import canonical_json
 
 TABLES = ("points", "counts", "unmatched", "versions", "environment", "canary")
 _SIDES: tuple[tuple[str, Callable[[Pair], SidePoint | None]], ...] = (
@@ -68,7 +68,7 @@ def write_tables(frames: Mapping[str, pd.DataFrame], folder: Path) -> None:
     """Write every table as CSV in full precision and as Parquet, each by rename."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
-        write_atomic(folder / f"{name}.csv", frame.to_csv(index=False), durable=False)
+        write_csv(frame, folder / f"{name}.csv")
         write_parquet(frame, folder / f"{name}.parquet", {})
 
 

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalesweep.core.formatting import text_of
+import numpy as np
+
+from scalesweep.analysis.best_rate import BestRate, best_rate, growth
+from scalesweep.analysis.metrics import column
+from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.tables.sweeps import sweep_column
@@ -13,16 +17,41 @@ RUN = "run"  # phase of plain metrics
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The best rate of one kind of work; rates in ``unit``."""
+    """The best rate of one kind of work; rates in ``unit``.
+
+    ``best``: of the runs of the point whose best run is the fastest, and their ids in ``runs``.
+    ``grows``: towards which sizes the rate still grew where the sizes tried end (``by``: of what).
+    """
 
     what: str  # the values of the parameters that say what is done
     how: str  # the point without them: how it was reached
     row: Row  # of the table points: where it was reached
     unit: str
-    value: float  # mean over runs of the best repeat of each
-    low: float | None
-    high: float | None
+    best: BestRate
+    runs: Sequence[str]
     median: float | None  # of the repeats, mean over runs
+    grows: str
+    by: str
+
+    @property
+    def value(self) -> float:
+        """The best repeat of all runs."""
+        return self.best.value
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the 95 % interval of the undisturbed rate; None without one."""
+        return self.best.low if finite(self.best.low) else None
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end."""
+        return self.best.high if finite(self.best.high) else None
+
+    @property
+    def disturbed(self) -> list[str]:
+        """The runs that were disturbed."""
+        return [run for run, bad in zip(self.runs, self.best.disturbed, strict=True) if bad]
 
     @property
     def share(self) -> float | None:
@@ -55,30 +84,44 @@ def ceilings(study: ExperimentResults) -> list[Ceiling]:
     if main is None or not is_probe(study):
         return []
     kinds = [name for name in study.axes if parameter_of(study.entry, name).get("workload")]
-    found: dict[Key, tuple[float, Row]] = {}
+    found: dict[Key, tuple[BestRate, Row, Sequence[str]]] = {}
+    same = (*study.axes, "source")
+    by_point: dict[Key, list[tuple[float, str]]] = {}
+    title = column(main.metric, "mean", RUN)
+    for run in study.rows("runs", [*same, "run_id", title]):
+        if finite(run[title]):
+            pair = (run[title] * main.factor, str(run["run_id"]))
+            by_point.setdefault(study.key(run, same), []).append(pair)
     for row in study.points:
-        value = main.value(row, "mean", RUN)
-        key = (*study.key(row, kinds), row["source"])
-        if value is not None and (key not in found or value > found[key][0]):
-            found[key] = (value, row)
+        values = by_point.get(study.key(row, same))
+        if values:
+            best = best_rate(np.array([rate for rate, _ in values]))
+            key = (*study.key(row, kinds), row["source"])
+            if key not in found or best.value > found[key][0].value:
+                found[key] = (best, row, [run for _, run in values])
     rest = [name for name in study.axes if name not in kinds]
     median = study.measures.get(f"{main.metric}_median")
     result = []
-    for value, row in found.values():
+    for best, row, ids in found.values():
         other = None if median is None else median.value(row, "mean", RUN)
         scaled = None if other is None or median is None else other / median.factor * main.factor
-        low, high = (main.value(row, stat, RUN) for stat in ("low", "high"))
         what = ", ".join(text_of(row[name]) for name in kinds)
         # A list is of what the sweep goes through: the one that counted is named behind it.
         told = [name for name in rest if not text_of(row[name]).startswith("[")]
         how = [study.describe(row, told)] if told else []
-        how += [at] if (at := _at(study, row)) else []
-        result.append(Ceiling(what, ", ".join(how), row, main.unit, value, low, high, scaled))
+        at, grows, by = _at(study, row)
+        how += [at] if at else []
+        where = ", ".join(how)
+        result.append(Ceiling(what, where, row, main.unit, best, ids, scaled, grows, by))
     return result
 
 
-def _at(study: ExperimentResults, row: Row) -> str | None:
-    """Which value of the sweep a point's best repeat is of: ``message size 1,048,576 bytes``."""
+def _at(study: ExperimentResults, row: Row) -> tuple[str, str, str]:
+    """Which value of the sweep a point's best repeat is of: ``message size 1,048,576 bytes``.
+
+    Then towards which values the rate still grew, and what values are of; all empty without a
+    sweep.
+    """
     names = {name: sweep_column(name, study.axes) for name in ("by", "value", "best_rate")}
     same = (*study.axes, "source")
     rows = [
@@ -86,12 +129,16 @@ def _at(study: ExperimentResults, row: Row) -> str | None:
         if study.key(one, same) == study.key(row, same) and one[names["best_rate"]] is not None
     ]  # fmt: skip
     if not rows:
-        return None
+        return "", "", ""
+    grows = growth(
+        [one[names["value"]] for one in rows], [float(one[names["best_rate"]]) for one in rows]
+    )
     best = max(rows, key=lambda one: float(one[names["best_rate"]]))
     unit = best[sweep_column("value_unit", study.axes)]
     value = best[names["value"]]
     shown = f"{value:,}" if isinstance(value, int | float) else str(value)
-    return f"{best[names['by']]} {shown}{f' {unit}' if unit else ''}"
+    by = str(best[names["by"]])
+    return f"{by} {shown}{f' {unit}' if unit else ''}", grows, by
 
 
 def networks(study: ExperimentResults) -> list[Network]:

@@ -1,6 +1,6 @@
 """Reads an experiment's tables back, and says by a digest whether they are the same as before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -13,9 +13,17 @@ from scalesweep.experiment.results import ExperimentResults
 
 def lasting(entry: PlanExperiment) -> PlanExperiment:
     """An entry of plan.json with all values blank that change with other experiments (places in
-    the order of runs) or with time (estimates): neither tables nor figures are made of them."""
+    the order of runs) or with time (estimates): neither tables nor figures are made of them.
+
+    ``detail`` is left to finished runs, of which it says what was accepted."""
     runs: list[PlanRun] = [
-        {**run, "position": 0, "reused": False, "to_run": False, "detail": ""}
+        {
+            **run,
+            "position": 0,
+            "reused": False,
+            "to_run": False,
+            "detail": run["detail"] if run["status"] == "done" else "",
+        }
         for run in entry["runs"]
     ]
     return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
@@ -24,31 +32,33 @@ def lasting(entry: PlanExperiment) -> PlanExperiment:
 class _Tables(Mapping[str, "pd.DataFrame | None"]):
     """The tables in a folder, each read when it is first asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, names: Collection[str]) -> None:
+        self._folder, self._names = folder, names
         self._read: dict[str, pd.DataFrame | None] = {}
 
     def __getitem__(self, name: str) -> pd.DataFrame | None:
         if name not in self._read:
-            if name not in TABLES:
+            if name not in self._names:
                 raise KeyError(name)
             path = self._folder / f"{name}.parquet"
             self._read[name] = read_table(path) if path.is_file() else None
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(TABLES)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(TABLES)
+        return len(self._names)
 
 
-def load_results(entry: PlanExperiment, tables: Path) -> ExperimentResults:
-    """The experiment ``entry`` of a plan with its tables under ``tables``.
+def load_results(
+    entry: PlanExperiment, tables: Path, names: Collection[str] = TABLES
+) -> ExperimentResults:
+    """The experiment ``entry`` of a plan with its tables under ``tables``, those of ``names``.
 
     A table is read when it is used; that raises UserError if it is not whole.
     """
-    return ExperimentResults(entry, _Tables(tables / str(entry["name"])))
+    return ExperimentResults(entry, _Tables(tables / str(entry["name"]), names))
 
 
 def inputs_digest(study: ExperimentResults, tables: Path) -> str:

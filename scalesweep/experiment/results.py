@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.analysis.metrics import QUANTITIES, column, split_column
 from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
@@ -160,6 +161,16 @@ class ExperimentResults:
         """Rows of the scaling table, empty when the experiment has one rank count only."""
         return self.rows("scaling")
 
+    def unit_of(self, table: str, name: str) -> str:
+        """Unit of a column of a table (``1``: a ratio or count); empty where nothing says."""
+        frame = self.tables.get(table)
+        known = {} if frame is None else frame.attrs.get("units", {})
+        if name in known:
+            return str(known[name]["unit"])
+        parts = split_column(name)
+        quantity = QUANTITIES.get(parts.metric) if parts else None
+        return quantity.unit if quantity else ""
+
     def rows(self, table: str, names: Sequence[str] | None = None) -> list[Row]:
         """Rows of a table (or of its columns ``names``) as dicts of plain Python values."""
         frame = self.tables.get(table)
@@ -208,10 +219,44 @@ class ExperimentResults:
                 parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
         return ", ".join(parts) if parts else "the only point"
 
+    @staticmethod
+    def named(row: Mapping[str, Any], names: Iterable[str]) -> str:
+        """``model a, batch_size 8``: these parameters and no others; empty without any."""
+        return ", ".join(f"{name} {text_of(row.get(name))}" for name in names)
+
     @cached_property
     def series_names(self) -> list[str]:
         """Parameters that distinguish the scaling series."""
         return series_parameters(self.entry) if self.scale in self.axes else []
+
+    @cached_property
+    def series_labels(self) -> list[str]:
+        """Those of ``series_names`` that differ between finished series and follow no other one:
+        what labels name."""
+        rows = [row for row in self.scaling if row.get("repeats")]
+        follow = {
+            follower for name in self.series_names for follower in self.followers.get(name, [])
+        }
+        return [
+            name
+            for name in self.series_names
+            if name not in follow and len({plain(row.get(name)) for row in rows}) > 1
+        ]
+
+    @cached_property
+    def scaled_measure(self) -> Measure | None:
+        """The metric whose efficiency says how an experiment scales: the main one where it has
+        efficiencies, else the first that has (a table may lead with a time); None without any."""
+        for measure in self.measures.values():
+            name = column(f"{_scaled_stem(measure)}_eff", "", measure.steady_phase)
+            if any(finite(row.get(name)) for row in self.scaling):
+                return measure
+        return None
+
+    @property
+    def scaled_stem(self) -> str:
+        """How the columns of its ideal, efficiency and speedup begin in the table ``scaling``."""
+        return _scaled_stem(self.scaled_measure) if self.scaled_measure else ""
 
     @cached_property
     def _planned_work(self) -> dict[Key, Any]:
@@ -235,8 +280,8 @@ class ExperimentResults:
         result = []
         for rows in groups.values():
             rows.sort(key=self.scale_of)
-            label = self.describe(rows[0], self.series_names) if self.series_names else ""
-            values = [text_of(rows[0].get(name)) for name in self.series_names]
+            label = self.named(rows[0], self.series_labels)
+            values = [text_of(rows[0].get(name)) for name in self.series_labels]
             more = [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
             more += [str(rows[0]["source"])] if len(self.sources) > 1 else []
             long = ", ".join([*([label] if label else []), *more])
@@ -293,6 +338,11 @@ class ExperimentResults:
         if not other:
             return ""
         return f" ({' and '.join([*(['partly'] if 'measured' in self.sources else []), *other])})"
+
+
+def _scaled_stem(measure: Measure) -> str:
+    stems = {"total_throughput": "total", "local_throughput": "local"}
+    return stems.get(measure.metric, measure.metric)
 
 
 def _plain_column(column: "pd.Series[Any]") -> list[Any]:

@@ -4,10 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.analysis.roofline import Roof
+from scalesweep.analysis.roofline import COMPUTE, Roof
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, numbers_of, roof_of
+from scalesweep.tables.ceilings import (
+    DATASHEET,
+    MEASURED,
+    Ceiling,
+    ceiling_of,
+    numbers_of,
+    roof_of,
+)
 from scalesweep.tables.roofline import STEP, roofline_column
 
 LOCAL_BATCH = "batch_size"
@@ -43,6 +50,7 @@ class PointRoofline:
     layers: Sequence[Entry]
     step: Entry
     roofs: Mapping[str, Roof]  # MEASURED, DATASHEET
+    growing: bool  # the measured ceiling of computation still grew at the end of the sizes tried
 
     @property
     def local_batch(self) -> int | None:
@@ -73,6 +81,7 @@ def rooflines(study: ExperimentResults) -> list[list[PointRoofline]]:
         every = {**fixed, **rows[0]}
         ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
         found = {one: roof_of(ceilings, one, numbers_of(every)) for one in (MEASURED, DATASHEET)}
+        flops = ceiling_of(ceilings, COMPUTE, MEASURED, numbers_of(every))
         point = PointRoofline(
             {LOCAL_BATCH: fixed.get(LOCAL_BATCH), **rows[0]},
             int(rows[0]["repeats"]),
@@ -80,6 +89,7 @@ def rooflines(study: ExperimentResults) -> list[list[PointRoofline]]:
             [one for one in entries if one.kind != STEP],
             next(one for one in entries if one.kind == STEP),
             {one: roof.shared(ranks) for one, roof in found.items() if roof},
+            flops is not None and flops.growing,
         )
         groups.setdefault((*study.key(rows[0], apart), rows[0]["source"]), []).append(point)
     return [

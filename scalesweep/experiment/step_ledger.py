@@ -19,15 +19,20 @@ from scalesweep.tables.efficiency import (
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "persistent",
-    "alternating", "transfer", "communication", "barrier", OUTSIDE, "unattributed",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
+    "validation", "logging", "between", "mixed", "persistent", "alternating", "stalls", "transfer",
+    "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Term:
     """A part of a step in ms, what it takes more than in the ideal step, and what of the two the
-    machine needs; None: missing."""
+    machine needs; None: missing.
+
+    ``lead``, only of the largest loss: how far it lies above each other one (and 0), with its lower
+    95 % bound and the p value of that (``analysis.joint``).
+    """
 
     value: float
     low: float | None
@@ -37,6 +42,9 @@ class Term:
     loss_high: float | None
     machine: float | None
     machine_loss: float | None
+    lead: float | None = None
+    lead_low: float | None = None
+    lead_p: float | None = None
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class Timeline:
 
 
 def timeline(study: ExperimentResults) -> Timeline:
-    """The measured runs that have the main metric in its steady phase, where it is positive."""
+    """The measured runs of known start that have the main metric in its steady phase, where it is
+    positive."""
     main, frame = study.main, study.tables.get("runs")
     name = column(main.metric, "mean", main.steady_phase) if main else ""
     if frame is None or name not in frame:
@@ -52,7 +53,8 @@ def timeline(study: ExperimentResults) -> Timeline:
     wanted = ["source", "started", name, *study.axes, *(["hosts"] if "hosts" in frame else [])]
     found = []
     for place, row in enumerate(frame[wanted].to_dict("records")):
-        if row["source"] == "measured" and finite(row[name]) and row[name] > 0:
+        dated = row["source"] == "measured" and isinstance(row["started"], str)
+        if dated and finite(row[name]) and row[name] > 0:
             began = datetime.fromisoformat(row["started"]).timestamp()
             found.append((began, place, float(row[name]), row))
     found.sort(key=lambda run: run[:2])

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 import matplotlib as mpl
 
-from scalesweep.core.files import content_digest, digest_of, file_digest, write_atomic
+from scalesweep.core.files import content_digest, digest_of, file_digest
 from scalesweep.core.kept_files import KeptFiles, code_digest
 from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.core.own_files import publish, publishing, remove_others
 from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.accuracy import accuracy_figures
@@ -38,13 +39,13 @@ from scalesweep.figures.ranks import rank_figures
 from scalesweep.figures.reading import reading_figures
 from scalesweep.figures.roofline import roofline_figures
 from scalesweep.figures.scaling import scaling_figures
+from scalesweep.figures.steps import step_figures
 from scalesweep.figures.style import RC, Drawing, Sketch
 from scalesweep.figures.svg import tidy_svg
 from scalesweep.figures.sweeps import network_figures, sweep_figures
 from scalesweep.figures.waterfall import waterfall_figures
 
 FORMATS = ("svg", "pdf", "png")
-_WRITTEN = (*FORMATS, "tmp")  # what a figure whose time was up has left
 INDEX = "index.json"
 LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
 
@@ -135,6 +136,7 @@ def _few(study: ExperimentResults) -> list[_Maker]:
         roofline_figures,
         site_figures,
         rank_figures,
+        step_figures,
         accuracy_figures,
         phase_figures,
         phase_energy_figures,
@@ -204,10 +206,10 @@ class _Work:
         digest = content_digest(svg.encode())
         for kind, write in (("pdf", write_pdf), ("png", write_png)):
             if kind in files and not (digest == before and self.kept.restore(files[kind])):
-                (self.out / files[kind]).unlink(missing_ok=True)  # it may have another name
-                write(drawing.figure, self.out / files[kind])
+                with publishing(self.out / files[kind]) as temporary:
+                    write(drawing.figure, temporary)
         prefix = re.sub(r"[^A-Za-z0-9-]", "-", f"{path.parent.name}-{drawing.name}-")
-        write_atomic(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
+        publish(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
         return digest
 
 
@@ -217,11 +219,13 @@ def write_figures(
     formats: Sequence[str] = FORMATS,
     processes: int = 1,
     tables: Path | None = None,
+    links: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Draw and write the figures of all experiments and ``index.json``; stale files go.
 
     SVG is always among ``formats``. With ``tables``, the folder of all tables that ``studies`` read
-    theirs from, figures that would be the same are taken from the last call. Where figures of an
+    theirs from, figures that would be the same are taken from the last call, and get a further name
+    in the folder ``links``. Where figures of an
     experiment are left out, the entry of its last one names them. A figure that takes more than
     ``LIMITS``, or cannot be drawn, is an entry without files and with the reason, ``missing``; the
     next call tries again.
@@ -246,8 +250,8 @@ def write_figures(
     notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}
     entries = [entry for one in planned for entry in _entries(one, notes)]
     files = {out / name for entry in entries for name in entry["files"].values()}
-    _remove_others(out, files)
-    write_atomic(out / INDEX, json.dumps(entries, indent=1) + "\n")
+    remove_others(out, files)
+    publish(out / INDEX, json.dumps(entries, indent=1) + "\n")
     if tables:
         for one in planned:
             if one.study.name not in known:
@@ -258,6 +262,8 @@ def write_figures(
             whole = not any("missing" in entry for entry in note["entries"])
             kept.add(part.name, keys[part.experiment] if whole else "", made, note)
         kept.save()
+        if links:
+            kept.link_to(links)
     return entries
 
 
@@ -277,13 +283,3 @@ def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
         entries[-1] = {**entries[-1], "caption": caption, "left_out": one.left_out}
     yield from entries
-
-
-def _remove_others(out: Path, keep: set[Path]) -> None:
-    """Remove figures that are not among ``keep``, and folders that are empty then."""
-    for path in out.glob("*/*"):
-        if path not in keep and path.suffix[1:] in _WRITTEN and path.is_file():
-            path.unlink()
-    for folder in [path for path in out.iterdir() if path.is_dir() and not path.is_symlink()]:
-        if not any(folder.iterdir()):
-            folder.rmdir()

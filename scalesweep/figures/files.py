@@ -14,6 +14,8 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from scalesweep.core.visible import visible
+
 
 def svg_text(figure: Figure) -> str:
     """The figure as SVG. The first to be called, because it lays the figure out."""
@@ -21,7 +23,7 @@ def svg_text(figure: Figure) -> str:
     canvas: Any = FigureCanvasSVG(_ready(figure))
     canvas.print_svg(buffer, metadata={"Date": None})
     figure.set_layout_engine("none")
-    return buffer.getvalue()
+    return visible(buffer.getvalue())  # XML has no control characters
 
 
 def write_pdf(figure: Figure, path: Path) -> None:

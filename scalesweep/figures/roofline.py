@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, Roof
+from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.core.formatting import counted, listed, number, percent, scaled_unit, text_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.rooflines import Entry, PointRoofline, group_names, rooflines
@@ -44,6 +44,7 @@ _CLASSES = {
     COMPUTE: (BLUE, "Compute bound"),
     MEMORY: (ORANGE, "Memory bound"),
     LAUNCH: (GREEN, "Launch bound"),
+    UNRATED: (FAINT, "No products"),
 }
 _MOVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
 _STATED: Mapping[str, tuple[Any, str]] = {

@@ -287,7 +287,7 @@ def _overview(
     columns = 1 if widest > 30 else 2 if widest > 16 else 3
     figure.legend(
         handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2,
-        title=shorten(", ".join(study.series_names), 60), title_fontsize=8, alignment="left",
+        title=shorten(", ".join(study.series_labels), 60), title_fontsize=8, alignment="left",
     )  # fmt: skip
     figure.set_figheight(5.2 + 0.165 * max(0, -(-len(handles) // columns) - 1))
     left_out = len(series) - len(chosen)

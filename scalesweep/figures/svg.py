@@ -3,6 +3,8 @@
 import re
 import xml.etree.ElementTree as ET
 
+from scalesweep.core.visible import visible
+
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _FAMILIES = re.compile(r"font-family:[^;]*;?\s*")
 _UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
@@ -35,7 +37,7 @@ def tidy_svg(text: str, prefix: str, alt: str) -> str:
     root.attrib.pop("height", None)
     root.set("width", "100%")
     root.set("role", "img")
-    root.set("aria-label", alt)
+    root.set("aria-label", visible(alt))
     root.set("font-family", FAMILY)
     return ET.tostring(root, encoding="unicode") + "\n"
 

@@ -1,10 +1,18 @@
 """Findings on training: time to target, final accuracy over the scale, cost of input, energy."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.metrics import NEVER, SAME_TRAINING, column, compared
-from scalesweep.analysis.stats import Interval, LogError, ratio_interval, without_interval
+from scalesweep.analysis.stats import (
+    SIGNIFICANT,
+    Interval,
+    LogError,
+    ratio_interval,
+    without_interval,
+)
 from scalesweep.core.formatting import PHASES, counted, finite, listed, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
@@ -14,14 +22,17 @@ from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
+    SILENT,
     Finding,
     block_errors,
+    claim_of,
     evidence_of,
     marked,
     point_key,
     repeats_of,
     why_unconfirmed,
 )
+from scalesweep.findings.differences import Differences
 
 MAX_SENTENCES = 6
 _STATS = ("mean", "low", "high")
@@ -46,7 +57,7 @@ def target_time(study: ExperimentResults) -> list[Finding]:
         missed = [row for row in rows if finite(row.get("reached")) and row not in whole]
         if whole:
             found.append(_fastest(study, measure, whole, missed))
-    return found[:MAX_SENTENCES]
+    return _first(found)
 
 
 def _alike(
@@ -69,7 +80,7 @@ def _alike(
 def _fastest(
     study: ExperimentResults, measure: Measure, rows: Sequence[Row], missed: Sequence[Row]
 ) -> Finding:
-    best, others, clear = _lowest(measure, rows)
+    best, others, p = _lowest(study, measure, rows)
     value = _value(measure, best)
     where = study.describe(best)
     left = (
@@ -86,28 +97,37 @@ def _fastest(
         level = OPEN if single else CONFIRMED
         return Finding(study.name, "target", level, marked(best["source"], text), evidence)
     evidence["runner_up"] = evidence_of(study, "accuracy", others[0], _columns(measure))
-    if clear:
+    claims = (claim_of(p, "target", *point_key(study, best)),)
+    if p <= SIGNIFICANT:
         text = (
             f"fastest to the target: {where} with {value}, clear of "
             f"{counted(len(others), 'other')} that met it in every run; next is "
             f"{study.describe(others[0])} with {_value(measure, others[0])}{left}."
         )
-        return Finding(study.name, "target", CONFIRMED, marked(best["source"], text), evidence)
+        unless = marked(best["source"], f"lowest measured time to target: {value} at {where}{left}")
+        text = marked(best["source"], text)
+        return Finding(
+            study.name, "target", CONFIRMED, text, evidence, claims=claims, unless=unless
+        )
     text = (
         f"lowest measured time to target: {value} at {where}; these repeats do not identify the "
         f"fastest point{left}."
     )
-    return Finding(study.name, "target", OPEN, marked(best["source"], text), evidence)
+    text = marked(best["source"], text)
+    return Finding(study.name, "target", OPEN, text, evidence, claims=claims)
 
 
-def _lowest(measure: Measure, rows: Sequence[Row]) -> tuple[Row, list[Row], bool]:
-    """The row with the lowest mean, the others by their means, and whether it is clear of them."""
+def _lowest(
+    study: ExperimentResults, measure: Measure, rows: Sequence[Row]
+) -> tuple[Row, list[Row], float]:
+    """The row with the lowest mean, the others by their means, and the p value of its being lower
+    than each of them; 1 where one is not known."""
     known = [row for row in rows if measure.value(row, "mean", "run") is not None]
     first, *others = sorted(known, key=lambda row: float(measure.value(row, "mean", "run") or 0))
-    high = measure.value(first, "high", "run")
-    lows = [measure.value(row, "low", "run") for row in others]
-    clear = high is not None and all(low is not None and low > high for low in lows)
-    return first, others, clear
+    differences = Differences(study, measure.metric, "run")
+    chances = [differences.p(first, row) for row in others]
+    unknown = not chances or any(math.isnan(p) for p in chances)
+    return first, others, 1.0 if unknown else max(chances)
 
 
 def _value(measure: Measure, row: Row) -> str:
@@ -132,6 +152,7 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         return []
     repeats = repeats_of(study, measure.metric, "run")
     errors = block_errors(study, measure.metric, "run")
+    differences = Differences(study, measure.metric, "run")
     found: list[Finding] = []
     for series in study.series:
         rows = [row for row in series.rows if learns(study, row) and _of(study, repeats, row)]
@@ -171,8 +192,22 @@ def accuracy_over_scale(study: ExperimentResults) -> list[Finding]:
         evidence = evidence_of(study, "points", last, _columns(measure))
         evidence["runner_up"] = evidence_of(study, "points", base, _columns(measure))
         text = marked(last["source"], prefix + text, capital=not prefix)
-        found.append(Finding(study.name, "final accuracy", level, text, evidence))
-    return found[:MAX_SENTENCES]
+        unless = f"{prefix}{label} is {means[0]} at {where} and {means[1]} at {reference}"
+        unless = marked(last["source"], unless, capital=not prefix)
+        p = differences.p(last, base)
+        claims = (claim_of(p, "final accuracy", *point_key(study, last)),)
+        found.append(
+            Finding(
+                study.name, "final accuracy", level, text, evidence, claims=claims, unless=unless
+            )
+        )
+    return _first(found)
+
+
+def _first(found: Sequence[Finding]) -> list[Finding]:
+    """As many as there is room for; the others are silent."""
+    rest = [replace(one, level=SILENT) for one in found[MAX_SENTENCES:]]
+    return [*found[:MAX_SENTENCES], *rest]
 
 
 def _same_training(study: ExperimentResults, row: Row, other: Row) -> bool:
@@ -217,6 +252,7 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
     for phase in ("init", "later"):
         repeats = repeats_of(study, "total_time", phase)
         errors = block_errors(study, "total_time", phase)
+        differences = Differences(study, "total_time", phase)
         for row in study.points:
             if row.get("input") in DUMMY or not _of(study, repeats, row):
                 continue
@@ -236,13 +272,16 @@ def input_cost(study: ExperimentResults) -> list[Finding]:
             error = errors(point_key(study, row), point_key(study, twin))
             if ratio := _ratio(*sides, error, study.level):
                 why = without_interval(*sides)
-                found.append(_cost(study, phase, row, twin, *ratio, why))
+                cost = _cost(study, phase, row, twin, *ratio, why)
+                p = differences.p(row, twin)
+                claims = (claim_of(p, "input cost", phase, *point_key(study, row)),)
+                found.append(replace(cost, claims=claims))
     found.sort(key=lambda finding: finding.level != CONFIRMED)
     more = len(found) - MAX_SENTENCES
     if more > 0:
         text = f"the tables allow {counted(more, 'more comparison')} with dummy input."
         note = Finding(study.name, "input cost", NOTE, text, {"experiment": study.name})
-        return [*found[:MAX_SENTENCES], note]
+        return [*found[:MAX_SENTENCES], note, *_first(found)[MAX_SENTENCES:]]
     return found
 
 
@@ -304,9 +343,11 @@ def energy_against_time(study: ExperimentResults) -> list[Finding]:
     for rows in _alike(study, finished, same_work=True):
         if len(rows) < 2 or any(row.get("energy_runs") != row["repeats"] for row in rows):
             continue
-        fastest, _, quick = _lowest(time, rows)
-        least, _, frugal = _lowest(energy, rows)
-        if not quick or not frugal:
+        fastest, _, quick = _lowest(study, time, rows)
+        least, _, frugal = _lowest(study, energy, rows)
+        claim = claim_of(max(quick, frugal), "energy", *point_key(study, rows[0]))
+        if claim.p > SIGNIFICANT:
+            found.append(Finding(study.name, "energy", SILENT, "", claims=(claim,)))
             continue
         fast = f"{_value(time, fastest)} of training, {_value(energy, fastest)}"
         if fastest is least:
@@ -321,5 +362,5 @@ def energy_against_time(study: ExperimentResults) -> list[Finding]:
             study, "accuracy", least, [*_columns(time), *_columns(energy)]
         )
         text = marked(fastest["source"], text, capital=True)
-        found.append(Finding(study.name, "energy", CONFIRMED, text, evidence))
-    return found[:MAX_SENTENCES]
+        found.append(Finding(study.name, "energy", CONFIRMED, text, evidence, claims=(claim,)))
+    return _first(found)

@@ -1,14 +1,15 @@
 """What a finding is."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scalesweep.analysis.blocks import Blocks, layouts, start_seconds
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.stats import LogError
-from scalesweep.core.formatting import finite
+from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import finite, plain
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 
@@ -24,10 +25,11 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "sites": ("sites-",),
     "verdict": ("scaling", "overview-"),
     "efficiency": ("scaling", "overview-"),
-    "threshold": ("scaling", "overview-"),
     "prediction": ("scaling", "overview-"),
+    "forecasts": ("scaling", "overview-"),
     "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
+    "causes": ("steps",),
     "against layers": ("ledger",),
     "against network": ("ledger",),
     "against files": ("ledger",),
@@ -53,25 +55,95 @@ _ON_MAIN = frozenset(
         "best value",
         "ratio",
         "sites",
+        "verdict",
         "efficiency",
-        "threshold",
         "cache",
         "prediction",
+        "forecasts",
     }
 )
 
 CONFIRMED, OPEN, NOTE, WARNING = "confirmed", "open", "note", "warning"
+# Nothing is said, but it was looked for: the claims count (``findings.family``).
+SILENT = "silent"
+# How readers are told of a level: in the page, on its cards and in the table of findings.
+STATES: Mapping[str, str] = {
+    CONFIRMED: "clear",
+    OPEN: "not confirmed",
+    NOTE: "note",
+    WARNING: "attention",
+}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that a sentence states, in the ``unit`` of its table (``"1"``: a ratio or count).
+
+    ``low`` and ``high`` bound its 95 % interval; None where it has none.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+
+def number_of(name: str, value: Any, unit: str, low: Any = None, high: Any = None) -> Number:
+    """A number as data; what is not finite is missing."""
+    known = finite(low, high)
+    return Number(
+        name,
+        value if finite(value) else None,
+        unit,
+        low if known else None,
+        high if known else None,
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a sentence claims, and the p value of the test that it rests on.
+
+    ``what`` tells it from the experiment's other claims; sentences that rest on the same test share
+    one.
+    """
+
+    what: tuple[Any, ...]
+    p: float
+
+
+def claim_of(p: float | None, *what: Any) -> Claim:
+    """A claim; what nothing tests (no p value, or NaN) is never clear."""
+    return Claim(what, 1.0 if p is None or math.isnan(p) else p)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence; ``level`` says how firm it is, ``evidence`` which rows and numbers carry it."""
+    """A sentence; ``level`` says how firm it is, ``evidence`` which rows and numbers carry it.
+
+    ``numbers``: what it states, as data. Where a rule gives none ``find`` takes those of its
+    evidence (``findings.table.numbers_stated``).
+    ``claims``: all that it claims, or would if it were clear. Where they do not stand among all
+    claims of the experiment, ``unless`` (if empty, the sentence itself) is said instead, as not
+    confirmed (``findings.family``).
+    """
 
     experiment: str
     rule: str
     level: str  # confirmed | open | note | warning
     text: str
     evidence: dict[str, Any] = field(default_factory=dict)
+    numbers: tuple[Number, ...] = ()
+    # What it answers (``best_among``): of sentences that answer the same ``find`` keeps the first.
+    facts: frozenset[str] = frozenset()
+    claims: tuple[Claim, ...] = ()
+    unless: str = ""
+
+    @property
+    def state(self) -> str:
+        """The level as readers are told it."""
+        return STATES[self.level]
 
     @property
     def on_main(self) -> bool:
@@ -89,6 +161,19 @@ def evidence_of(
         "key": {n: row.get(n) for n in study.axes} | {"source": row.get("source")},
         "numbers": {name: row.get(name) for name in columns},
     }
+
+
+def best_among(study: ExperimentResults, rows: Iterable[Row], phase: str) -> str:
+    """The question which of some points is the best, by the main metric in a phase."""
+    keys = sorted(canonical_json([plain(value) for value in point_key(study, row)]) for row in rows)
+    metric = study.main.metric if study.main else ""
+    return f"best {metric} {phase} of {' '.join(keys)}"
+
+
+def one_source(study: ExperimentResults) -> list[Row]:
+    """Points of one source, measured where there are any: sources do not compete."""
+    chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
+    return [row for row in study.points if row.get("source") == chosen]
 
 
 def point_key(study: ExperimentResults, row: Row) -> Key:

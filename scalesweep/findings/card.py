@@ -1,23 +1,38 @@
 """The first screen of an experiment: a verdict, its largest loss, what needs a look, what next."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.analysis.repeats import MOST as MOST_REPEATS
-from scalesweep.analysis.repeats import more_repeats
-from scalesweep.core.formatting import counted, finite
+from scalesweep.core.formatting import counted, finite, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, OPEN, WARNING, Finding
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
 from scalesweep.findings.efficiency import REST
 from scalesweep.findings.efficiency import RULE as LOSS
+from scalesweep.findings.family import clear_to
+from scalesweep.findings.load import RULE as LOAD
 from scalesweep.findings.machine import EXCHANGE
 from scalesweep.findings.prediction import RULE as PREDICTION
-from scalesweep.findings.verdict import ABOVE, UNDECIDED, Verdict, verdict_findings, verdicts
+from scalesweep.findings.prediction import SCORED
+from scalesweep.findings.shares import RULE as STATED
+from scalesweep.findings.verdict import (
+    ABOVE,
+    CLOSE,
+    IDENTICAL,
+    OTHER_PHASES,
+    UNDECIDED,
+    UNKNOWN,
+    Verdict,
+    verdicts,
+)
+from scalesweep.findings.verdict import RULE as VERDICT
 
 # Sentences of a card, what to do next included.
 MOST = 5
-# Rules whose sentences the verdict takes the place of.
-_SAID = frozenset({"efficiency", "threshold", LOSS, PREDICTION, "coverage"})
+# Rules whose sentences have a place of their own on a card, or none.
+_PLACED = frozenset({VERDICT, STATED, OTHER_PHASES, LOSS, PREDICTION, SCORED, "coverage"})
 # Three repeats are the fewest whose interval is of use.
 FEWEST = 3
 _DO: Mapping[str, str] = {
@@ -27,7 +42,15 @@ _DO: Mapping[str, str] = {
     "clock": "look at limits of power and heat, and at the frequency governor: cores have a lower "
     "clock than at the reference",
     "input": "compare more parallel reads, more prefetching or a cache",
+    "checkpoint": "write checkpoints less often, or beside the steps (asynchronously)",
+    "validation": "validate less often, or on fewer samples",
+    "logging": "log less often, and on no rank alone",
+    "between": "look at what the program does between its steps (callbacks, logging, copies); "
+    "`span_checkpoint`, `span_validation` and `span_logging` tell them apart (docs/efficiency.md)",
+    "mixed": "remove both reasons: each rank is as late as the others, for a reason of its own",
     "persistent": "look at the figure of the ranks: one rank, or its host, is slow in every step",
+    "stalls": "look at what happens in the steps that stall: checkpoints, garbage collection, file "
+    "systems, other work on the nodes",
     "alternating": "look for jitter: other work on the nodes, threads that share cores, input that "
     "stalls a rank at a time",
     "transfer": "run with `--config profile=horovod_timeline`: it splits the exchange into "
@@ -35,8 +58,11 @@ _DO: Mapping[str, str] = {
     "communication": "split it: time stamps of each step, a replay, or Horovod's timeline "
     "(`--config profile=horovod_timeline`) separate waiting for the slowest rank from transfer",
     "barrier": "run longer epochs, or look at what ranks do at their ends",
-    "outside": "run more epochs, or compare the later ones: `main_metric: total_throughput`",
+    "outside": "keep what lies between steps (`span_between`, docs/efficiency.md); of a training "
+    "by epochs compare the later ones: `main_metric: total_throughput`",
 }  # fmt: skip
+# What to act on, whatever term it is a cause of.
+_ACT_ON = frozenset({"input", "checkpoint", "validation", "logging", "between"})
 # Of benchmarks that can do without reading, as the parameter of this name says.
 INPUT = "input"
 _UNREAD = "; a run whose `input` is not read from files shows what reading costs in all"
@@ -63,34 +89,42 @@ class Card:
 def card_of(study: ExperimentResults, found: Sequence[Finding]) -> Card:
     """The card of an experiment whose findings are ``found``: at most five sentences.
 
-    Verdict, largest loss, what was asked to be predicted, one sentence that needs attention, what
-    else is confirmed as far as there is room, and what to do next.
+    Verdict, largest loss, how kept predictions did, what was asked to be predicted, one sentence
+    that needs attention and whether other processes disturbed the study, what else is confirmed as
+    far as there is room, and what to do next.
     """
-    every = verdicts(study)
+    every = verdicts(study, clear_to(found))
     loss = _loss(found)
     attention = _attention(study, found)
     then = _next(study, every, loss, found)
     room = MOST - len(attention) - (then is not None)
-    said: list[Finding] = []
     ahead = [one for one in found if one.rule == PREDICTION]
     # What is refused comes behind what is known.
     ahead.sort(key=lambda one: not finite(one.evidence["numbers"].get("value")))
-    if every:
-        said = verdict_findings(study, every, room - (loss is not None) - bool(ahead))
-        said += [loss] if loss else []
-    said += ahead[: room - len(said)]
-    answers = [one for one in found if one.rule not in _SAID and one not in attention]
-    sure = [one for one in answers if one.level == CONFIRMED]
-    more = sure if every else [*sure, *(one for one in answers if one.level == OPEN)]
-    said += more[: room - len(said)]
+    # How far predictions are to be trusted here comes before any of them.
+    ahead = [*(one for one in found if one.rule == SCORED), *ahead]
+    lines = [one for one in found if one.rule in (VERDICT, STATED)]
+    said = lines[: max(room - (loss is not None) - bool(ahead), 1)]
+    said += [loss] if loss else []
+    said += ahead[: max(room - len(said), 0)]
+    answers = [one for one in found if one.rule not in _PLACED and one not in attention]
+    # Where there is no verdict, what is not confirmed, and then what is only noted, is the answer.
+    levels = (CONFIRMED,) if lines else (CONFIRMED, OPEN, NOTE)
+    more = [one for level in levels for one in answers if one.level == level]
+    said += more[: max(room - len(said), 0)]
     return Card([*said, *attention], then, every)
 
 
 def _attention(study: ExperimentResults, found: Sequence[Finding]) -> list[Finding]:
-    """The warning to show, runs without a result first; what is only pending is no warning."""
+    """The warning to show, runs without a result first; what is only pending is no warning.
+
+    And always that other processes disturbed runs: all other sentences rest on these.
+    """
     lacking = any(run["status"] not in ("done", "new") for run in study.entry["runs"])
     those = [one for one in found if one.level == WARNING and (lacking or one.rule != "coverage")]
-    return sorted(those, key=lambda one: one.rule != "coverage")[:1]
+    load = [one for one in those if one.rule == LOAD]
+    others = [one for one in those if one.rule != LOAD]
+    return [*sorted(others, key=lambda one: one.rule != "coverage")[:1], *load]
 
 
 def _loss(found: Sequence[Finding]) -> Finding | None:
@@ -119,11 +153,24 @@ def _next(
         return Next("see why runs failed, below; then run `snakemake`, which repeats these only.")
     if study.control or set(study.sources) == {"imported"}:
         return None
-    if undecided := [one for one in every if one.kind == UNDECIDED]:
-        return _deciding(study, undecided)
+    return _act(study, every, loss, found)
+
+
+def _act(
+    study: ExperimentResults,
+    every: Sequence[Verdict],
+    loss: Finding | None,
+    found: Sequence[Finding],
+) -> Next | None:
+    """What to do next where all runs that were planned are done."""
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
+    # A loss that is clear can be acted on, whatever the verdict on 80 % is.
+    if loss and loss.level == CONFIRMED and (act := _after_loss(study, loss, found)):
+        return act
+    if undecided := [one for one in every if one.kind in (UNDECIDED, UNKNOWN)]:
+        return _deciding(study, undecided)
     return _after_loss(study, loss, found) if loss else _otherwise(study, every)
 
 
@@ -140,20 +187,38 @@ def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | Non
 
 
 def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
-    """The repeats that decide whether a scale is efficient."""
-    alone = [one for one in undecided if one.cited.low is None]
-    if alone:
+    """What decides whether a scale is efficient: repeats where they can, and how many."""
+    alone = [one for one in undecided if one.lacks]
+    if [one for one in alone if one.lacks != IDENTICAL]:
         few = min(one.repeats for one in alone)
         return _repeat(study, max(FEWEST - few, 1), "give the efficiency an interval")
-    known = [(one.more, one) for one in undecided]
-    counts = [more for more, _ in known if more is not None]
-    if not counts:
-        closest = undecided[0].cited
+    if alone:
         return Next(
-            f"take either: the efficiency at {closest.at} is so close to 80 % that {MOST_REPEATS} "
-            "more repeats would not decide."
+            "let repeats differ: they are identical (one seed, or a number that does not vary), so "
+            "that no number of them gives the efficiency an interval."
         )
-    return _repeat(study, max(counts), "would decide")
+    scattered = [one for one in undecided if not one.close]
+    if not scattered:
+        point = undecided[0].cited
+        return Next(
+            f"take either: at {point.at} the whole interval of the efficiency, "
+            f"{percent(point.value, point.low, point.high)}, lies within {100 * CLOSE:.0f} points "
+            "of 80 %."
+        )
+    counts = [one.more for one in scattered]
+    if None not in counts and (most := max(count or 0 for count in counts)) <= MOST_REPEATS:
+        return _repeat(study, most, "would decide")
+    # The one that needs most.
+    worst = max(scattered, key=lambda one: one.more or math.inf)
+    return Next(
+        f"find what makes the repeats scatter: at {worst.cited.at} they leave the efficiency at "
+        f"{percent(worst.cited.value, worst.cited.low, worst.cited.high)}, and "
+        f"{_many(worst.more)} would be needed to tell it from 80 %."
+    )
+
+
+def _many(more: int | None) -> str:
+    return f"more than {LIMIT:,} more repeats" if more is None else f"about {more:,} more repeats"
 
 
 def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding]) -> Next | None:
@@ -167,16 +232,23 @@ def _after_loss(study: ExperimentResults, loss: Finding, found: Sequence[Finding
     if loss.level == CONFIRMED:
         held_back = _held_back(loss, found) if term == "transfer" else None
         also = _UNREAD if term == INPUT and INPUT in study.entry["parameters"] else ""
-        return held_back or (Next(f"{_DO[term]}{also}.") if term in _DO else None)
+        cause = loss.evidence.get("cause")
+        act = cause if cause in _ACT_ON else term
+        return held_back or (Next(f"{_DO[act]}{also}.") if act in _DO else None)
     numbers, repeats = loss.evidence["numbers"], loss.evidence.get("repeats")
     if not finite(repeats):
         return None
     if not finite(numbers.get("low"), numbers.get("high")):
         return _repeat(study, max(FEWEST - int(repeats), 1), "give the losses intervals")
-    half = (numbers["high"] - numbers["low"]) / 2
-    more = more_repeats(half, int(repeats), float(loss.evidence["margin"]))
-    if more is None:
-        return Next("use longer steps: more repeats alone would not identify the largest loss.")
+    lead = loss.evidence["lead"]
+    known = finite(lead["value"], lead["low"])
+    half = lead["value"] - lead["low"] if known else 0.0
+    more = more_repeats(half, int(repeats), lead["value"], LIMIT) if known else None
+    if more is None or more > MOST_REPEATS:
+        return Next(
+            f"use longer steps, or steadier runs: {_many(more)} would be needed to tell the "
+            "largest loss from the others."
+        )
     return _repeat(study, more, "would identify the largest loss")
 
 

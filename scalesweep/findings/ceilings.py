@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from scalesweep.analysis.best_rate import AGREEING, STEADY
 from scalesweep.core.formatting import (
+    counted,
     finite,
     listed,
     percent,
@@ -21,12 +23,10 @@ from scalesweep.findings.base import (
     columns_of,
     evidence_of,
     marked,
-    why_unconfirmed,
 )
 
 CEILING, NETWORK = "ceiling", "network"
-# Below this share of the ceiling a median repeat says that the machine is not at rest.
-STEADY = 0.9
+NAMED = 5  # disturbed runs
 # An interval whose ends are further apart than this is not of a ceiling.
 WIDE = 1.5
 # A formula that is further from sizes left out of the fit than this does not describe the network.
@@ -34,7 +34,12 @@ NEAR = 0.25
 
 
 def machine_ceilings(study: ExperimentResults) -> list[Finding]:
-    """The ceiling of each kind of work, with its interval over runs, and how repeats lie below."""
+    """The best run of each kind of work as its ceiling, with its interval, and the runs that were
+    disturbed.
+
+    Confirmed only where enough runs come near to the best one, and the rate had stopped growing
+    within the sizes tried.
+    """
     return [_ceiling(study, one) for one in ceilings(study)]
 
 
@@ -48,16 +53,32 @@ def _ceiling(study: ExperimentResults, one: Ceiling) -> Finding:
         text += f"; the median repeat reaches {percent(one.share)} of it"
         if one.share < STEADY:
             text += ", so something else was at work: measure on a quiet machine"
-    level = CONFIRMED
-    if one.low is None:
-        text += f"; not confirmed: {why_unconfirmed(main.without_interval(one.row, RUN))}"
-        level = OPEN
-    elif one.high is not None and one.high > WIDE * one.low:
-        text += "; not confirmed: its runs differ too much"
-        level = OPEN
-    numbers = columns_of(main, RUN)
-    evidence = evidence_of(study, "points", one.row, numbers) | {"figure": "sweep"}
+    if one.disturbed:
+        text += f"; disturbed, below {percent(STEADY)} of the best: {listed(one.disturbed, NAMED)}"
+    if one.grows:
+        text += (
+            f"; the rate still grows towards {one.grows} {one.by}s than those tried, so the "
+            "ceiling is higher"
+        )
+    reason = _why_open(one)
+    text += f"; not confirmed: {reason}" if reason else ""
+    level = OPEN if reason or one.grows else CONFIRMED
+    evidence = evidence_of(study, "points", one.row, columns_of(main, RUN)) | {"figure": "sweep"}
     return Finding(study.name, CEILING, level, marked(one.row["source"], f"{text}."), evidence)
+
+
+def _why_open(one: Ceiling) -> str:
+    """Why the value of a ceiling is not confirmed; empty where it is."""
+    runs = len(one.runs)
+    if runs < AGREEING:
+        return f"{counted(runs, 'run')}, {AGREEING} have to agree: what slows every run is not seen"
+    if one.best.wanted:
+        near = counted(one.best.agreeing, "run")
+        return f"only {near} of {runs} within {percent(1 - STEADY)} of the best, {AGREEING} needed"
+    if one.low is None:
+        return "its runs are identical"
+    assert one.high is not None
+    return "its runs differ too much" if one.high > WIDE * one.low else ""
 
 
 def network_fit(study: ExperimentResults) -> list[Finding]:

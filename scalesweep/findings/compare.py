@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from scalesweep.analysis.stats import ONE_REPEAT, sign_test
+from scalesweep.analysis.multiple import holm_p
+from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT, sign_test
 from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -11,7 +13,11 @@ from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
+    SILENT,
+    Claim,
     Finding,
+    best_among,
+    claim_of,
     evidence_of,
     marked,
     why_unconfirmed,
@@ -19,16 +25,16 @@ from scalesweep.findings.base import (
 from scalesweep.tables.pairwise import Choice, compared_parameters
 
 MAX_SENTENCES = 8
-SIGNIFICANT_P = 0.05
 
 
 def best_value(study: ExperimentResults) -> list[Finding]:
-    """The best of three values or more, named only where its interval is clear of all others'."""
+    """The best of three values or more, named only where it is told from each other one."""
     found: list[Finding] = []
     for names in _parameters(study):
         name = ", ".join(names)
         rows = [row for row in _rows(study, "best", name) if row["compared"] > 2]
-        for row in [row for row in rows if row["clear"]][:MAX_SENTENCES]:
+        clear = [row for row in rows if finite(row["p_value"]) and row["p_value"] <= SIGNIFICANT]
+        for place, row in enumerate(clear):
             best = _value(study, row, "mean", "low", "high")
             second = _value(study, row, "next_mean", "next_low", "next_high")
             text = (
@@ -36,13 +42,34 @@ def best_value(study: ExperimentResults) -> list[Finding]:
                 f"clear of the {row['compared'] - 1} others; next is {row['next']} with "
                 f"{second}."
             )
-            found.append(_finding(study, "best value", CONFIRMED, row, text, "best"))
-        unsure = [row for row in rows if not row["clear"]]
+            unless = f"best {name} measured{_where(study, row, names)}: {row['best']} with {best}"
+            level = CONFIRMED if place < MAX_SENTENCES else SILENT
+            one = _finding(study, "best value", level, row, text, "best", unless)
+            found.append(replace(one, facts=_questions(study, [row], names)))
+        unsure = [row for row in rows if row not in clear]
         for reason, among in _reasons(unsure).items():
             where = [_where(study, row, names).removeprefix(" at ") or "all" for row in among]
             text = f"the best {name} is not identified at {listed(where, 5)}: {reason}."
-            found.append(_finding(study, "best value", OPEN, among[0], text, "best"))
+            claims = [_claim(study, "best value", row) for row in among]
+            open_ = _finding(study, "best value", OPEN, among[0], text, "best")
+            facts = _questions(study, among, names)
+            found.append(replace(open_, claims=tuple(claims), facts=facts))
     return found
+
+
+def _questions(study: ExperimentResults, rows: Sequence[Row], names: Choice) -> frozenset[str]:
+    """Which point is best of those that each comparison is among: equal but for ``names``."""
+    rest = [name for name in study.leaders if name not in names]
+    phase = study.main.steady_phase if study.main else ""
+    groups = [
+        [
+            point
+            for point in study.points
+            if point["source"] == row["source"] and study.key(point, rest) == study.key(row, rest)
+        ]
+        for row in rows
+    ]
+    return frozenset(best_among(study, group, phase) for group in groups)
 
 
 def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -54,17 +81,15 @@ def _reasons(rows: Sequence[Row]) -> dict[str, list[Row]]:
         elif row["next_no_interval"]:
             reason = f"the next value has no interval ({row['next_no_interval']})"
         elif _overlap(row):
-            reason = "the interval of the best overlaps that of the next"
+            reason = "these repeats do not tell the best from the next"
         else:
-            reason = "another value has no interval, or one that reaches into that of the best"
+            reason = "another value has no interval, or cannot be told from the best"
         found.setdefault(reason, []).append(row)
     return found
 
 
 def _overlap(row: Row) -> bool:
-    if row["better"] == "higher":
-        return bool(row["low"] <= row["next_high"])
-    return bool(row["high"] >= row["next_low"])
+    return bool(finite(row["next_p"]) and row["next_p"] > SIGNIFICANT)
 
 
 def value_ratio(study: ExperimentResults) -> list[Finding]:
@@ -78,11 +103,12 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
             continue
         over = f"{rows[0]['value']} over {rows[0]['reference']}"
         label = study.main.label.lower()
-        clear = [r for r in rows if finite(r["low"], r["high"]) and not r["low"] <= 1 <= r["high"]]
-        for row in clear[:MAX_SENTENCES]:
+        clear = [r for r in rows if finite(r["p_value"]) and r["p_value"] <= SIGNIFICANT]
+        for place, row in enumerate(clear):
             ratio = with_interval(row["ratio"], row["low"], row["high"])
             text = f"{over} ({name}): {ratio} times the {label}{_where(study, row, names)}."
-            found.append(_finding(study, "ratio", CONFIRMED, row, text, "comparisons"))
+            level = CONFIRMED if place < MAX_SENTENCES else SILENT
+            found.append(_finding(study, "ratio", level, row, text, "comparisons"))
         if len(clear) > MAX_SENTENCES:
             text = f"the tables have {counted(len(clear) - MAX_SENTENCES, 'more ratio')} of {over}."
             found.append(_finding(study, "ratio", NOTE, clear[0], text, "comparisons"))
@@ -104,7 +130,9 @@ def value_ratio(study: ExperimentResults) -> list[Finding]:
                     f"{over} ({name}): {label} at {listed(where, 5)} not confirmed, "
                     f"{why_unconfirmed(why)}."
                 )
-            found.append(_finding(study, "ratio", OPEN, some[0], text, "comparisons"))
+            claims = [_claim(study, "ratio", row) for row in some]
+            open_ = _finding(study, "ratio", OPEN, some[0], text, "comparisons")
+            found.append(replace(open_, claims=tuple(claims)))
     return found
 
 
@@ -130,9 +158,12 @@ def _single_runs(
         more = max(above, len(pairs) - above)
         side = "higher" if above * 2 >= len(pairs) else "lower"
         text += f"; {side} in {more} of {len(pairs)} pairs (sign test, p = {number(p, 2)})"
-        level = CONFIRMED if p < SIGNIFICANT_P else OPEN
+        level = CONFIRMED if p < SIGNIFICANT else OPEN
     text += "." if level == CONFIRMED else "; not confirmed."
-    return _finding(study, "ratio", level, high if high["ratio"] > 1 else low, text, "comparisons")
+    cited = high if high["ratio"] > 1 else low
+    claim = claim_of(p if len(pairs) > 1 else None, "ratio", names, "sign test")
+    single = _finding(study, "ratio", level, cited, text, "comparisons")
+    return replace(single, claims=(claim,))
 
 
 def _pairs(study: ExperimentResults, names: Choice, rows: Sequence[Row]) -> list[float]:
@@ -159,13 +190,18 @@ def site_ratio(study: ExperimentResults) -> list[Finding]:
     rows = [
         row
         for row in study.rows("sites")
-        if row["phase"] == phase and finite(row["ratio_low"], row["ratio_high"])
+        if row["phase"] == phase and finite(row["ratio_low"], row["ratio_p"])
     ]
     found = []
     for site in dict.fromkeys(row["site"] for row in rows):
         here = sorted((row for row in rows if row["site"] == site), key=lambda row: row["ratio"])
-        clear = [row for row in here if not row["ratio_low"] <= 1 <= row["ratio_high"]]
+        together = holm_p([float(row["ratio_p"]) for row in here])
+        differing = [(p, row) for p, row in zip(together, here, strict=True) if p <= SIGNIFICANT]
+        clear = [row for _, row in differing]
+        # All of the list are to differ.
+        claims = (claim_of(max((p for p, _ in differing), default=None), "sites", site),)
         if not clear:
+            found.append(Finding(study.name, "sites", SILENT, "", claims=claims))
             continue
         low, high = clear[0], clear[-1]
         span = f"{_ratio_of(low)} times that here at {study.describe(low)}"
@@ -175,7 +211,9 @@ def site_ratio(study: ExperimentResults) -> list[Finding]:
             f"{main.label.lower()} on site {site} differs clearly at {len(clear)} of "
             f"{counted(len(here), 'common point')}: {span}."
         )
-        found.append(_finding(study, "sites", CONFIRMED, low, text, "sites"))
+        unless = f"{main.label.lower()} on site {site}: {span}"
+        said = _finding(study, "sites", CONFIRMED, low, text, "sites", unless)
+        found.append(replace(said, claims=claims))
     return found
 
 
@@ -215,8 +253,20 @@ def _value(study: ExperimentResults, row: Row, *names: str) -> str:
     return with_interval(mean, low, high, unit)
 
 
+def _claim(study: ExperimentResults, rule: str, row: Row) -> Claim:
+    """What a row of a table may claim; of one without an interval nothing."""
+    what = (rule, row["parameter"], row.get("value"), *study.key(row, study.leaders))
+    return claim_of(row["p_value"], *what, row["source"])
+
+
 def _finding(
-    study: ExperimentResults, rule: str, level: str, row: Row, text: str, table: str
+    study: ExperimentResults,
+    rule: str,
+    level: str,
+    row: Row,
+    text: str,
+    table: str,
+    unless: str = "",
 ) -> Finding:
     columns: Sequence[str] = {
         "best": ("mean", "low", "high", "next_mean", "next_low", "next_high"),
@@ -228,4 +278,6 @@ def _finding(
         evidence["parameter"] = row["parameter"]
     # A ratio's sentence starts with a value, which is written as it is.
     text = marked(row["source"], text, capital=rule != "ratio")
-    return Finding(study.name, rule, level, text, evidence)
+    unless = marked(row["source"], unless) if unless else ""
+    claims = (_claim(study, rule, row),) if "p_value" in row else ()
+    return Finding(study.name, rule, level, text, evidence, claims=claims, unless=unless)

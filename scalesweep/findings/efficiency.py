@@ -1,12 +1,18 @@
 """Findings on the ledger: what keeps the largest scale of a series from the ideal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, STEP_WORDS
-from scalesweep.core.formatting import number, with_interval
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE
+from scalesweep.analysis.step_work import BETWEEN, COMPUTE, INPUT, NAMED
+from scalesweep.core.formatting import listed, number, with_interval
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
+from scalesweep.findings.cause_words import cause_of, hidden, in_term, is_sure, names_ranks, phrase
 
 RULE = "largest loss"
 # What a term is when it is a loss.
@@ -15,50 +21,150 @@ WORDS = {
     "clock": "computation that is slower by a lower clock of the cores (the most that it explains)",
     "slower": "computation that is slower on each rank than at the reference",
     "input": "waiting for input",
-    "persistent": "waiting for the rank that is always the slowest (persistent imbalance)",
+    "checkpoint": "writing checkpoints between steps",
+    "validation": "validation between steps",
+    "logging": "logging between steps",
+    "between": "host time between the steps of every rank",
+    "mixed": "work that takes equally long on each rank, for a reason of its own",
+    "persistent": "waiting for the rank that is the slowest on average (persistent imbalance)",
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
+    "stalls": "stalls, a few steps that are much longer than the others",
     "transfer": "transfer, the exchange of gradients itself",
     "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
-    "outside": "what is outside of the accounted steps: the warm-up of a first epoch, and the ends "
-    "of the timed part",
+    "outside": "what is outside of the accounted steps: time between them, where the program does "
+    "not measure that, before the first or after the last",
 }
+# Of programs that train by epochs.
+OUTSIDE_EPOCHS = (
+    "what is outside of the accounted steps: the warm-up of a first epoch, and the ends of the "
+    "timed part"
+)
+# Which delays make up a term.
+PATTERNS = {
+    "persistent": (EVERY, PART, OFTEN), "alternating": (ALTERNATING, OFTEN), "stalls": (RARE,),
+    "input": (BOUND,),
+}  # fmt: skip
+# Of host activities between steps, which are causes by themselves.
+WHOLE_TIME = (EVERY, PART, OFTEN, RARE)
+# The same terms where it is known what makes them up.
+SHORTER = {
+    "persistent": "waiting for the rank that is behind (imbalance)",
+    "alternating": "waiting for whichever rank is behind in a step (alternating imbalance)",
+    "stalls": "stalls",
+}
+# A cause stands for a term if the steps gain so much of it without the cause.
+MOST_OF = 0.5
+# What a program that does nothing else takes longer for: it waits for nothing.
+READING = "reading itself, which takes longer on each rank than at the reference"
+# Terms of computation; a program without them only reads.
+_WORK = frozenset({"compute", "busy", "at_reference", "local_batch", "clock", "slower"})
 # The same where a record does not split input from computation.
 WHOLE = "input and computation, which take longer on each rank than at the reference"
 REST = "unattributed"
 LONG = 5e3  # ms from which a step is given in s
 # A loss below this share of the ideal step is no reason to act.
 NOTABLE = 0.02
+# Of what the ranks in the middle do by themselves, and the terms that are measured from there.
+_MIDDLE = ("local_batch", "clock", "slower", "input", "between", "mixed")
+_IMBALANCE = ("persistent", "alternating")
+
+
+@dataclass(frozen=True)
+class _Why:
+    """What makes up most of a term: causes (one, or several that hide each other), and ms that the
+    steps gain without it; ``without_all`` where they gain more without all that hides it."""
+
+    causes: Sequence[Cause]
+    gain: float
+    without_all: float | None = None
 
 
 def largest_loss(study: ExperimentResults) -> list[Finding]:
     """For each series, at its largest scale, the largest loss against the ideal step.
 
     Nothing where the step is not clearly longer than the ideal, or by less than 2 %; a note where
-    more of it is unattributed than any term explains, and none is named where the interval of the
-    largest is wider than it.
+    more of it is unattributed than any term explains. The largest is confirmed against each other
+    one jointly (``analysis.joint``); where it is not, none is named if its interval is wider than
+    it. Whether the step is longer is what its efficiency says: the two have one interval.
     """
+    return [finding for one in _largest_points(study) for finding in _finding(study, one)]
+
+
+def _largest_points(study: ExperimentResults) -> list[Ledger]:
+    """The ledger of the largest scale of each series."""
     last: dict[tuple[object, ...], Ledger] = {}
     for one in ledgers(study):
         if one.ideal is not None and one.elapsed.loss is not None:
             last[(*study.key(one.row, study.series_names), one.row["source"])] = one
-    return [finding for one in last.values() for finding in _finding(study, one)]
+    return list(last.values())
+
+
+def _largest_term(one: Ledger) -> str | None:
+    """The term with the largest loss; None where the step is not clearly longer than the ideal, or
+    more of it is unattributed."""
+    assert one.ideal is not None
+    whole = one.elapsed
+    assert whole.loss is not None
+    least = NOTABLE * one.ideal.value
+    if whole.loss < least or (whole.loss_low is not None and whole.loss_low <= 0):
+        return None
+    losses = {
+        name: part.loss
+        for name, part in _netted(one).items() if name in WORDS and part.loss is not None
+    }  # fmt: skip
+    return max(losses, key=lambda name: losses[name]) if losses else None
+
+
+def faster(one: Ledger) -> float:
+    """Ms that the ranks in the middle take less than at the reference; 0 below 2 % of the ideal."""
+    assert one.ideal is not None
+    less = -sum(one.parts[name].loss or 0.0 for name in _MIDDLE if name in one.parts)
+    return less if less >= NOTABLE * one.ideal.value else 0.0
+
+
+def _netted(one: Ledger) -> dict[str, Term]:
+    """The terms, those of imbalance against the reference too: a rank is behind the ones in the
+    middle by what these are faster than at the reference, and no step is longer for that."""
+    parts, left = dict(one.parts), faster(one)
+    for name in _IMBALANCE:
+        part = parts.get(name)
+        if part is None or part.loss is None or part.loss <= 0 or left <= 0:
+            continue
+        less = min(left, part.loss)
+        low, high = (None if v is None else v - less for v in (part.loss_low, part.loss_high))
+        parts[name] = replace(
+            part, loss=part.loss - less, loss_low=low, loss_high=high,
+            lead=None, lead_low=None, lead_p=None,
+        )  # fmt: skip
+        left -= less
+    return parts
+
+
+def who_is_faster(study: ExperimentResults, one: Ledger) -> str:
+    """Which ranks are faster than at the reference, in words."""
+    less = f"{number(faster(one))} ms faster than at the reference"
+    point = next((p for _, p in _points(study) if _key(study, p.row) == _key(study, one.row)), None)
+    behind = [] if point is None else [
+        each for each in point.causes
+        if (each.cause, each.pattern) == (COMPUTE, EVERY) and is_sure(each)
+    ]  # fmt: skip
+    if len(behind) == 1:
+        others = set(range(int(behind[0].numbers["of_ranks"]))) - set(behind[0].ranks)
+        names = listed([str(rank) for rank in sorted(others)], 6)
+        return f"rank {names} computes {less}" if len(others) == 1 else f"ranks {names} are {less}"
+    return f"most ranks are {less}"
 
 
 def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     assert one.ideal is not None
     whole, ideal = one.elapsed, one.ideal.value
-    assert whole.loss is not None
-    if whole.loss < NOTABLE * ideal or (whole.loss_low is not None and whole.loss_low <= 0):
-        return []
-    losses = {
-        name: part for name, part in one.parts.items() if name in WORDS and part.loss is not None
-    }
-    if not losses:
-        return []
-    ranked = sorted(losses, key=lambda name: losses[name].loss or 0, reverse=True)
-    largest = losses[ranked[0]]
+    term = _largest_term(one)
+    if term is None:
+        return [Finding(study.name, RULE, SILENT, "", claims=(_claim(study, one, None),))]
+    largest = _netted(one)[term]
     assert largest.loss is not None
+    netted = largest.loss < (one.parts[term].loss or 0.0)
     step = STEP_WORDS[one.form]
     where = f"at {study.describe(one.row)}" if study.axes else "here"
     factor, unit = (1.0, "ms") if whole.value < LONG else (1e-3, "s")
@@ -76,23 +182,115 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
     interval = with_interval(largest.loss * factor, low, high, unit)
     joint = one.form in (EPOCHS, NOEXCHANGE) and "input" not in one.parts
-    named = WHOLE if joint and ranked[0] == "slower" else WORDS[ranked[0]]
-    others = [losses[name] for name in ranked[1:]]
-    if _wide(largest):
+    named = WHOLE if joint and term == "slower" else WORDS[term]
+    work = sum(part.value for name, part in one.parts.items() if name in _WORK)
+    if term == "input" and work < NOTABLE * whole.value:
+        named = READING
+    if term == "outside" and study.rows("epochs"):
+        named = OUTSIDE_EPOCHS
+    sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
+    if _wide(largest) and not sure:
         text = (
             f"{head}; no part is named as the largest, because the interval of the candidate, "
             f"{named}, is wider than it: {interval}"
         )
-        return [_made(study, one, OPEN, f"{text}.", largest, ranked[0], others)]
-    reached, now = ideal / (whole.value - largest.loss), ideal / whole.value
+        return [_made(study, one, OPEN, f"{text}.", largest, term)]
+    why = None if netted else _why(study, one, term, largest.loss)
+    because = "" if why is None else f", because {_because(why, term)}"
+    named = named if why is None else SHORTER.get(term, named)
+    gained = largest.loss if why is None else why.gain
+    reached, now = ideal / (whole.value - gained), ideal / whole.value
     text = (
-        f"{head}; the largest part is {named}, {interval}{_machine(largest)}: without it the "
-        f"{step} would reach {_whole(reached)} of the ideal instead of {_whole(now)}"
+        f"{head}; the largest part is {named}, {interval}{_machine(largest)}{because}: without it "
+        f"the {step} would reach {_whole(reached)} of the ideal instead of {_whole(now)}"
     )
-    sure = _sure(largest, others)
-    text += "" if sure else "; not confirmed as the largest by its interval"
+    if why is not None and why.without_all is not None:
+        all_gone = ideal / (whole.value - why.without_all)
+        others = " and ".join(f"this: {phrase(each, interval=False)}" for each in why.causes[1:])
+        text += f", and {_whole(all_gone)} also without {others}"
+    if faster(one):
+        text += f"; {who_is_faster(study, one)}, and only what ranks take longer than at the "
+        text += "reference counts as imbalance"
+    text += "" if sure else "; not confirmed as the largest, against each other one"
     level = CONFIRMED if sure else OPEN
-    return [_made(study, one, level, f"{text}.", largest, ranked[0], others)]
+    return [_made(study, one, level, f"{text}.", largest, term, why)]
+
+
+def _because(why: _Why, term: str) -> str:
+    """The causes of a term in words."""
+    if term == INPUT:
+        ranks = listed([str(rank) for rank in why.causes[0].ranks], 6)
+        return f"it sets the pace of {'ranks' if len(why.causes[0].ranks) > 1 else 'rank'} {ranks}"
+    if term == "mixed":
+        return " and ".join(phrase(each, interval=False) for each in why.causes[:3])
+    return phrase(why.causes[0], interval=False)
+
+
+def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why | None:
+    """Why a term is as large as it is, where that is known: without it steps are replayed."""
+    point = next((p for _, p in _points(study) if _key(study, p.row) == _key(study, one.row)), None)
+    if point is None:
+        return None
+    overlap = hidden(point)
+    everything = point.together.numbers["gain_ms"]
+    if term == "mixed":
+        sure = len(overlap) > 1 and is_sure(point.together)
+        return _Why(overlap, everything) if sure else None
+    # Of input that sets the pace, whatever the replay gains.
+    least = 0.0 if term == INPUT else MOST_OF * loss
+    if term in (*NAMED, BETWEEN):
+        cause = cause_of(point, WHOLE_TIME, least, term)
+    else:
+        cause = cause_of(point, PATTERNS.get(term, ()), least, term=term)
+    if cause is None:
+        return _hidden_why(term, overlap, point.together, least)
+    if cause in overlap:
+        others = [each for each in overlap if each is not cause]
+        return _Why([cause, *others], cause.numbers["gain_ms"], everything)
+    return _Why([cause], cause.numbers["gain_ms"])
+
+
+def _hidden_why(term: str, overlap: Sequence[Cause], together: Cause, least: float) -> _Why | None:
+    """The cause of a term that steps gain little without, as others hide it; never the difference
+    of means, which nobody would gain. None where nothing hides it."""
+    own = [
+        one for one in overlap
+        if names_ranks(one) and (
+            one.cause == term if term in (*NAMED, BETWEEN)
+            else one.cause not in NAMED and one.pattern in PATTERNS.get(term, ())
+            and in_term(one, term)
+        )
+    ]  # fmt: skip
+    everything = together.numbers["gain_ms"]
+    if not own or everything < least or not is_sure(together):
+        return None
+    cause = max(own, key=lambda one: one.numbers["gain_ms"])
+    others = [each for each in overlap if each is not cause]
+    return _Why([cause, *others], cause.numbers["gain_ms"], everything)
+
+
+def _points(study: ExperimentResults) -> Iterator[tuple[int, PointCauses]]:
+    return enumerate(point_causes(study))
+
+
+def _key(study: ExperimentResults, row: Row) -> tuple[object, ...]:
+    return (*study.key(row, study.axes), row["source"])
+
+
+def causes_in_losses(study: ExperimentResults) -> dict[int, Sequence[Cause]]:
+    """Causes that the sentences on the largest losses name, by place of their points among
+    ``point_causes``."""
+    found: dict[int, Sequence[Cause]] = {}
+    for one in _largest_points(study):
+        term = _largest_term(one)
+        if term is None or _netted(one)[term] != one.parts[term]:
+            continue
+        if (why := _why(study, one, term, one.parts[term].loss or 0.0)) is None:
+            continue
+        for place, point in _points(study):
+            if _key(study, point.row) == _key(study, one.row):
+                found[place] = why.causes
+    return found
 
 
 def _machine(largest: Term) -> str:
@@ -115,13 +313,6 @@ def _wide(largest: Term) -> bool:
     return largest.loss_high - largest.loss_low > largest.loss
 
 
-def _sure(largest: Term, others: Sequence[Term]) -> bool:
-    """Whether the interval is clear of nothing and of what the other terms take."""
-    if largest.loss_low is None:
-        return False
-    return all(largest.loss_low > max(0.0, other.loss or 0.0) for other in others)
-
-
 def _made(
     study: ExperimentResults,
     one: Ledger,
@@ -129,19 +320,24 @@ def _made(
     text: str,
     term: Term,
     name: str,
-    others: Sequence[Term] = (),
+    why: _Why | None = None,
 ) -> Finding:
-    """The finding; ``margin``: how far the loss is from what its interval has to be clear of."""
-    assert term.loss is not None
-    margin = term.loss - max(0.0, *(other.loss or 0.0 for other in others), 0.0)
+    """The finding; ``lead``: how far the loss lies above each other one, with its lower bound."""
     evidence = {
         "experiment": study.name,
         "table": "efficiency",
         "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
         "numbers": {"loss": term.loss, "low": term.loss_low, "high": term.loss_high},
         "term": name,
-        "margin": margin,
+        "cause": None if why is None or name == "mixed" else why.causes[0].cause,
+        "lead": {"value": term.lead, "low": term.lead_low, "p": term.lead_p},
         "repeats": one.row.get("repeats"),
         "share": None if one.ideal is None else one.ideal.value / one.elapsed.value,
     }
-    return Finding(study.name, RULE, level, marked(one.row["source"], text), evidence)
+    text, claims = marked(one.row["source"], text), (_claim(study, one, term.lead_p),)
+    return Finding(study.name, RULE, level, text, evidence, claims=claims)
+
+
+def _claim(study: ExperimentResults, one: Ledger, p: float | None) -> Claim:
+    """That a loss is the largest of a ledger, with its p value where one is named."""
+    return claim_of(p, RULE, *_key(study, one.row))

@@ -1,8 +1,11 @@
-"""Findings on configurations, epochs, repeats and coverage."""
+"""Findings on epochs, repeats and coverage."""
 
-from collections.abc import Sequence
+import math
+from collections import Counter
 
 from scalesweep.analysis.metrics import column
+from scalesweep.analysis.multiple import holm_p
+from scalesweep.analysis.stats import SIGNIFICANT, MeanRatio, ratio_of
 from scalesweep.core.formatting import (
     PHASES,
     counted,
@@ -12,209 +15,132 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
-from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import learns
 from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
-    OPEN,
+    SILENT,
     WARNING,
+    Claim,
     Finding,
+    claim_of,
     columns_of,
     evidence_of,
     marked,
+    one_source,
+    point_key,
 )
 
 # A share of the epoch spent waiting below this is not worth a sentence.
 NOTABLE_WAIT = 0.1
-MAX_WORKLOADS = 8
-
-
-def _one_source(study: ExperimentResults) -> list[Row]:
-    """Points of one source, measured where there are any: sources do not compete."""
-    chosen = "measured" if "measured" in study.sources else next(iter(study.sources), None)
-    return [row for row in study.points if row.get("source") == chosen]
-
-
-def best_configuration(study: ExperimentResults) -> list[Finding]:
-    """Which point has the best total throughput, claimed only if clear of every other one.
-
-    Points that compute different things (models, sample shapes) do not compete.
-    """
-    main = study.main
-    if main is None:
-        return []
-    phase = main.steady_phase
-    workload = [n for n in study.leaders if parameter_of(study.entry, n).get("workload")]
-    groups: dict[Key, list[Row]] = {}
-    rows = _one_source(study)
-    # What reads nothing is no rival of what does.
-    real = [row for row in rows if learns(study, row)]
-    # The mean of the runs that ended well is no rival where others did not end.
-    real = [row for row in real if not study.unfinished(row)]
-    for row in real or rows:
-        if main.value(row, "mean", phase) is not None:
-            groups.setdefault(study.key(row, workload), []).append(row)
-    competing = [rows for rows in groups.values() if len(rows) > 1]
-    found = [_best_of(study, main, phase, rows, workload) for rows in competing[:MAX_WORKLOADS]]
-    if len(competing) > MAX_WORKLOADS:
-        text = f"The tables have {len(competing) - MAX_WORKLOADS:,} more best points."
-        found.append(Finding(study.name, "best", NOTE, text, {"experiment": study.name}))
-    return found
-
-
-def _best_of(
-    study: ExperimentResults, main: Measure, phase: str, rows: list[Row], workload: Sequence[str]
-) -> Finding:
-    """The best of some points that compute the same."""
-
-    def mean(row: Row) -> float:
-        return (main.value(row, "mean", phase) or 0.0) * (1 if main.higher else -1)
-
-    def span(row: Row) -> tuple[float, float] | None:
-        low, high = main.value(row, "low", phase), main.value(row, "high", phase)
-        if low is None or high is None:
-            return None
-        return (low, high) if main.higher else (-high, -low)
-
-    rows.sort(key=mean, reverse=True)
-    best, others = rows[0], rows[1:]
-    value = with_interval(
-        main.value(best, "mean", phase),
-        main.value(best, "low", phase),
-        main.value(best, "high", phase),
-        main.unit,
-    )
-    word = "Highest" if main.higher else "Lowest"
-    rest = [name for name in study.leaders if name not in workload]
-
-    def described(row: Row) -> str:
-        return study.describe(row, rest)
-
-    where = described(best)
-    quantity = f"{main.label.lower()} ({PHASES[phase]})"
-    if workload:
-        quantity = f"{quantity} of {study.describe(best, workload)}"
-    evidence = evidence_of(study, "points", best, columns_of(main, phase))
-    evidence["runner_up"] = evidence_of(study, "points", others[0], columns_of(main, phase))
-    mine = span(best)
-    if mine is None:
-        why = main.without_interval(best, phase)
-        text = f"{word} measured {quantity}: {value} at {where}; {why}, not confirmed."
-        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
-    rivals = [row for row in others if (theirs := span(row)) is not None and theirs[1] >= mine[0]]
-    unknown = [row for row in others if span(row) is None]
-    if rivals:
-        text = (
-            f"{word} {quantity} measured at {where}: {value}; indistinguishable from "
-            f"{counted(len(rivals), 'other')} whose 95 % intervals overlap it "
-            f"({listed([described(row) for row in rivals], 3)})."
-        )
-        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
-    if unknown:
-        lacking: dict[str, list[Row]] = {}
-        for row in unknown:
-            lacking.setdefault(main.without_interval(row, phase), []).append(row)
-        against = [
-            f"{counted(len(some), 'point')} with {why} "
-            f"({listed([described(row) for row in some], 3)})"
-            for why, some in lacking.items()
-        ]
-        text = (
-            f"{word} {quantity} measured at {where}: {value}; not confirmed against "
-            f"{' and '.join(against)}."
-        )
-        return Finding(study.name, "best", OPEN, marked(best["source"], text), evidence)
-    all_others = f"all {len(others):,} others" if len(others) > 1 else "the only other"
-    second = with_interval(
-        main.value(others[0], "mean", phase),
-        main.value(others[0], "low", phase),
-        main.value(others[0], "high", phase),
-    )
-    text = (
-        f"Best {quantity}: {value} at {where}, clear of {all_others}; "
-        f"next is {described(others[0])} with {second}."
-    )
-    return Finding(study.name, "best", CONFIRMED, marked(best["source"], text), evidence)
 
 
 def cache_effect(study: ExperimentResults) -> list[Finding]:
-    """How later epochs compare with the first one, where their intervals are clear."""
+    """How later epochs compare with the first one, where they clearly differ.
+
+    Both are of the same runs: the ratio is taken within each, Student's t on its logarithm, so wide
+    that those of all points hold together (Holm).
+    """
     main = study.main
     if main is None or not {"init", "later"} <= set(main.phases):
         return []
-    faster, slower, compared = [], [], 0
-    for row in _one_source(study):
-        init = _positive(main, row, "init")
-        later = _positive(main, row, "later")
-        if init is None or later is None:
-            continue
-        compared += 1
-        # Bounds of the ratio from the bounds of both: wider than need be, never too narrow.
-        ratio = later[0] / init[0]
-        low, high = later[1] / init[2], later[2] / init[1]
-        if low > 1:
-            faster.append((ratio, low, high, row))
-        elif high < 1:
-            slower.append((ratio, low, high, row))
+    names = [column(main.metric, "mean", phase) for phase in ("init", "later")]
+    runs: dict[Key, list[float]] = {}
+    for run in study.rows("runs", ["source", *names, *study.axes]):
+        if all(finite(run.get(name)) and run[name] > 0 for name in names):
+            first, later = (float(run[name]) for name in names)
+            runs.setdefault(point_key(study, run), []).append(later / first)
+    known = [
+        (row, spread)
+        for row in one_source(study)
+        if (ratios := runs.get(point_key(study, row)))
+        and not math.isnan((spread := ratio_of(ratios)).low)
+    ]
+    if not known:
+        return []
+    together = holm_p([spread.p for _, spread in known])
     found = []
-    for group, word in ((faster, "higher"), (slower, "lower")):
-        if not group:
-            continue
-        group.sort(key=lambda item: item[0])
-        (r0, low0, high0, row), (r1, low1, high1, _) = group[0], group[-1]
-        span = f"{with_interval(r0, low0, high0)} times"
-        if len(group) > 1:
-            span = f"from {span} ({study.describe(row)}) to {with_interval(r1, low1, high1)} times"
-            span += f" ({study.describe(group[-1][3])})"
-        text = (
-            f"{main.label} is {word} in the later epochs than in the first epoch at "
-            f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
-        )
-        columns = [*columns_of(main, "init"), *columns_of(main, "later")]
-        evidence = evidence_of(study, "points", row, columns)
-        text = marked(row["source"], text)
-        found.append(Finding(study.name, "cache", CONFIRMED, text, evidence))
+    for higher in (True, False):
+        differing = [
+            (p, spread, row)
+            for p, (row, spread) in zip(together, known, strict=True)
+            if p <= SIGNIFICANT and (spread.value > 1) == higher
+        ]
+        # All of the list are to differ.
+        claim = claim_of(max((p for p, _, _ in differing), default=None), "cache", higher)
+        group = [(spread, row) for _, spread, row in differing]
+        if group:
+            found.append(_cache(study, main, group, len(known), claim))
+        else:
+            found.append(Finding(study.name, "cache", SILENT, "", claims=(claim,)))
     return found
 
 
-def _positive(main: Measure, row: Row, phase: str) -> tuple[float, float, float] | None:
-    """Mean, low and high if all three are there and positive."""
-    mean, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
-    if mean is None or low is None or high is None or min(mean, low, high) <= 0:
-        return None
-    return mean, low, high
+def _cache(
+    study: ExperimentResults,
+    main: Measure,
+    group: list[tuple[MeanRatio, Row]],
+    compared: int,
+    claim: Claim,
+) -> Finding:
+    """The sentence on points whose later epochs differ to one side."""
+    group.sort(key=lambda item: item[0].value)
+    (least, row), (most, last) = group[0], group[-1]
+    word = "higher" if least.value > 1 else "lower"
+    span = f"{with_interval(least.value, least.low, least.high)} times"
+    if len(group) > 1:
+        span = f"from {span} ({study.describe(row)}) to "
+        span += f"{with_interval(most.value, most.low, most.high)} times ({study.describe(last)})"
+    text = (
+        f"{main.label} is {word} in the later epochs than in the first epoch at "
+        f"{len(group)} of {counted(compared, 'point')} with intervals: {span}."
+    )
+    columns = [*columns_of(main, "init"), *columns_of(main, "later")]
+    evidence = evidence_of(study, "points", row, columns)
+    text = marked(row["source"], text)
+    return Finding(study.name, "cache", CONFIRMED, text, evidence, claims=(claim,))
 
 
 def waiting(study: ExperimentResults) -> list[Finding]:
-    """Where ranks wait a notable share of the epoch for the slowest one and the barrier."""
+    """Where ranks wait a notable share of the epoch for the slowest one and the barrier.
+
+    What a rank does itself and the whole epoch are of the same runs: the ratio is taken within
+    each. The point with the largest least share is named, so all points are paid for (Bonferroni).
+    """
     found = []
     for phase in ("init", "later"):
-        worst: tuple[float, Row] | None = None
-        for row in _one_source(study):
-            if (row.get("ranks") or 2) == 1:
-                continue
-            own = row.get(column("local_time", "high", phase))
-            total = row.get(column("total_time", "low", phase))
-            if finite(own) and finite(total) and total > 0:
-                least = 1 - own / total
-                if least >= NOTABLE_WAIT and (worst is None or least > worst[0]):
-                    worst = (least, row)
-        if worst is not None:
-            row = worst[1]
-            columns = [column(m, "mean", phase) for m in ("local_time", "total_time")]
-            share = 1 - row[columns[0]] / row[columns[1]]
-            text = (
-                f"{PHASES[phase].capitalize()}: at {study.describe(row)} a rank waits "
-                f"{percent(share)} of the epoch on average, for slower ranks or in the closing "
-                f"barrier (mean epoch {number(row[columns[1]])} s, own work "
-                f"{number(row[columns[0]])} s)."
-            )
-            evidence = evidence_of(study, "points", row, columns)
-            text = marked(row["source"], text)
-            found.append(Finding(study.name, "waiting", CONFIRMED, text, evidence))
+        columns = [column(m, "mean", phase) for m in ("local_time", "total_time")]
+        runs: dict[Key, list[float]] = {}
+        for run in study.rows("runs", ["source", *columns, *study.axes]):
+            values = [float(run[name]) for name in columns if finite(run.get(name))]
+            if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
+                runs.setdefault(point_key(study, run), []).append(values[0] / values[1])
+        known = [
+            (spread, row)
+            for row in one_source(study)
+            if (ratios := runs.get(point_key(study, row)))
+            and not math.isnan((spread := ratio_of(ratios, 1 - NOTABLE_WAIT)).low)
+        ]
+        if not known:
+            continue
+        worst, row = min(known, key=lambda item: item[0].high)
+        sure = worst.value < 1 - NOTABLE_WAIT
+        p = min(1.0, worst.p * len(known)) if sure else 1.0
+        claim = claim_of(p, "waiting", phase)
+        if p > SIGNIFICANT:
+            found.append(Finding(study.name, "waiting", SILENT, "", claims=(claim,)))
+            continue
+        share = percent(1 - worst.value, 1 - worst.high, 1 - worst.low)
+        text = (
+            f"{PHASES[phase].capitalize()}: at {study.describe(row)} a rank waits "
+            f"{share} of the epoch on average, for slower ranks or in the closing "
+            f"barrier (mean epoch {number(row[columns[1]])} s, own work "
+            f"{number(row[columns[0]])} s)."
+        )
+        evidence = evidence_of(study, "points", row, columns)
+        text = marked(row["source"], text)
+        found.append(Finding(study.name, "waiting", CONFIRMED, text, evidence, claims=(claim,)))
     return found
 
 
@@ -240,12 +166,16 @@ def outlier_runs(study: ExperimentResults) -> list[Finding]:
 
 
 def warnings(study: ExperimentResults) -> list[Finding]:
-    """Runs whose cross-check (steady state) disagrees with the declared warm-up."""
+    """Runs of which something is to be looked at, with what it is: steps that drift after the
+    warm-up, a metric of another meaning, ranks that disagree on a total."""
     rows = _told_runs(study, "warnings")
     if not rows:
         return []
-    texts = list(dict.fromkeys(str(row["warnings"]) for row in rows))
-    text = f"{counted(len(rows), 'run')} with a steady-state warning: {listed(texts, 3)}."
+    counts = Counter(str(row["warnings"]) for row in rows).most_common()
+    texts = [
+        f"{said} ({counted(count, 'run')})" if count < len(rows) else said for said, count in counts
+    ]
+    text = f"{counted(len(rows), 'run')} with a warning: {listed(texts, 3)}."
     evidence = {
         "experiment": study.name,
         "table": "runs",

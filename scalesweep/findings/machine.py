@@ -18,7 +18,8 @@ from scalesweep.core.formatting import (
 )
 from scalesweep.experiment.held_against import Held, Reached, held_against
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, claim_of, marked
+from scalesweep.findings.differences import share_p
 
 COMPUTATION, EXCHANGE, READING = "against layers", "against network", "against files"
 # A term below this share of the step is no reason to act.
@@ -151,4 +152,7 @@ def _made(
         "numbers": {"share": one.share, "low": one.low, "high": one.high, "least": one.least_ms},
         "term": one.term,
     }
-    return Finding(study.name, rule, level, marked(held.row["source"], f"{text}."), evidence)
+    p = share_p(one.share, one.low, one.high, held.ledger.row.get("repeats"), 1.0)
+    claims = (claim_of(p, rule, *study.key(held.row, study.axes), held.row["source"]),)
+    text = marked(held.row["source"], f"{text}.")
+    return Finding(study.name, rule, level, text, evidence, claims=claims)

@@ -10,6 +10,7 @@ from scalesweep.findings.base import NOTE, Finding, evidence_of
 from scalesweep.tables.prediction import prediction_column
 
 RULE = "prediction"
+SCORED = "forecasts"  # how kept predictions did
 # A growing term with a smaller share of the cost dominates nothing.
 NOTABLE = 0.05
 # A part that is nearly the whole step says nothing of what grows.
@@ -123,4 +124,4 @@ def _scored(study: ExperimentResults) -> list[Finding]:
         f"{percent(typical)} in the median."
     )
     evidence = evidence_of(study, "forecasts", rows[-1], [hit, error])
-    return [Finding(study.name, RULE, NOTE, text, evidence)]
+    return [Finding(study.name, SCORED, NOTE, text, evidence)]

@@ -6,6 +6,7 @@ from scalesweep.analysis.rank_stats import (
     ALONE,
     EPOCH,
     INPUT,
+    NOTABLE,
     READING,
     STEP,
     STEP_INPUT,
@@ -14,11 +15,14 @@ from scalesweep.analysis.rank_stats import (
 )
 from scalesweep.core.formatting import counted, number, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.step_causes import point_causes
 from scalesweep.experiment.stragglers import HIDDEN, Straggler, Times, rank_times, stragglers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked
 
 RULE = "stragglers"
 MAX_SENTENCES = 6
+# Of step times alone, which hold the waiting for others.
+VICTIM = "its steps may be longer because it waits in them for a rank that is late before its own"
 # What takes its time.
 WORDS = {
     WORK: "own work in an epoch",
@@ -35,10 +39,21 @@ def slow_ranks(study: ExperimentResults) -> list[Finding]:
 
     One that is slow at several points is named once, at the point where it is slowest.
     """
-    every = rank_times(study)
+    looked_at = {
+        (*study.key(point.row, study.axes), point.row["source"]) for point in point_causes(study)
+    }
+    named = {rank for point in point_causes(study) for one in point.causes for rank in one.ranks}
+    every = [
+        times for times in rank_times(study)
+        # Whose step is long may be who waits in it; causes say whom for.
+        if times.kind != STEP
+        or (*study.key(times.row, study.axes), times.row["source"]) not in looked_at
+    ]  # fmt: skip
     seen: dict[tuple[str, int | None, str | None], list[tuple[Straggler, Times]]] = {}
     for times in every:
         for one in stragglers(times):
+            if one.rank in named:
+                continue
             seen.setdefault((times.kind, one.rank, one.host), []).append((one, times))
     ranked = [sorted(found, key=_firmness) for found in seen.values()]
     ranked.sort(key=lambda found: _firmness(found[0]))
@@ -46,7 +61,7 @@ def slow_ranks(study: ExperimentResults) -> list[Finding]:
     if (more := len(ranked) - MAX_SENTENCES) > 0:
         text = f"{counted(more, 'more rank or host is', 'more ranks or hosts are')} slow."
         slow.append(Finding(study.name, RULE, NOTE, text, _evidence(study, None, {})))
-    return slow or [_none(study, times) for times in every[:1] if times.ranks > 2]
+    return slow or [_none(study, times) for times in every[:1] if times.ranks > 2 and not named]
 
 
 def _firmness(found: tuple[Straggler, Times]) -> tuple[bool, float]:
@@ -83,11 +98,14 @@ def _slow(study: ExperimentResults, one: Straggler, times: Times, more: int) -> 
     text += f", over {counted(one.runs, 'run')}" if one.runs > 1 else ""
     text += f", at {study.describe(times.row)}" if study.axes else ""
     text += f"; the same at {counted(more, 'other point')}" if more else ""
+    victim = times.kind == STEP
     if not one.sure:
         text += "; one run, not confirmed" if one.runs == 1 else "; not confirmed by the interval"
+    elif victim:  # whose step is long may be who waits in it
+        text += f"; not confirmed: {VICTIM}"
     numbers = {"ratio": one.ratio, "low": one.low, "high": one.high, "runs": one.runs}
     evidence = _evidence(study, times, numbers, **key)
-    level = CONFIRMED if one.sure else OPEN
+    level = CONFIRMED if one.sure and not victim else OPEN
     return Finding(study.name, RULE, level, marked(times.row["source"], f"{text}."), evidence)
 
 
@@ -96,8 +114,11 @@ def _none(study: ExperimentResults, times: Times) -> Finding:
     highest = float(times.middle("slow").max())
     rest = [name for name in study.leaders if name != study.scale]
     where = f" at {study.describe(times.row, rest)}" if rest else ""
+    head = f"no straggler among {times.ranks:,} ranks{where}"
+    if highest > 1 + NOTABLE:
+        head = f"whether one of {times.ranks:,} ranks{where} is a straggler is not decided"
     text = (
-        f"no straggler among {times.ranks:,} ranks{where}: the {WORDS[times.kind]} of the slowest "
+        f"{head}: the {WORDS[times.kind]} of the slowest "
         f"takes {number(highest, 4)} times as long as the median"
     )
     text += "" if times.kind in ALONE else f"; {HIDDEN}"

@@ -9,7 +9,8 @@ from scalesweep.analysis.stats import mean_interval, without_interval
 from scalesweep.core.formatting import counted, finite, percent, with_interval
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.experiment.training_curves import learns
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import CONFIRMED, OPEN, Finding, claim_of, evidence_of, marked
+from scalesweep.findings.differences import share_p
 from scalesweep.tables.training import curve_column
 
 # A share of the run spent loading data below this is not worth a sentence.
@@ -46,7 +47,7 @@ def input_share(study: ExperimentResults) -> list[Finding]:
     numbers: dict[str, Any] = {"share": mean, "low": interval.low, "high": min(interval.high, 1.0)}
     text = f"waiting for input takes {percent(mean, numbers['low'], numbers['high'])} of training"
     text += f" at {study.describe(row)}" if study.axes else ""
-    text += f", the most of {counted(len(shares), 'point')}" if len(shares) > 1 else ""
+    text += f", the most measured at {counted(len(shares), 'point')}" if len(shares) > 1 else ""
     text += "." if sure else f"; {without_interval(values)}, not confirmed."
     evidence = evidence_of(study, "epochs", row, ()) | {"numbers": numbers}
     level = CONFIRMED if sure else OPEN
@@ -75,4 +76,9 @@ def data_loading(study: ExperimentResults) -> list[Finding]:
     columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
     evidence = evidence_of(study, "phases", row, columns)
     level = CONFIRMED if sure else OPEN
-    return [Finding(study.name, "data loading", level, marked(row["source"], text), evidence)]
+    ends = (row["share_low"], row["share_high"])
+    p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
+    # The largest of so many.
+    claims = (claim_of(min(1.0, p * len(told)), "data loading"),)
+    text = marked(row["source"], text)
+    return [Finding(study.name, "data loading", level, text, evidence, claims=claims)]

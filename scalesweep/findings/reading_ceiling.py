@@ -6,7 +6,16 @@ from scalesweep.core.formatting import PHASES, percent, scaled_unit, with_interv
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.readings import Reading, readings
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, evidence_of, marked
+from scalesweep.findings.base import (
+    CONFIRMED,
+    OPEN,
+    SILENT,
+    Finding,
+    claim_of,
+    evidence_of,
+    marked,
+)
+from scalesweep.findings.differences import share_p
 
 RULE = "reading"
 # At this share of the ceiling files are what limits the rate; below the other one they are not.
@@ -25,7 +34,8 @@ def against_reads(study: ExperimentResults) -> list[Finding]:
         if one.from_files:
             key = (*study.key(one.row, kinds), one.row["source"], one.state)
             groups.setdefault(key, []).append(one)
-    return [_finding(study, those) for those in list(groups.values())[:MOST]]
+    chosen = list(groups.values())[:MOST]
+    return [finding for those in chosen for finding in _finding(study, those)]
 
 
 def _what_else(study: ExperimentResults, best: Reading) -> str:
@@ -39,7 +49,7 @@ def _what_else(study: ExperimentResults, best: Reading) -> str:
     return f": files do not limit the rate; the consumer waits {percent(waited)} of the time"
 
 
-def _finding(study: ExperimentResults, those: Sequence[Reading]) -> Finding:
+def _finding(study: ExperimentResults, those: Sequence[Reading]) -> list[Finding]:
     best = max(those, key=lambda one: one.share)
     least = min(those, key=lambda one: one.share)
     factor, unit = scaled_unit("bytes/s", best.ceiling)
@@ -53,15 +63,28 @@ def _finding(study: ExperimentResults, those: Sequence[Reading]) -> Finding:
     )
     if len(those) > 1:
         text += f"; the least is {percent(least.share)}, {study.describe(least.row)}"
-    level = CONFIRMED
+    level, against = CONFIRMED, None
     if best.share_low is None or best.share_high is None:
         text += "; no interval, not confirmed"
         level = OPEN
     elif best.share_low >= NEAR:
         text += ": files limit the rate, not the pipeline"
+        against = NEAR
     elif best.share_high <= FAR:
         text += _what_else(study, best)
+        against = FAR
     columns = ("share", "share_low", "share_high", "low", "high")
     evidence = evidence_of(study, "reading", best.row, columns)
     evidence["key"]["phase"] = best.phase
-    return Finding(study.name, RULE, level, marked(best.row["source"], f"{text}."), evidence)
+    text = marked(best.row["source"], f"{text}.")
+    # Of so many the best is cited, and held against two bounds.
+    repeats = best.row.get("repeats")
+    p = None
+    if against is not None:
+        p = share_p(best.share, best.share_low, best.share_high, repeats, against) * len(those)
+    what = (RULE, *study.key(best.row, study.axes), best.row["source"], best.state)
+    claims = (claim_of(p, *what),)
+    if against is None:  # an estimate, which claims nothing, but might have
+        said = Finding(study.name, RULE, level, text, evidence)
+        return [said, Finding(study.name, RULE, SILENT, "", claims=claims)]
+    return [Finding(study.name, RULE, level, text, evidence, claims=claims)]

@@ -1,10 +1,11 @@
 """Findings on rooflines: how much of what its layers could do a step reaches."""
 
-from scalesweep.analysis.roofline import LAUNCH
+from scalesweep.analysis.roofline import LAUNCH, UNRATED
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.rooflines import Entry, PointRoofline, rooflines
-from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, marked, point_key
+from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, Finding, claim_of, marked, point_key
+from scalesweep.findings.differences import share_p
 from scalesweep.tables.ceilings import MEASURED
 
 RULE = "roofline"
@@ -60,8 +61,9 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
         return [_made(study, point, NOTE, text)]
     reached = percent(step.of_roof, low, high)
     text = f"{where}the step reaches {reached} of what its layers could on this machine"
-    gap = max(point.layers, key=_gap)
-    if step.of_roof < 1 and _gap(gap) > 0:
+    # Of a layer without products the least time is that of its bytes, which others may exceed.
+    gap = max((one for one in point.layers if one.bound != UNRATED), key=_gap, default=None)
+    if gap is not None and step.of_roof < 1 and _gap(gap) > 0:
         several = f" ({gap.count} layers)" if gap.count > 1 else ""
         bound = f", {_WORDS[gap.bound]}" if gap.bound in _WORDS else ""
         text += (
@@ -71,10 +73,22 @@ def _finding(study: ExperimentResults, point: PointRoofline) -> list[Finding]:
     small = [one for one in point.layers if one.bound == LAUNCH]
     if small and sum(one.ms for one in small) > 0.2 * step.ms:
         text += f"; {percent(sum(one.ms for one in small) / step.ms)} of it is launch bound"
-    sure = high is not None and high < 1
+    others = sum(one.ms for one in point.layers if one.bound == UNRATED)
+    if others > 0.1 * step.ms:
+        text += (
+            f"; {percent(others / step.ms)} of it is in layers without products, of which only the "
+            "bytes are held against a ceiling"
+        )
+    growing = point.growing
+    if growing:
+        text += (
+            "; the ceiling of computation still grew at the last size tried, so the step reaches "
+            "less than that"
+        )
+    sure = high is not None and high < 1 and not growing
     if low is None:
         text += "; not confirmed: without repeats of step and ceilings it has no interval"
-    elif not sure:
+    elif not high or high >= 1:
         text += "; not confirmed to be less than all of it by its interval"
     return [_made(study, point, CONFIRMED if sure else OPEN, text)]
 
@@ -112,4 +126,10 @@ def _made(study: ExperimentResults, point: PointRoofline, level: str, text: str)
             "coverage": step.coverage,
         },
     }  # fmt: skip
-    return Finding(study.name, RULE, level, marked(point.row["source"], f"{text}."), evidence)
+    p = None
+    if step.of_roof is not None:
+        repeats = point.repeats
+        p = share_p(step.of_roof, step.of_roof_low, step.of_roof_high, repeats, 1.0)
+    claims = (claim_of(p, RULE, *point_key(study, point.row)),)
+    text = marked(point.row["source"], f"{text}.")
+    return Finding(study.name, RULE, level, text, evidence, claims=claims)

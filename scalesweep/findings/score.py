@@ -3,17 +3,17 @@
 from scalesweep.core.formatting import counted, finite, number
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding, evidence_of, marked
-from scalesweep.tables.mlperf_score import STANDARD_RUNS
+from scalesweep.tables.mlperf_score import STANDARD_RUNS, UNCLEAR
 
 MAX_POINTS = 4
 LEAST_RUNS = 3
-_COLUMNS = ("runs", "reached", "best", "worst", "score")
+_COLUMNS = ("runs", "reached", "best", "worst", "score", "models_per_minute")
 
 
 def score(study: ExperimentResults) -> list[Finding]:
     """The score of every point, or why it has none; of many points the first are named."""
     rows = [row for row in study.rows("score") if row["runs"]]
-    enough = [row for row in rows if row["runs"] >= LEAST_RUNS]
+    enough = [row for row in rows if row["runs"] >= LEAST_RUNS or row.get("at_once")]
     found = [_told(study, row) for row in enough[:MAX_POINTS]]
     if len(enough) > MAX_POINTS:
         text = f"The tables have the scores of {counted(len(enough) - MAX_POINTS, 'more point')}."
@@ -31,6 +31,10 @@ def _told(study: ExperimentResults, row: Row) -> Finding:
     """The score of a point with enough runs."""
     runs, missed = int(row["runs"]), int(row["runs"] - row["reached"])
     where = f" at {study.describe(row)}" if study.axes else ""
+    evidence = evidence_of(study, "score", row, _COLUMNS)
+    if at_once := row.get("at_once"):
+        text = _at_once(row, str(at_once), where)
+        return Finding(study.name, "score", NOTE, marked(row["source"], text), evidence)
     if finite(row["score"]):
         level = CONFIRMED if row["standard"] else OPEN
         counts = "best and worst dropped"
@@ -47,5 +51,23 @@ def _told(study: ExperimentResults, row: Row) -> Finding:
             f"No score{where}: {missed:,} of {counted(runs, 'run')} missed the target; "
             "MLPerf allows one."
         )
-    evidence = evidence_of(study, "score", row, _COLUMNS)
     return Finding(study.name, "score", level, marked(row["source"], text), evidence)
+
+
+def _at_once(row: Row, how: str, where: str) -> str:
+    """What is said of models that were, or may have been, trained at the same time."""
+    runs = counted(int(row["runs"]), "model")
+    if how == UNCLEAR:
+        return (
+            f"No score{where}: {counted(int(row['runs']), 'run')} overlap in time, and no folder "
+            "says whether they are of a strong submission (weak or strong in its name) or models "
+            "of a weak one, whose result is models per minute."
+        )
+    if not finite(row["models_per_minute"]):
+        return f"No score{where}: {runs} of a weak submission, and not all say when they trained."
+    missed = int(row["runs"] - row["reached"])
+    but = f" ({missed:,} missed the target)" if missed else ""
+    return (
+        f"{runs} trained at the same time{where}{but}: {number(row['models_per_minute'], 3)} "
+        "models/min from the first start to the last stop; a weak submission has no score."
+    )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from scalesweep.findings.base import (
     CONFIRMED,
     NOTE,
     OPEN,
+    SILENT,
     BlockErrors,
     Finding,
+    best_among,
     block_errors,
+    claim_of,
     columns_of,
     evidence_of,
     marked,
@@ -26,6 +30,7 @@ from scalesweep.findings.base import (
     repeats_of,
     why_unconfirmed,
 )
+from scalesweep.findings.differences import Differences
 
 RULE = "threads"
 UNIT = "threads"  # of the parameters that this is about
@@ -61,8 +66,9 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
         if repeats.get(point_key(study, row)) is not None and learns(study, row):
             groups.setdefault((*study.key(row, rest), row["source"]), []).append(row)
     errors = block_errors(study, main.metric, main.steady_phase)
+    differences = Differences(study, main.metric, main.steady_phase)
     found = [
-        _told(study, main, rows, names, rest, repeats, errors)
+        _told(study, main, rows, names, rest, repeats, errors, differences)
         for rows in groups.values()
         if len(rows) > 1
     ]
@@ -70,7 +76,9 @@ def best_threads(study: ExperimentResults) -> list[Finding]:
     if (more := len(found) - MAX_SENTENCES) > 0:
         text = f"The tables have {counted(more, 'more best thread count')}."
         evidence = {"experiment": study.name, "table": "points", "key": {}, "numbers": {}}
-        found = [*found[:MAX_SENTENCES], Finding(study.name, RULE, NOTE, text, evidence)]
+        left = [replace(one, level=SILENT) for one in found[MAX_SENTENCES:]]
+        note = Finding(study.name, RULE, NOTE, text, evidence)
+        found = [*found[:MAX_SENTENCES], note, *left]
     return found
 
 
@@ -82,6 +90,7 @@ def _told(
     rest: Sequence[str],
     repeats: Mapping[Key, Floats],
     errors: BlockErrors,
+    differences: Differences,
 ) -> Finding:
     """The best of points that differ in their threads only."""
     phase = main.steady_phase
@@ -99,8 +108,6 @@ def _told(
         )
 
     def beaten(i: int) -> bool:
-        if errors(keys[best], keys[i]) is None:
-            return _beats(main, rows[best], rows[i], phase)
         _, low, high = best_over(i)
         return low > 1 if main.higher else high < 1
 
@@ -135,7 +142,14 @@ def _told(
     evidence["runner_up"] = evidence_of(study, "points", rows[other], columns_of(main, phase))
     source = rows[best]["source"]
     level = CONFIRMED if clear else OPEN
-    return Finding(study.name, RULE, level, marked(source, f"{text}."), evidence)
+    # The best is chosen among all settings, which its interval pays for.
+    p = differences.p(rows[best], rows[other]) * (len(rows) - 1)
+    claim = claim_of(min(p, 1.0), RULE, *keys[best])
+    unless = f"best thread count measured{where}: {mine} with {times} the {label} of {against}"
+    return Finding(
+        study.name, RULE, level, marked(source, f"{text}."), evidence, claims=(claim,),
+        unless=marked(source, unless), facts=frozenset({best_among(study, rows, phase)}),
+    )  # fmt: skip
 
 
 def _default(study: ExperimentResults, rows: Sequence[Row], names: Sequence[str]) -> int | None:
@@ -156,15 +170,6 @@ def _ratio(
     error = error or log_ratio_error(top, bottom)
     factor = math.exp(t_quantile(error.degrees, among, level) * error.error)
     return value, value / factor, value * factor
-
-
-def _beats(main: Measure, best: Row, row: Row, phase: str) -> bool:
-    """Whether the interval of the best lies clear of that of another, of independent repeats."""
-    low, high = (main.value(best, stat, phase) for stat in ("low", "high"))
-    other_low, other_high = (main.value(row, stat, phase) for stat in ("low", "high"))
-    if low is None or high is None or other_low is None or other_high is None:
-        return False
-    return low > other_high if main.higher else high < other_low
 
 
 def _others(points: int) -> str:

@@ -1,24 +1,42 @@
-"""The verdict on a scaling experiment: up to which scale it is efficient, a line per series."""
+"""The verdict on a scaling experiment: up to which scale it is efficient, a line per series.
+
+The one place that says how efficient a scale is: in the phase that runs are compared in the
+verdict says it, in other phases a sentence of the rule ``efficiency``.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from scalesweep.analysis.repeats import more_repeats
-from scalesweep.core.formatting import counted, finite, listed, percent
+from scalesweep.analysis.repeats import LIMIT, more_repeats
+from scalesweep.core.formatting import PHASES, counted, finite, listed, percent
+from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
     CONFIRMED,
+    NOTE,
     OPEN,
+    SILENT,
+    Claim,
     Finding,
+    Number,
     evidence_of,
     marked,
+    number_of,
     why_unconfirmed,
 )
+from scalesweep.findings.family import LEVEL
 from scalesweep.findings.scaling import GOOD, Efficiency, efficiencies, efficiency_columns
+from scalesweep.findings.series_words import common_and_own, series_words
 
-RULE = "verdict"
-ABOVE, BELOW, UNDECIDED = "above", "below", "undecided"
+RULE, OTHER_PHASES = "verdict", "efficiency"
+ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
+# So many series have a line each; of more, those that say the same share one.
+EACH, MOST_LINES = 2, 6
+IDENTICAL = "identical repeats"
+# An interval that lies this close to the bound says that the efficiency is about the bound.
+CLOSE = 0.05
+AMONG = "not clear of 80 % among all claims of this experiment"
 
 
 @dataclass(frozen=True)
@@ -26,25 +44,41 @@ class Verdict:
     """What the efficiencies of a series say of the scale to run at.
 
     ``kind``: ABOVE (efficient up to the largest measured scale), BELOW (``cited`` is the first
-    point clearly under 80 %), UNDECIDED. ``run`` is the scale to run at: the largest that is
-    clearly at 80 % or more, else the base.
+    point clearly under 80 %), UNDECIDED (``cited`` is the first whose interval includes it, or
+    that has none), UNKNOWN (no point has an interval: ``cited`` is the largest). ``run`` is the
+    scale to run at: the largest that is clearly at 80 % or more, else the base.
     """
 
     series: Series
+    measure: Measure
     kind: str
     run: int
     cited: Efficiency
     points: Sequence[Efficiency]
 
     @property
+    def claims(self) -> list[Claim]:
+        """What it rests on: that the cited point lies on its side, and the one to run at on its."""
+        return [one.claim for one in self.points if one.count in (self.run, self.cited.count)]
+
+    @property
+    def close(self) -> bool:
+        """Whether the whole interval lies within 5 points of 80 %: about 80 %, not undecided by
+        scatter (equivalence by interval inclusion; Schuirmann, 1987)."""
+        point = self.cited
+        if point.low is None or point.high is None:
+            return False
+        return point.low >= GOOD - CLOSE and point.high <= GOOD + CLOSE
+
+    @property
     def more(self) -> int | None:
         """Repeats to add until the interval of an undecided point is clear of 80 %; None where they
-        are not known, or more than 20."""
+        are not known, or more than ``LIMIT``."""
         point = self.cited
         if point.low is None or point.high is None or min(point.low, point.value) <= 0:
             return None
         half = math.log(point.high / point.low) / 2
-        return more_repeats(half, self.repeats, abs(math.log(point.value / GOOD)))
+        return more_repeats(half, self.repeats, abs(math.log(point.value / GOOD)), LIMIT)
 
     @property
     def repeats(self) -> int:
@@ -52,87 +86,230 @@ class Verdict:
         counts = [row.get("repeats") for row in (self.series.rows[0], self.cited.row)]
         return min(int(count) if finite(count) else 1 for count in counts)
 
+    @property
+    def lacks(self) -> str:
+        """Why the cited point has no interval (``Measure.without_interval``); empty if it has."""
+        if self.cited.low is not None:
+            return ""
+        phase = self.measure.steady_phase
+        rows = (self.series.rows[0], self.cited.row)
+        why = [self.measure.without_interval(row, phase) for row in rows]
+        return next(filter(None, why), "no interval")
 
-def verdicts(study: ExperimentResults) -> list[Verdict]:
-    """A verdict for each series that has efficiencies, in plan order."""
-    if study.main is None:
+
+def verdicts(study: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
+    """A verdict for each series that has efficiencies, in plan order.
+
+    ``cut``: up to which p value an efficiency is clear of 80 % (``family.clear_to``).
+    """
+    measure = study.scaled_measure
+    if measure is None:
         return []
-    phase = study.main.steady_phase
     found = []
     for series in study.series:
-        points = efficiencies(study, series, phase)
+        points = efficiencies(study, series, measure.steady_phase)
         if points:
-            found.append(_verdict(study, series, points))
+            found.append(_verdict(study, measure, series, points, cut))
     return found
 
 
-def _verdict(study: ExperimentResults, series: Series, points: Sequence[Efficiency]) -> Verdict:
-    below = next((point for point in points if point.side == "below"), None)
-    before = [p for p in points if p.side == "above" and (not below or p.count < below.count)]
+def _verdict(
+    study: ExperimentResults,
+    measure: Measure,
+    series: Series,
+    points: Sequence[Efficiency],
+    cut: float,
+) -> Verdict:
+    below = next((point for point in points if point.side(cut) == "below"), None)
+    before = [p for p in points if p.side(cut) == "above" and (not below or p.count < below.count)]
     run = before[-1].count if before else study.scale_of(series.rows[0])
     if below is not None:
-        return Verdict(series, BELOW, run, below, points)
-    if points[-1].side == "above":
-        return Verdict(series, ABOVE, run, points[-1], points)
-    first = next(point for point in points if point.side != "above")
-    return Verdict(series, UNDECIDED, run, first, points)
+        return Verdict(series, measure, BELOW, run, below, points)
+    if points[-1].side(cut) == "above":
+        return Verdict(series, measure, ABOVE, run, points[-1], points)
+    if all(point.low is None for point in points):
+        return Verdict(series, measure, UNKNOWN, run, points[-1], points)
+    first = next(point for point in points if point.side(cut) != "above")
+    return Verdict(series, measure, UNDECIDED, run, first, points)
 
 
-def verdict_findings(
-    study: ExperimentResults, every: Sequence[Verdict], most: int
+def scaling_verdict(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
+    """A sentence per series, or one for all series that say the same where there are many.
+
+    ``cut`` as in ``verdicts``.
+    """
+    every = verdicts(study, cut)
+    return [*_sentences(study, every), *_tested(study, RULE, [one.points for one in every])]
+
+
+def _tested(
+    study: ExperimentResults, rule: str, every: Sequence[Sequence[Efficiency]]
 ) -> list[Finding]:
-    """At most ``most`` sentences: one per series, or one for all series that say the same."""
-    if len(every) <= most:
+    """That every efficiency was held against 80 %, also those of which nothing is said."""
+    claims = tuple(point.claim for points in every for point in points)
+    return [Finding(study.name, rule, SILENT, "", claims=claims)] if claims else []
+
+
+def _sentences(study: ExperimentResults, every: Sequence[Verdict]) -> list[Finding]:
+    if len(every) <= EACH:
         return [_sentence(study, [one]) for one in every]
-    groups: dict[tuple[object, ...], list[Verdict]] = {}
+    groups: dict[Hashable, list[Verdict]] = {}
     for one in every:
-        groups.setdefault((one.kind, one.run, one.cited.count, one.cited.row["source"]), []).append(
-            one
-        )
+        key = (one.kind, one.run, one.cited.count, one.cited.row["source"])
+        groups.setdefault(key, []).append(one)
     several = sorted(groups.values(), key=lambda group: -len(group))
-    return [_sentence(study, group) for group in several[:most]]
+    found = [_sentence(study, group) for group in several[:MOST_LINES]]
+    if left := sum(len(group) for group in several[MOST_LINES:]):
+        text = f"{left:,} more series: see the scaling table."
+        evidence = {"experiment": study.name, "table": "scaling", "key": {}}
+        found.append(Finding(study.name, RULE, NOTE, text, evidence))
+    return found
 
 
 def _sentence(study: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     """The sentence on series whose verdicts agree; its evidence is the lowest of them."""
     one = min(group, key=lambda verdict: verdict.cited.value)
-    point = one.cited
-    labels = [verdict.series.label for verdict in group if verdict.series.label]
-    if len(group) > 1:
-        where = f" in {counted(len(group), 'series', 'series')} ({listed(labels, 3)})"
-        top = max(verdict.cited.value for verdict in group)
-        reached = f"{100 * point.value:.0f} to {100 * top:.0f} %"
-    else:
-        where = f", {labels[0]}" if labels else ""
-        reached = percent(point.value, point.low, point.high)
+    point, last = one.cited, one.points[-1]
+    reached = _reached(study, group)
     base = study.scale_of(one.series.rows[0])
     ideal = "of the ideal" + (f" (from {study.scaled(base)})" if base != 1 else "")
     verb = "reaches" if point.count == 1 else "reach"
     measured = f"{point.at} {verb} {reached} {ideal}"
+    # What one series alone is to be run at; of several none is said to be the one to run.
+    who = series_words(study, [verdict.series for verdict in group])
     level = CONFIRMED
     if one.kind == ABOVE:
-        text = f"run {point.at}{where}, the most that were measured: they {verb} {reached} {ideal}."
+        head = f"{who}: efficient up to {point.at}" if who else f"run {point.at}"
+        text = f"{head}, the most that were measured: they {verb} {reached} {ideal}"
     elif one.kind == BELOW:
-        text = f"run {study.scaled(one.run)}{where}: {measured}"
-        last = one.points[-1]
-        if len(group) == 1 and last.count != point.count:
-            text += f", {last.at} {percent(last.value, last.low, last.high)}"
-        text += "."
+        head = f"{who}: efficient up to" if who else "run"
+        text = f"{head} {study.scaled(one.run)}{';' if who else ':'} {measured}"
+    elif one.kind == UNDECIDED:
+        level = OPEN
+        text = f"{f'{who}: ' if who else ''}not decided: {measured}, {_why_open(one)}"
     else:
         level = OPEN
-        head = f"not decided{where}: " if where else "not decided: "
-        text = f"{head}{measured}, {_why_open(study, one)}."
-    columns = efficiency_columns(study, study.main.steady_phase if study.main else "run")
+        text = f"{f'{who}: ' if who else ''}{measured}, {_from_what(one)}: not confirmed"
+    if len(group) == 1:
+        text += _further(one)
+        text += _holes(study, one)
+    columns = efficiency_columns(study, one.measure.steady_phase)
     evidence = evidence_of(study, "scaling", point.row, columns)
-    if len(group) > 1 and study.main is not None:
-        evidence["figure"] = f"overview-{study.main.steady_phase}"
-    return Finding(study.name, RULE, level, marked(point.row["source"], text), evidence)
+    if len(group) > 1:
+        evidence["figure"] = f"overview-{one.measure.steady_phase}"
+    numbers = [_number(point)]
+    if len(group) == 1 and last.count != point.count:
+        numbers.append(_number(last))
+    elif len(group) > 1:
+        numbers.append(_number(max((verdict.cited for verdict in group), key=lambda p: p.value)))
+    if one.kind in (ABOVE, BELOW):
+        numbers.append(number_of("efficient up to", one.run, study.scale))
+    text = marked(point.row["source"], f"{text}.", capital=len(group) > 1 or not who)
+    claims = tuple(claim for verdict in group for claim in verdict.claims)
+    return Finding(study.name, RULE, level, text, evidence, tuple(numbers), claims=claims)
 
 
-def _why_open(study: ExperimentResults, one: Verdict) -> str:
-    if one.cited.low is not None:
+def _number(point: Efficiency) -> Number:
+    return number_of(f"efficiency at {point.at}", point.value, "1", point.low, point.high)
+
+
+def _reached(study: ExperimentResults, group: Sequence[Verdict]) -> str:
+    """The efficiency of a series, or from the lowest to the highest of several."""
+    if len(group) == 1:
+        point = group[0].cited
+        return percent(point.value, point.low, point.high)
+    ordered = sorted(group, key=lambda verdict: verdict.cited.value)
+    ends = (ordered[0], ordered[-1])
+    low, high = (f"{100 * one.cited.value:.0f}" for one in ends)
+    if low == high:
+        return f"{low} %"
+    _, own = common_and_own(study, [one.series for one in ends])
+    if all(own):
+        return f"{low} % ({own[0]}) to {high} % ({own[1]})"
+    return f"{low} to {high} %"
+
+
+def _further(one: Verdict) -> str:
+    """What the largest scale of a series reaches, where another one is cited; of measured
+    efficiencies without intervals where they first fall below 80 %."""
+    last = one.points[-1]
+    if one.kind == UNKNOWN:
+        first = next((point for point in one.points if point.value < GOOD), None)
+        if first is None or first.count == last.count:
+            return ""
+        return f"; below 80 % from {first.at} on ({percent(first.value)})"
+    if last.count == one.cited.count:
+        return ""
+    return f", {last.at} {percent(last.value, last.low, last.high)}"
+
+
+def _holes(study: ExperimentResults, one: Verdict) -> str:
+    """Planned scales of a series without a result: those before the cited one and beyond all."""
+    end = one.points[-1].count
+    gaps = [f"{count:,}" for count in one.series.holes if count < one.cited.count]
+    told = [f"no result at {listed(gaps)}"] if gaps else []
+    planned = max([end, *one.series.holes])
+    if planned > end:
+        why = one.series.holes[planned].lower().replace("_", " ")
+        told.append(f"{study.scaled(planned)}: {why}")
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _why_open(one: Verdict) -> str:
+    if one.cited.includes_good:
         return "an interval that includes 80 %"
-    main = study.main
-    rows = (one.series.rows[0], one.cited.row)
-    why = [main.without_interval(row, main.steady_phase) for row in rows] if main else []
-    return f"but {why_unconfirmed(next(filter(None, why), ''))}"
+    if one.cited.low is not None:
+        return AMONG
+    return f"but {why_unconfirmed(one.lacks)}"
+
+
+def _from_what(one: Verdict) -> str:
+    return "from identical repeats" if one.lacks == IDENTICAL else "from single runs"
+
+
+def other_phases(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
+    """Efficiency at the largest scale in the phases that the verdict is not about.
+
+    ``cut`` as in ``verdicts``.
+    """
+    measure = study.scaled_measure
+    phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
+    found = []
+    for phase in phases:
+        last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
+        for series in study.series:
+            if points := efficiencies(study, series, phase):
+                key = (study.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
+                last.setdefault(key, []).append((points[-1], series))
+        found += [_in_phase(study, phase, those, cut) for those in last.values()]
+    return found
+
+
+def _in_phase(
+    study: ExperimentResults, phase: str, those: Sequence[tuple[Efficiency, Series]], cut: float
+) -> Finding:
+    """The efficiency of one series in a phase, or the lowest and the highest of several."""
+    ordered = sorted(those, key=lambda pair: pair[0].value)
+    (low, first), (high, _) = ordered[0], ordered[-1]
+    base = study.scale_of(first.rows[0])
+    ideal = "of the ideal" + (f" (from {study.scaled(base)})" if base != 1 else "")
+    verb = "reaches" if low.count == 1 else "reach"
+    evidence = evidence_of(study, "scaling", low.row, efficiency_columns(study, phase))
+    if len(ordered) == 1:
+        who = f", {first.label}" if first.label else ""
+        text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
+        level = CONFIRMED if low.side(cut) in ("above", "below") else OPEN
+        text += "" if low.low is not None else ": not confirmed"
+        if low.side(cut) == "straddles":
+            text += "; the interval includes 80 %" if low.includes_good else f"; {AMONG}"
+        numbers = [_number(low)]
+    else:
+        _, own = common_and_own(study, [first, ordered[-1][1]])
+        ends = [f"{point.text} ({label})" for point, label in zip((low, high), own, strict=True)]
+        count = counted(len(ordered), "series", "series")
+        text = f"{PHASES[phase]}, {count}: {low.at} {verb} {ends[0]} to {ends[1]} {ideal}"
+        level, numbers = NOTE, [_number(low), _number(high)]
+        evidence["figure"] = f"overview-{phase}"
+    text = marked(low.row["source"], f"{text}.")
+    claims = tuple(point.claim for point, _ in ordered)
+    return Finding(study.name, OTHER_PHASES, level, text, evidence, tuple(numbers), claims=claims)

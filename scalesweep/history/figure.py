@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from scalesweep.analysis.stats import t_quantile
-from scalesweep.analysis.verdicts import CONFOUNDED, IMPROVEMENT, REGRESSION
+from scalesweep.analysis.verdicts import CONFOUNDED, IMPROVEMENT, REGRESSION, TREND
 from scalesweep.core.formatting import PHASES, counted, listed, number, shorten
 from scalesweep.figures.files import svg_text
 from scalesweep.figures.style import BLUE, FAINT, INK, ORANGE, PINK, RC, WIDE, Drawing, heading
@@ -23,7 +23,7 @@ from scalesweep.history.judged import Judged
 
 MOST_SESSIONS = 200  # the newest ones are drawn
 _MOST_TICKS = 14
-_COLOURS = {REGRESSION: ORANGE, CONFOUNDED: PINK, IMPROVEMENT: BLUE}
+_COLOURS = {REGRESSION: ORANGE, TREND: ORANGE, CONFOUNDED: PINK, IMPROVEMENT: BLUE}
 
 
 def draw_series(one: Judged, name: str) -> tuple[Drawing, str]:

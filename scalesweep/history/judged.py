@@ -28,7 +28,14 @@ from scalesweep.core.errors import UserError
 from scalesweep.history.changes import Along, along
 from scalesweep.history.machine import Rates, machine_moved
 from scalesweep.history.series_head import KEY, POINT, SeriesHead
-from scalesweep.history.settled import Evidence, Settled, evidence_for, load_settled, with_evidence
+from scalesweep.history.settled import (
+    Evidence,
+    Settled,
+    evidence_for,
+    load_settled,
+    with_evidence,
+    with_newest,
+)
 from scalesweep.history.store import CANARY, LEDGER, METRIC, load
 
 # What is not of its key a series has as its newest session has it.
@@ -191,7 +198,8 @@ def _series(part: pd.DataFrame, facts: Sequence[SessionFacts], settings: History
     if numbers.min() <= 0:
         shown, verdict = None, Verdict(TOO_EARLY, "a value is not positive")
     else:
-        shown = read_series([np.log(group) for group in values])
+        days = [session.started.weekday() for session in infos]
+        shown = read_series([np.log(group) for group in values], days)
         base = None
         if settings.baseline:
             base = [n for n, s in enumerate(infos) if _is_baseline(s, settings.baseline)]
@@ -237,15 +245,24 @@ def _attributed(one: Judged, verdict: Verdict, rates: Rates) -> Judged:
 
 
 def _with_evidence(one: Judged, settled: Sequence[Settled]) -> Judged:
-    """With what the commits of both sides have shown, measured alternately, if they were."""
-    if not settled or not one.verdict.base or not one.verdict.new:
+    """With what the commits of both sides have shown, measured alternately, if they were; else with
+    what the newest commit has."""
+    if not settled:
         return one
+    key = {name: getattr(one, name) for name in KEY}
     base, new = (
         [one.sessions[n].commit for n in side if not one.sessions[n].dirty]
         for side in (one.verdict.base, one.verdict.new)
     )
-    found = evidence_for({name: getattr(one, name) for name in KEY}, base, new, settled)
-    return replace(one, evidence=found, verdict=with_evidence(one.verdict, found))
+    found = evidence_for(key, base, new, settled)
+    if found is not None:
+        return replace(one, evidence=found, verdict=with_evidence(one.verdict, found))
+    newest = one.sessions[-1]
+    if newest.commit and not newest.dirty:
+        found = evidence_for(key, None, [newest.commit], settled)
+    if found is None or (verdict := with_newest(one.verdict, found)) == one.verdict:
+        return one
+    return replace(one, evidence=found, verdict=verdict)
 
 
 def _sides(one: Judged) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ from scalesweep.analysis.verdicts import (
     LEAST_SESSIONS,
     REGRESSION,
     STABLE,
+    TREND,
     VERDICTS,
     WINDOW,
 )
@@ -43,8 +44,8 @@ TEMPLATE = "history.html.j2"
 SCRIPTS = ("tables.js", "compare.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
 MAX_SENTENCES, MAX_ROWS, MAX_FIGURES, MAX_SESSIONS, MAX_SETTLED = 60, 2000, 24, 1000, 500
-CHANGES = (REGRESSION, CONFOUNDED, IMPROVEMENT)
-_LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
+CHANGES = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT)
+_LEVELS = {REGRESSION: "warning", TREND: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
 
 

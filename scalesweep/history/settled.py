@@ -137,15 +137,19 @@ class Evidence:
 
 
 def evidence_for(
-    key: Mapping[str, Any], base: Iterable[str], new: Iterable[str], among: Iterable[Settled]
+    key: Mapping[str, Any],
+    base: Iterable[str] | None,
+    new: Iterable[str],
+    among: Iterable[Settled],
 ) -> Evidence | None:
     """The newest measurement of a commit of either side of a step at the point of a series.
 
-    ``key``: the fields that a series is of; ``base``, ``new``: full commits of its two sides.
+    ``key``: the fields that a series is of; ``base``, ``new``: full commits of its two sides; None:
+    against any other commit.
     """
-    sides = set(base), set(new)
+    olds, news = None if base is None else set(base), set(new)
     for one in among:
-        if one.base.commit in sides[0] and one.new.commit in sides[1]:
+        if (olds is None or one.base.commit in olds) and one.new.commit in news:
             for point in one.points:
                 if all(getattr(point, name) == value for name, value in key.items()):
                     return Evidence(one, point)
@@ -157,7 +161,8 @@ def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
 
     Sessions differ in more than their commits, alternate runs do not: what these show counts. A
     change that they do not show is the machine's or the surroundings': confounded. One that
-    they show is no longer confounded; what was inconclusive gets their ratio.
+    they show is no longer confounded; what was inconclusive, or a change too small or too new for
+    the sessions to show, gets their ratio.
     """
     if found is None or (ratio := found.point.ratio) is None:
         return verdict
@@ -169,9 +174,19 @@ def with_evidence(verdict: Verdict, found: Evidence | None) -> Verdict:
             return replace(verdict, kind=CONFOUNDED, reason=reason)
         same = kind in _CHANGED and (ratio > 1) == (verdict.ratio > 1)
         return replace(verdict, kind=kind, reason="") if same else verdict
-    if verdict.kind == INCONCLUSIVE and kind in (*_CHANGED, NO_CHANGE):
+    if kind in _CHANGED or (verdict.kind == INCONCLUSIVE and kind == NO_CHANGE):
         return replace(
             verdict, kind=kind, reason="", ratio=ratio, low=point.low or verdict.low,
             high=point.high or verdict.high, sessions=None, repeats=None,
         )  # fmt: skip
     return verdict
+
+
+def with_newest(verdict: Verdict, found: Evidence) -> Verdict:
+    """The verdict of a history whose newest commit was measured alternately with any other one.
+
+    A change that was shown counts at once, before sessions can show it; nothing else does, since it
+    need not be about the step that the sessions show.
+    """
+    changed = found.point.kind in _CHANGED and verdict.kind not in (*_CHANGED, CONFOUNDED)
+    return with_evidence(verdict, found) if changed else verdict

@@ -10,10 +10,11 @@ from scalesweep.analysis.verdicts import (
     NO_CHANGE,
     REGRESSION,
     TOO_EARLY,
+    TREND,
 )
 from scalesweep.core.formatting import PHASES, counted, number, percent
 from scalesweep.history.judged import Judged
-from scalesweep.history.settled import Evidence, SettledPoint
+from scalesweep.history.settled import Evidence, Settled, SettledPoint
 
 
 def title_of(one: Judged) -> str:
@@ -41,6 +42,8 @@ def change_of(one: Judged) -> str:
 def range_of(one: Judged) -> str:
     """Between which commits the newest level begins."""
     along, verdict = one.along, one.verdict
+    if one.evidence and verdict.ratio == one.evidence.point.ratio:
+        return f"{one.evidence.of.base.commit[:10]}..{one.evidence.of.new.commit[:10]}"
     changed = verdict.kind in (REGRESSION, IMPROVEMENT, CONFOUNDED) or verdict.stepped
     return f"{along.first}..{along.last}" if changed and along.last else ""
 
@@ -52,9 +55,17 @@ def sentence_of(one: Judged) -> str:
     if verdict.kind == TOO_EARLY:
         more = f"; {counted(verdict.wanted, 'more session')} needed" if verdict.wanted else ""
         return f"{where}: {verdict.reason}{more}."
+    if verdict.kind == TREND:
+        first, last = (
+            one.sessions[side[end]].name for side, end in ((verdict.base, 0), (verdict.new, -1))
+        )
+        return (
+            f"{where}: {change_of(one)} from {first} to {last}, {verdict.reason}: no single step, "
+            f"so no single commit.{_weekly(one)}"
+        )
     told = f"{where}: {change_of(one)} against {_base(one)}"
     if commits := range_of(one):
-        subject = one.sessions[verdict.new[0]].subject
+        subject = one.sessions[verdict.new[0] if verdict.new else -1].subject
         told += f", since {commits}" + (f" ({subject})" if subject else "")
     told += "."
     if verdict.kind == CONFOUNDED:
@@ -63,13 +74,21 @@ def sentence_of(one: Judged) -> str:
         told += f" {_settling(one)}"
     elif verdict.kind == NO_CHANGE:
         told += f" The interval lies within {percent(one.margin)}."
-    if verdict.kind in (REGRESSION, IMPROVEMENT) and not verdict.stepped:
+    if verdict.kind in (REGRESSION, IMPROVEMENT) and not verdict.stepped and not one.evidence:
         told += " The last two sessions; not yet a level of its own."
     if one.evidence:
         told += f" {_alternately(one.evidence)}"
     if one.shown is not None and one.shown.spikes[-1]:
         told += " The newest session is an outlier until a second one confirms it."
-    return told
+    return told + _weekly(one)
+
+
+def _weekly(one: Judged) -> str:
+    """What is said of a weekly cycle; empty without one."""
+    if one.shown is None or one.shown.weekly is None:
+        return ""
+    across = float(one.shown.weekly.max() - one.shown.weekly.min())
+    return f" A weekly cycle of {percent(math.expm1(across))} from best to worst day is taken out."
 
 
 def _alternately(found: Evidence) -> str:
@@ -83,6 +102,16 @@ def _alternately(found: Evidence) -> str:
     return text
 
 
+def settled_line(settled: Settled, point: SettledPoint) -> str:
+    """A line for a terminal on commits that no session has yet."""
+    where = f"{point.benchmark} on {point.site}, {point.label or 'the only point'}"
+    base, new = settled.base.commit[:10], settled.new.commit[:10]
+    return (
+        f"{point.kind}: {where}: {point.metric}: {settled_change(point)} from {base} to {new} "
+        f"({settled.new.subject}), measured alternately on {settled.started[:10]}."
+    )
+
+
 def settled_change(point: SettledPoint) -> str:
     """How much the new commit differs from the base: ``+49.8 [48.9, 50.7] %``."""
     if point.ratio is None:
@@ -93,8 +122,9 @@ def settled_change(point: SettledPoint) -> str:
 
 
 def _base(one: Judged) -> str:
-    verdict = one.verdict
-    names = [one.sessions[place].name for place in verdict.base]
+    if one.evidence and one.verdict.ratio == one.evidence.point.ratio:
+        return one.evidence.of.base.commit[:10]
+    names = [one.sessions[place].name for place in one.verdict.base]
     return f"{names[0]}..{names[-1]}" if len(names) > 1 else names[0]
 
 

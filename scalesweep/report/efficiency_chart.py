@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from scalesweep.core.formatting import percent, shorten
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.scaling import GOOD
+from scalesweep.findings.series_words import common_and_own
 from scalesweep.findings.verdict import Verdict
 
 # In units of the SVG.
@@ -56,7 +57,11 @@ def efficiency_chart(study: ExperimentResults, verdicts: Sequence[Verdict]) -> M
     for place, one in enumerate(some):
         shift = (place - (len(some) - 1) / 2) * _APART
         parts += _series(place, _base(study, one), one, shift, frame)
-    labels = [one.series.label for one in some if one.series.label]
+    _, own = common_and_own(study, [one.series for one in some])
+    labels = [
+        one.series.label if len(some) == 1 else label for one, label in zip(some, own, strict=True)
+    ]
+    labels = [label for label in labels if label]
     for place, label in enumerate(labels):
         at = HEIGHT + _LINE * place + 14
         parts.append(

@@ -1,4 +1,4 @@
-"""All tables of a campaign: made and written, an experiment at a time.
+"""All tables of a campaign, and its findings: made and written, an experiment at a time.
 
 Those of an experiment are made again only where something has changed that they are made of:
 its entry in the plan, the rows of its runs here and on other sites, the files of its runs that
@@ -15,15 +15,18 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.table_io import remove_stale, without_attrs, write_tables
+from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
+from scalesweep.core.own_files import remove_others
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
-from scalesweep.experiment.load import lasting
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.load import lasting, load_results
+from scalesweep.findings import find
+from scalesweep.findings.table import TABLE as FINDINGS
+from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.cprofile import functions_table, profile_files
@@ -209,17 +212,29 @@ class _Work:
         if traces is not None:
             tables[name]["trace"] = traces
         files = write_tables(tables, self.out) + write_extra_p(data, self.out / name)
-        study = ExperimentResults(part.entry, tables[name])
+        # As the page reads them: what is there of an earlier call beside these is none of them.
+        study = load_results(part.entry, self.out, tables[name])
+        found = findings_table(study, find(study))
+        files += write_tables({name: {FINDINGS: found}}, self.out)
         return files + write_latex(study, part.plan["campaign"], self.out), not unread
 
 
-def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processes: int = 1) -> int:
+def write_all(
+    summary: pd.DataFrame,
+    plan: Plan,
+    runs: Path,
+    out: Path,
+    processes: int = 1,
+    links: Path | None = None,
+) -> int:
     """Write the tables of all experiments, remove those that are no more; how many files.
 
     ``runs`` is the folder of the site's runs. What has not changed since the last call is taken
     from next to ``out``. Predictions that were kept there are scored, and those of this call are
-    added to them. Raises UserError if plan and summary do not belong together.
+    added to them. In the folder ``links`` each file gets a further name.
+    Raises UserError if plan and summary do not belong together.
     """
+    out.mkdir(parents=True, exist_ok=True)
     experiments = plan["experiments"]
     run_ids = dict.fromkeys(run["run_id"] for one in experiments for run in one["runs"])
     predictions = read_kept(out.parent / KEPT)
@@ -234,7 +249,9 @@ def write_all(summary: pd.DataFrame, plan: Plan, runs: Path, out: Path, processe
         # What could not be read today may be there tomorrow, with the same time.
         kept.add(name, keys[name] if whole else "", files)
     files = [path for name in parts for path in kept.files(name)]
-    remove_stale(out, files)
+    remove_others(out, files)
     kept.save()
+    if links:
+        kept.link_to(links)
     keep_predictions(experiments, out, out.parent / KEPT)
     return len(files)

@@ -27,6 +27,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration, listed, number, text_of
 from scalesweep.core.paths import RESOURCES
+from scalesweep.core.visible import INVISIBLE, visible
 
 VENDOR = RESOURCES / "vendor"  # made from packages, not committed
 _CHARTS = "vl-convert-python"
@@ -114,16 +115,33 @@ def _inline_script(text: str) -> Markup:
     return Markup(text.replace("<!--", r"\x3c!--"))
 
 
+# Control characters, as JSON writes them.
+_ESCAPED = re.compile(r"\\(u00|[bfr])")
+_SCRIPT = re.compile(r"(<script\b.*?</script>)", re.DOTALL)
+
+
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def embedded(data: Any) -> Markup:
     """JSON for a ``script`` element: numbers with all their digits, no ``<``."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    if INVISIBLE.search(text) or _ESCAPED.search(text):
+        data = _visible(data)
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
+
+
+def _visible(data: Any) -> Any:
+    """JSON whose texts, and names, can be seen."""
+    if isinstance(data, str):
+        return visible(data)
+    if isinstance(data, Mapping):
+        return {visible(str(name)): _visible(value) for name, value in data.items()}
+    return [_visible(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def with_code(text: str) -> Markup:
@@ -155,4 +173,7 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         **filters,
     }
     environment.globals |= METHODS
-    return environment.get_template(template).render(context)
+    page = environment.get_template(template).render(context)
+    # Scripts are ours, but for data, which ``embedded`` has looked at; their digests hold.
+    parts = _SCRIPT.split(page)
+    return "".join(part if part.startswith("<script") else visible(part) for part in parts)

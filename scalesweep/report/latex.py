@@ -12,9 +12,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
+from scalesweep.core.own_files import publish
 from scalesweep.core.paths import RESOURCES
+from scalesweep.core.visible import visible
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.points_table import Table, point_table
 
@@ -39,9 +40,11 @@ def latex_text(text: str) -> str:
     r"""Any text as LaTeX's text mode shows it, on one line.
 
     What ``\\`` or a rule in front would take for an argument (``[``, ``*``) is put in braces;
-    characters that have no picture (control, direction) become spaces.
+    characters that have no picture (control, direction) are escapes, or spaces if they are not
+    assigned.
     """
-    shown = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
+    shown = visible(" ".join(text.split()))
+    shown = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in shown)
     shown = _TO_ESCAPE.sub(lambda found: _SPECIAL[found[0]], " ".join(shown.split()))
     return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
 
@@ -137,5 +140,5 @@ def write_latex(study: ExperimentResults, campaign: str, out: Path) -> list[Path
     written = {path: text for path, text in found.items() if text is not None}
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text, durable=False)
+        publish(path, text, durable=False)
     return list(written)

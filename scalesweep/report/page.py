@@ -2,21 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.metrics import QUANTITIES
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
-from scalesweep.core.kept_files import KeptFiles
+from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
-from scalesweep.experiment.load import inputs_digest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
 from scalesweep.findings.base import CONFIRMED, OPEN
+from scalesweep.findings.table import findings_in
 from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.cells import unbroken
@@ -58,6 +56,11 @@ MAX_ROWS = 1000
 MAX_ROWS_EACH = 100
 MAX_FAILURES = 150
 MAX_SVG_BYTES = 3_000_000
+# Beyond so many experiments each unfolds on demand, and beyond so many figures the others do.
+MOST_UNFOLDED = 3
+# What importers call every campaign (importers/write_campaign.py).
+UNNAMED = "imported"
+MAX_FIGURES = 6
 
 
 def render_report(
@@ -69,15 +72,13 @@ def render_report(
     runs: Path,
     out: Path,
     jobs: Path | None = None,
-    kept: KeptFiles | None = None,
 ) -> str:
     """The page as HTML.
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
     relative links; ``jobs`` is jobs.csv; of the summary it needs the columns
-    OF_SUMMARY; ``kept`` has the last findings and takes these. Everything from plan, tables,
-    records and jobs is escaped. Raises UserError if the figures were not drawn or ``jobs`` is not a
-    table of jobs.
+    OF_SUMMARY. Everything from plan, tables, records and jobs is escaped. Raises UserError if the
+    figures were not drawn or ``jobs`` is not a table of jobs.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
@@ -99,7 +100,7 @@ def render_report(
         data["tables"][f"{name}-runs"] = runs_data(
             study, facts, environments, runs, links.to(runs), room
         )
-        found = find(study) if kept is None else _kept_findings(study, tables, kept)
+        found = _findings(study)
         csv = _csv_links(tables / study.name, links)
         targets = anchors(name, [*data["tables"]], drawn, csv)
         experiments.append(
@@ -110,6 +111,7 @@ def render_report(
                 "card": card_section(plan, study, found, targets, facts),
                 "findings": [(one, evidence_links(one, targets)) for one in found],
                 "collapsed": _collapsed(found),
+                "states": _states(found),
                 "figures": [f for f in drawn if section_of(f["name"]) is None],
                 "training": training,
                 "table": points,
@@ -128,9 +130,14 @@ def render_report(
         )
     started = sorted(run.started for run in facts.values() if run.started)
     ended = sorted(run.ended for run in facts.values() if run.ended)
+    published = {run.source for run in facts.values()} == {"imported"}
     walls = [run.wall_s for run in facts.values() if run.wall_s is not None]
     context = {
         "plan": plan,
+        "published": published,
+        "title": _title(plan, published),
+        "folded": len(experiments) > MOST_UNFOLDED,
+        "figures_shown": MAX_FIGURES,
         "experiments": experiments,
         "data": data,
         "assets": assets(SCRIPTS),
@@ -203,14 +210,11 @@ def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]
     return {run_id: found[run_id] for run_id in run_ids if run_id in found}
 
 
-def _kept_findings(study: ExperimentResults, tables: Path, kept: KeptFiles) -> list[Finding]:
-    """The findings of an experiment, from the last page if that is made of the same."""
-    key = inputs_digest(study, tables)
-    if kept.take(study.name, key):
-        return [Finding(**one) for one in kept.note(study.name)]
-    found = find(study)
-    kept.add(study.name, key, [], [asdict(one) for one in found])
-    return found
+def _findings(study: ExperimentResults) -> list[Finding]:
+    """The findings of an experiment, from their table; of results without that table, which an
+    earlier version made, from its other tables."""
+    found = findings_in(study)
+    return find(study) if found is None else found
 
 
 def _collapsed(found: Sequence[Finding]) -> list[Finding]:
@@ -220,10 +224,27 @@ def _collapsed(found: Sequence[Finding]) -> list[Finding]:
     return [one for one in found if one.level == OPEN and (answered or not one.on_main)]
 
 
+def _states(found: Sequence[Finding]) -> str:
+    """How many findings there are, and how many of them are not confirmed."""
+    several = Counter(one.level for one in found)[OPEN]
+    return f"All {counted(len(found), 'finding')}" + (
+        f", {several:,} not confirmed" if several else ""
+    )
+
+
+def _title(plan: Plan, published: bool) -> str:
+    """What the page is about: the campaign; of published results, whose campaign has no name of its
+    own, the benchmarks that they are of."""
+    if not published or plan["campaign"] != UNNAMED:
+        return str(plan["campaign"])
+    names = dict.fromkeys(str(entry["benchmark"]) for entry in plan["experiments"])
+    return listed([*names], 3)
+
+
 def write_report(html: str, out: Path) -> None:
     """Write the page so that a reader sees the old one or the new one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(out, html)
+    publish(out, html)
 
 
 def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:

@@ -18,6 +18,7 @@ from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.report.layer_table import layer_table
 from scalesweep.report.points_table import Cell, Column, Table, table_of
+from scalesweep.report.steps_table import NOTE, steps_table
 from scalesweep.tables.provenance import EnergyFacts, RunFacts
 from scalesweep.tables.training import ENERGY, RESULTS
 
@@ -32,6 +33,7 @@ DEFINITIONS = {
 }
 # What the names of figures begin with, by the section that shows them.
 SECTIONS = {
+    "Steps": ("steps",),
     "Accuracy": ("accuracy-",),
     "Phases": ("phases-",),
     "Layers": ("roofline",),
@@ -63,12 +65,14 @@ def training_sections(
 ) -> list[Section]:
     """The sections that have anything to show; their tables have at most ``limit`` rows."""
     tables = {
+        "Steps": steps_table(study, limit),
         "Accuracy": accuracy_table(study, limit),
         "Phases": phase_table(study, limit),
         "Layers": layer_table(study, limit),
         "Parts": part_table(study, limit),
     }
     notes = {
+        "Steps": [NOTE],
         "Accuracy": _accuracy_notes(study),
         "Phases": ["Seconds of rank 0, means over repeats with 95 % intervals."],
         "Layers": [

@@ -20,6 +20,8 @@ from scalesweep.settle.commits import SHORT, Repository, git
 
 # What may follow a folder in a word: the rest of a path, up to what parts paths in lists.
 _REST = r"(?P<rest>/[^:,;\s\"']*)?(?=$|[/:,;\s\"'])"
+# The name of a worktree that ``make`` has made.
+_MADE = re.compile(rf"[a-z]+-[0-9a-f]{{{SHORT}}}")
 
 
 class BadCommit(UserError):
@@ -101,7 +103,8 @@ class Checkouts:
 
     def _clear(self) -> None:
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
-            self._remove(folder)
+            if _MADE.fullmatch(folder.name):  # another may be a user's
+                self._remove(folder)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
         self._there.clear()

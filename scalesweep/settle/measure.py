@@ -138,10 +138,10 @@ def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
     told: dict[int, str] = {}
     while True:
         states = commands.queue_states()
-        live = {job: states[job] for job in jobs if states.get(job, ("", ""))[0] in _LIVE}
+        live = {job: states[job] for job in jobs if job in states and states[job].state in _LIVE}
         if not live:
             return
-        for job, (state, reason) in live.items():
+        for job, (state, reason, _) in live.items():
             text = f"{state.lower()} ({reason})" if state == "PENDING" else state.lower()
             if told.get(job) != text:
                 told[job] = text

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.fdr import adjusted_p
+from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.paired import Paired, paired_verdict, pairs_for
 from scalesweep.analysis.stats import CONFIDENCE
 from scalesweep.analysis.verdicts import IMPROVEMENT, INCONCLUSIVE, LEVEL, REGRESSION

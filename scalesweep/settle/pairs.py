@@ -5,6 +5,7 @@ as those of a campaign. A pair counts once both of its runs have a record, so a 
 killed is gone on with, and more repeats add to those that are there.
 """
 
+import re
 import shutil
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ SETTLE = "settle"  # folder in the results
 BASE, NEW = "base", "new"
 FIRST = "first"  # folder of the runs that are not counted
 SIDES = (BASE, NEW)
+# What lies in the folder of a run that has ended, but for a user's files.
+_OF_A_RUN = re.compile(
+    r"attempt-[0-9]+|(record|failure|job|order)\.json|samples\.npz|power\.csv|launcher\.log|\.lock"
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class Pairs:
         runs: list[PackedRun] = []
         for planned in schedule:
             folder = self.run_folder(planned)
-            shutil.rmtree(folder, ignore_errors=True)
+            _forget(folder)
             group = planned.target.run_id(0)
             order = self._order(planned, checkouts[planned.side], requests.get(group))
             runs.append(
@@ -204,3 +209,14 @@ def _is_lost(path: str, folder: Path) -> bool:
 def _told(failure: Mapping[str, object]) -> str:
     detail = f": {failure['detail']}" if failure.get("detail") else ""
     return f"{failure.get('cause')}{detail}"
+
+
+def _forget(folder: Path) -> None:
+    """Remove what a run has left; whatever else lies in its folder stays."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if not _OF_A_RUN.fullmatch(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.locks import claim, release
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.planning.job_cost import spent_jobs
 from scalesweep.planning.job_requests import Request, request_for
 from scalesweep.planning.plan import build_plan, hours
 from scalesweep.planning.run_state import RunState
@@ -30,7 +31,6 @@ from scalesweep.settle.outcome import Measured
 from scalesweep.settle.pairs import BASE, SETTLE, SIDES, Pairs
 from scalesweep.settle.targets import Target, repository_of, targets_of
 from scalesweep.slurm import commands
-from scalesweep.slurm.job_table import JOBS, spent
 
 CHECKOUTS = "checkouts"  # folder below that of settle
 Say = Callable[[str], None]
@@ -115,7 +115,7 @@ class SettleSession:
         budget = self.campaign.budget_node_hours
         if budget is not None:
             campaign = self.campaign
-            rows = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS).rows
+            rows = spent_jobs(campaign, budget).rows
             left = budget - sum(row["node_hours"] or 0 for row in rows)
             if cost.limit > left:
                 raise UserError(

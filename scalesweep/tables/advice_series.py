@@ -7,6 +7,7 @@ import numpy as np
 from scalesweep.analysis.advice.advise import SeriesAsked
 from scalesweep.analysis.advice.widths import Known, Question, Target, knee_of
 from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.prediction.forecast import blocked, count_beyond, refusals
 from scalesweep.analysis.prediction.series import Series, refusal
 from scalesweep.core.formatting import duration, text_of
 from scalesweep.tables.advice_points import (
@@ -107,6 +108,10 @@ def _ask(
     points: dict[float, PointOf] = {
         float(count): point for count, point in known.items() if not gather.stopped(point)
     }
+    border = blocked(series, asked.count) if isinstance(asked, Target) else None
+    if border is not None:
+        counts, points = [count_beyond(border)], {}  # nothing else tells what lies beyond it
+        gather.study.note(f"{label}: {refusals(series, [top], gather.data.scale)[0]}")
     longest = {count: longest_wall(times, count) for count in points}
     measured, new = set(points), []
     for count in sorted(set(counts) - known.keys()):

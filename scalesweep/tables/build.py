@@ -39,6 +39,7 @@ from scalesweep.tables.exchange import exchange_table
 from scalesweep.tables.in_blocks import in_blocks, pooled_intervals, pooled_words
 from scalesweep.tables.links import link_table
 from scalesweep.tables.machine import Machine, machine_of
+from scalesweep.tables.machine_load import LOAD, OTHERS
 from scalesweep.tables.mlperf_score import score_table
 from scalesweep.tables.pairwise import make_comparisons, site_table
 from scalesweep.tables.parts import part_table
@@ -50,6 +51,7 @@ from scalesweep.tables.reading import reading_table
 from scalesweep.tables.roofline import roofline_table
 from scalesweep.tables.runtimes import runtime_table
 from scalesweep.tables.scaling import scaling_table, series_of
+from scalesweep.tables.step_causes import step_tables
 from scalesweep.tables.sweeps import sweep_tables
 from scalesweep.tables.target_times import target_times_table
 from scalesweep.tables.training import training_tables
@@ -130,6 +132,7 @@ def make_tables(
             series = [[points[i] for i in group] for group in series_of(data, points)]
             ranks = rank_table(data, series, runs)
             tables |= {} if ranks is None else {"ranks": ranks}
+            tables |= step_tables(data, series, runs)
             if (
                 data.scale in data.axes
                 and (runtimes := runtime_table(data, series, machine)) is not None
@@ -177,6 +180,10 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     if data.experiment.get("control"):
         table["hosts"] = _taken(_host_sets(data), rows)
     table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
+    loads = data.texts(LOAD)
+    others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
+    if any(one is not None for one in others):
+        table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
     named = _outliers(data, points)
     table["outlier"] = typed_values([named.get(run["run_id"]) for run in runs])
     return pd.DataFrame(table)

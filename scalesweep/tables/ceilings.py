@@ -11,10 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.roofline import COMPUTE, MEMORY, Roof
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.best_rate import best_rate, growth
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, UNKNOWN, Reach, Roof, reach_of
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.sweeps import swept_of
 
 MEASURED, DATASHEET = "measured", "datasheet"
 # Parameters of benchmarks that may name the type of the numbers, and what their values are.
@@ -27,8 +28,10 @@ FLOAT32 = "float32"
 class Ceiling:
     """A ceiling of a node: ``value`` in FLOP/s (compute) or bytes/s (memory).
 
-    ``low`` and ``high`` are its 95 % interval over ``repeats``, None where there is none; ``dtype``
-    is empty for memory; ``where`` says what it was measured by.
+    Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``);
+    ``low`` and ``high`` are its 95 % interval, None where there is none. ``growing``: the rate was
+    still growing at the end of the sizes tried. ``dtype`` is empty for memory; ``where`` says what
+    it was measured by.
     """
 
     kind: str
@@ -39,13 +42,15 @@ class Ceiling:
     high: float | None
     repeats: int
     where: str
+    disturbed: int = 0
+    growing: bool = False
 
 
 def machine_ceilings(summary: pd.DataFrame, plan: Plan) -> list[Ceiling]:
     """The ceilings of a campaign's machine, measured ones first.
 
-    Of each kind and type the point with the highest mean over its repeats counts; one that was
-    imported or simulated only where none was measured.
+    Of each kind and type the point with the best run counts; one that was imported or simulated
+    only where none was measured.
     """
     found: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     for experiment in plan["experiments"]:
@@ -71,17 +76,20 @@ def _measured(
         return None
     every = {**experiment["fixed"], **point.values}
     nodes = -(-int(every["ranks"]) // int(every.get("ranks_per_node") or 1))
-    bounds = mean_interval(values)
-    known = bounds.low == bounds.low  # NaN without an interval
+    best = best_rate(values)
+    known = not math.isnan(best.low)
+    sweep = swept_of(data, point)
     return Ceiling(
         kind=kind,
         stated=MEASURED,
         dtype=numbers_of(every) if kind == COMPUTE else "",
-        value=float(values.mean()) / nodes,
-        low=float(bounds.low) / nodes if known else None,
-        high=float(bounds.high) / nodes if known else None,
+        value=best.value / nodes,
+        low=best.low / nodes if known else None,
+        high=best.high / nodes if known else None,
         repeats=int(values.size),
         where=experiment["name"] + ("" if point.source == "measured" else f" ({point.source})"),
+        disturbed=sum(best.disturbed),
+        growing=sweep is not None and bool(growth(*sweep.best_rates())),
     )
 
 
@@ -119,17 +127,19 @@ def roof_of(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> Roof | None
     return Roof(flops.value, memory.value) if flops and memory else None
 
 
-def half_width(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> float:
-    """Half the width of a roof's interval on the logarithmic scale; NaN where it is not known.
+def reach_of_least(ceilings: Sequence[Ceiling], stated: str, dtype: str) -> Reach:
+    """How far the interval of a least time under a roof reaches; NaN where it is not known.
 
-    That of the wider one of the two ceilings: which of them a layer hangs from is not the same.
+    A higher ceiling is a shorter time. Of the two ceilings the wider one counts at each end: which
+    of them a layer hangs from is not the same.
     """
-    widths = []
+    reaches = []
     for kind in (COMPUTE, MEMORY):
         one = ceiling_of(ceilings, kind, stated, dtype)
-        known = one is not None and one.low is not None and one.high is not None and one.low > 0
-        widths.append(math.log(one.high / one.low) / 2 if known else math.nan)  # type: ignore[union-attr,operator]
-    return math.nan if any(math.isnan(width) for width in widths) else max(widths)
+        if one is None or one.low is None or one.high is None:
+            return UNKNOWN
+        reaches.append(reach_of(one.value, one.low, one.high))
+    return Reach(max(one.above for one in reaches), max(one.below for one in reaches))
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> pd.DataFrame:
@@ -138,6 +148,7 @@ def ceilings_table(ceilings: Sequence[Ceiling]) -> pd.DataFrame:
         {**asdict(one), "unit": "FLOP/s" if one.kind == COMPUTE else "bytes/s"} for one in ceilings
     ]
     names = ["kind", "stated", "dtype", "value", "low", "high", "unit", "repeats", "where"]
+    names += ["disturbed", "growing"]
     frame = pd.DataFrame({name: [row[name] for row in rows] for name in names})
     for name in ("value", "low", "high"):
         frame[name] = frame[name].astype("float64")

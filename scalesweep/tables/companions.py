@@ -12,20 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.stats import linear_interval, mean_interval
 from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest, read_regular
-from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums
-from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import read_arrays
 
 _log = logging.getLogger(__name__)
 _MS = 1e3
@@ -44,8 +41,8 @@ def companion_accounts(data: ExperimentData, runs: Path | None) -> dict[int, Ste
         if run["kind"] != KIND or run["status"] != "done" or row is None or runs is None:
             continue
         try:
-            measured, samples = _read(runs / run_id)
-            alone, without = _read(runs / run["run_id"])
+            measured, samples = read_arrays(runs / run_id)
+            alone, without = read_arrays(runs / run["run_id"])
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             data.unread.append(run["run_id"])
             _log.warning("%s: %s: not compared with its run", run["run_id"], error)
@@ -64,15 +61,6 @@ def finer(
     what else its record holds."""
     stamped = {row: account for row, account in own.items() if account.form == STEPS}
     return {**own, **against, **stamped}
-
-
-def _read(folder: Path) -> tuple[Mapping[str, Any], Arrays]:
-    """Record and arrays of a run; raises UserError or what damaged files raise."""
-    record = read_record(folder / RECORD)
-    content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
-    if content_digest(content) != checksums(record).get(SAMPLES):
-        raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    return record, Arrays(content, verified=True)
 
 
 # Columns of the table, each with its bounds.

@@ -16,17 +16,19 @@ from scalesweep.analysis.step_account import EPOCHS, PROFILE, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import finite
 from scalesweep.tables.epoch_curves import ACCOUNT
-from scalesweep.tables.machine import Machine, networks_like, whole_point
+from scalesweep.tables.machine import Machine, Network, networks_like, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.rank_layout import Layout
 
 COMPUTATION, EXCHANGE = "computation", "exchange"
+HOST = "host work between steps"
 BOTH = "input and computation"  # where a record tells no more
 # The parts of a prediction and the terms of the ledger that each adds up from, computation first.
 OF_LEDGER: Mapping[str, Sequence[str]] = {
     COMPUTATION: ("compute", "busy"),
     "input": ("input",),
-    "imbalance": ("persistent", "alternating"),
+    HOST: ("checkpoint", "validation", "logging", "between"),
+    "imbalance": ("persistent", "alternating", "stalls", "mixed"),
     EXCHANGE: ("transfer", "communication"),
     "barrier": ("barrier",),
 }
@@ -55,14 +57,16 @@ def parts_of(
     if measure[1] == "init" or len(points) < 2:
         return None
     shares = _shares(data, points)
-    collective = _collective(data, points, measure, machine)
+    found = _collective(data, points, measure, machine)
+    collective, probed_to = found or (None, 0.0)
     if shares is None:
         if collective is None:
             return None
-        return Parts((COMPUTATION,), costs[None, :], collective)
+        return Parts((COMPUTATION,), costs[None, :], collective, None, probed_to)
     rows = {name: row * costs for name, row in shares.items()}
     exchange = EXCHANGE if EXCHANGE in rows else None
-    return Parts(tuple(rows), np.stack(list(rows.values())), collective, exchange)
+    each = np.stack(list(rows.values()))
+    return Parts(tuple(rows), each, collective, exchange, probed_to)
 
 
 def parts_within(
@@ -96,7 +100,7 @@ def parts_within(
     names, parts = zip(*rows, strict=True)
     even = np.ptp(work) <= _SAME * work[-1]
     collective = _times(known.collective, float(work[-1])) if known.collective and even else None
-    return Parts(names, np.stack(parts), collective, known.exchange)
+    return Parts(names, np.stack(parts), collective, known.exchange, known.probed_to)
 
 
 def _times(collective: Collective, work: float) -> Collective:
@@ -141,8 +145,9 @@ def _shares(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats] 
 
 def _collective(
     data: ExperimentData, points: Sequence[Point], measure: Measure, machine: Machine
-) -> Collective | None:
-    """What the exchange of gradients costs by probes: rank-seconds for a sample.
+) -> tuple[Collective, float] | None:
+    """What the exchange of gradients costs by probes: rank-seconds for a sample, and the ranks up
+    to which the probes crossed the borders between them.
 
     None where the size of the gradients, the batch of a rank or the network is not known, or they
     are not exchanged by an allreduce of Horovod's.
@@ -161,36 +166,56 @@ def _collective(
     if len(sizes) != 1 or any(one.get("variable_update", "horovod") != "horovod" for one in every):
         return None
     size = sizes.pop() * _gradient_bytes(every[-1])
-    seconds = _allreduce(machine, every[-1], size)
-    if seconds is None:
+    known = _allreduce(machine, every[-1], size)
+    if known is None:
         return None
+    seconds, probed_to = known
     if np.ptp(batches) <= _SAME * batches[-1]:
-        return lambda p: seconds(p) / batches[-1]
+        return lambda p: seconds(p) / batches[-1], probed_to
     if np.ptp(batches * ranks) <= _SAME * batches[-1] * ranks[-1]:
-        return lambda p: seconds(p) * p / (batches[-1] * ranks[-1])
+        return lambda p: seconds(p) * p / (batches[-1] * ranks[-1]), probed_to
     return None
 
 
-def _allreduce(machine: Machine, point: Mapping[str, Any], size: float) -> Collective | None:
-    """Seconds of an allreduce of ``size`` bytes on any number of ranks; None where it is not known.
+def _allreduce(
+    machine: Machine, point: Mapping[str, Any], size: float
+) -> tuple[Collective, float] | None:
+    """Seconds of an allreduce of ``size`` bytes on any number of ranks, and the ranks of the
+    largest that was probed; None where it is not known.
 
-    Of several networks that of which the point could take most.
+    Of several networks that of which the point could take most. Within a node and between nodes
+    are two networks: of a point on one node the second is that of several nodes as full, where it
+    was probed.
     """
-    ranks = Layout.of(point).ranks
+    layout = Layout.of(point)
+    here = _network(machine, point, layout.ranks, size)
+    if here is None:
+        return None
+    beyond = None
+    if layout.nodes == 1:
+        several = {**point, "ranks": 2 * layout.per_node}
+        beyond = _network(machine, several, 2 * layout.per_node, size)
+
+    def seconds(counts: Floats) -> Floats:
+        each = [
+            message_seconds(
+                (beyond if beyond and count > layout.per_node else here).fits, int(count), size
+            )
+            for count in counts
+        ]
+        return np.array([0.0 if one is None else one.value for one in each])  # of one rank
+
+    return seconds, float((beyond or here).layout.ranks)
+
+
+def _network(machine: Machine, point: Mapping[str, Any], ranks: int, size: float) -> Network | None:
+    """The network of which a point could take most; None without any."""
     found = [
-        (least.value, network.fits)
+        (least.value, network)
         for network in networks_like(machine, point)
         if (least := message_seconds(network.fits, max(ranks, 2), size)) is not None
     ]
-    if not found:
-        return None
-    _, fits = min(found, key=itemgetter(0))
-
-    def seconds(counts: Floats) -> Floats:
-        each = [message_seconds(fits, int(count), size) for count in counts]
-        return np.array([0.0 if one is None else one.value for one in each])  # of one rank
-
-    return seconds
+    return min(found, key=itemgetter(0))[1] if found else None
 
 
 def _gradient_bytes(parameters: Mapping[str, Any]) -> int:

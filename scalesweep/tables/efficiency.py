@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.blocks import interval_of
+from scalesweep.analysis.joint import Effect, lead_of
 from scalesweep.analysis.stats import (
     Interval,
     difference_interval,
     linear_interval,
     mean_interval,
+    positive_interval,
     ratio_interval,
 )
 from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
@@ -45,7 +47,7 @@ from scalesweep.tables.measured_steps import (
     main_rate,
     measured_steps,
 )
-from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.points import ExperimentData, Point, place_of
 from scalesweep.tables.step_blocks import StepBlocks
 
 LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
@@ -74,7 +76,7 @@ LABELS = {
 _MS = 1e3
 _NAMES = (
     "form", "kind", "variant", "term", "value", "low", "high", "unit",
-    "loss", "loss_low", "loss_high", "machine_from",
+    "loss", "loss_low", "loss_high", "lead", "lead_low", "lead_p", "machine_from",
     "machine", "machine_low", "machine_high",
     "machine_loss", "machine_loss_low", "machine_loss_high",
 )  # fmt: skip
@@ -212,7 +214,11 @@ def _rows(
 
 
 def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
-    bounds = (linear_interval if kind == LEDGER else mean_interval)(values)
+    interval = positive_interval if kind == LEDGER else mean_interval
+    return _stated(kind, term, values, unit, interval(values))
+
+
+def _stated(kind: str, term: str, values: Floats, unit: str, bounds: Interval) -> dict[str, Any]:
     return {
         "kind": kind, "term": term, "unit": unit,
         "value": float(values.mean()), "low": bounds.low, "high": bounds.high,
@@ -227,7 +233,8 @@ def _ledger(
     outside: bool,
 ) -> list[dict[str, Any]]:
     """The ledger's terms in ms per step, what they lose against the ideal, and both steps."""
-    rows = []
+    rows: list[dict[str, Any]] = []
+    effects: dict[str, Effect] = {}
     for name in (*TERMS, *([OUTSIDE] if outside else [])):
         values = _term(one, name, outside)
         if values is None:
@@ -235,25 +242,58 @@ def _ledger(
         there = None if base is None or one is base else _term(base, name, outside)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
-            parts = _computation(name, one, base, values * _MS, there * (ratio * _MS), batch)
+            parts = _computation(
+                name, one, base, values * _MS, there * (ratio * _MS), batch, effects
+            )
             rows += _with_machine(parts, name, one, base, ratio, batch)
             continue
         row = _row(LEDGER, name, values * _MS, "ms") | value_columns(one.least.get(name))
         if there is not None and ratio is not None:
             assert base is not None
             row |= _loss(values * _MS, there * (ratio * _MS), _paired(one, base))
+            effects[name] = _effect(one, base, values * _MS, there * (ratio * _MS))
             ideal = base.least.get(name)
             row |= loss_columns(
                 against(one.least.get(name), None if ideal is None else ideal.times(ratio))
             )
         rows.append(row)
-    elapsed = one.elapsed
-    row = _row(LEDGER, ELAPSED, elapsed * _MS, "ms")
+    row = _step(ELAPSED, one, _MS)
     if base is not None and ratio is not None:
-        whole = base.elapsed * (ratio * _MS)
-        rows.append(_row(LEDGER, IDEAL, whole, "ms"))
-        row |= {} if one is base else _loss(elapsed * _MS, whole, _paired(one, base))
+        rows.append(_step(IDEAL, base, ratio * _MS))
+        row |= {} if one is base else _step_loss(one, base, ratio)
+        _add_lead(rows, effects, [one, base, *([batch] if batch else [])])
     return [*rows, row]
+
+
+def _step(term: str, of: MeasuredSteps, factor: float) -> dict[str, Any]:
+    """A whole step, whose interval is that of the rate that the efficiency is taken from."""
+    bounds = of.step_interval
+    scaled = Interval(bounds.low * factor, bounds.high * factor, bounds.method)
+    return _stated(LEDGER, term, of.elapsed * factor, "ms", scaled)
+
+
+def _step_loss(one: MeasuredSteps, base: MeasuredSteps, ratio: float) -> dict[str, float]:
+    bounds = one.loss_interval(base, ratio)
+    return {
+        "loss": float(one.elapsed.mean() - base.elapsed.mean() * ratio) * _MS,
+        "loss_low": bounds.low * _MS, "loss_high": bounds.high * _MS,
+    }  # fmt: skip
+
+
+def _add_lead(
+    rows: Sequence[dict[str, Any]], effects: Mapping[str, Effect], points: Sequence[MeasuredSteps]
+) -> None:
+    """Say of the term with the largest loss how far it lies above each other one, jointly."""
+    paired = all(_paired(points[0], other) for other in points[1:])
+    lead = lead_of(effects, paired)
+    for row in rows:
+        if lead is not None and row["term"] == lead.name:
+            row |= {"lead": lead.margin, "lead_low": lead.low, "lead_p": lead.p}
+
+
+def _effect(one: MeasuredSteps, other: MeasuredSteps, here: Floats, there: Floats) -> Effect:
+    """What the runs of two points add to what the first takes more."""
+    return {place_of(one.point): here, place_of(other.point): -there}
 
 
 def _term(one: MeasuredSteps, name: str, outside: bool) -> Floats | None:
@@ -274,18 +314,21 @@ def _computation(
     here: Floats,
     ideal: Floats,
     batch: MeasuredSteps | None,
+    effects: dict[str, Effect],
 ) -> list[dict[str, Any]]:
-    """Computation as at the reference, and why the rest of it is slower."""
+    """Computation as at the reference, and why the rest of it is slower; adds their effects."""
     rows = [_row(LEDGER, AT_REFERENCE, ideal, "ms")]
     alone = None if batch is None else batch.term(name)
     against = base
     if batch is not None and alone is not None:
         rows.append(_slower(LOCAL_BATCH, alone * _MS, ideal, _paired(batch, base)))
+        effects[LOCAL_BATCH] = _effect(batch, base, alone * _MS, ideal)
         ideal, against = alone * _MS, batch
-    clock = _by_clock(one, against, here, ideal)
-    if clock is not None:
+    if (found := _by_clock(one, against, here, ideal)) is not None:
+        clock, effects[CLOCK] = found
         rows.append(clock)
         here = here - clock["value"]
+    effects[SLOWER] = _effect(one, against, here, ideal)
     return [*rows, _slower(SLOWER, here, ideal, _paired(one, against))]
 
 
@@ -317,7 +360,7 @@ def _with_machine(
 
 def _by_clock(
     one: MeasuredSteps, against: MeasuredSteps, here: Floats, there: Floats
-) -> dict[str, Any] | None:
+) -> tuple[dict[str, Any], Effect] | None:
     """What a lower clock explains of slower computation, at most; None where clocks are unknown.
 
     Computation that depends on the clock alone takes f_ref / f times as long: what waits for
@@ -331,10 +374,14 @@ def _by_clock(
     reference = computation * float(base.mean())
     row = _slower(CLOCK, reference / clocks, reference / base, _paired(one, against))
     low, high = sorted((0.0, float(here.mean()) - computation))
-    return {
+    effect = _effect(one, against, reference / clocks, reference / base)
+    if row["value"] > high:  # all of it, with the scatter of that
+        effect = _effect(one, against, here, there)
+    clipped = {
         name: min(max(value, low), high) if isinstance(value, float) else value
         for name, value in row.items()
     }
+    return clipped, effect
 
 
 def _slower(term: str, here: Floats, there: Floats, paired: bool) -> dict[str, Any]:
@@ -350,7 +397,10 @@ def _paired(one: MeasuredSteps, other: MeasuredSteps | None) -> bool:
 
 
 def _loss(here: Floats, there: Floats, paired: bool) -> dict[str, float]:
-    bounds: Interval = linear_interval(here - there) if paired else difference_interval(here, there)
+    if not there.any():  # all that is here, with its interval
+        bounds = positive_interval(here)
+    else:
+        bounds = linear_interval(here - there) if paired else difference_interval(here, there)
     return {
         "loss": float(here.mean() - there.mean()), "loss_low": bounds.low,
         "loss_high": bounds.high,

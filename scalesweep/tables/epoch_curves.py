@@ -6,7 +6,8 @@ used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joule
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_sweep``: what
 a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
 what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
-after it; ``_exchange``: what its ranks exchange in a step. Missing (None) where a record has none.
+after it; ``_exchange``: what its ranks exchange in a step;
+``_trained``: when it trained, as the log of an import says. Missing (None) where a record has none.
 """
 
 import json
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
-from scalesweep.analysis.step_account import STEPS, account_of
+from scalesweep.analysis.step_account import STEPS, account_of, span_problem
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
@@ -30,16 +32,32 @@ from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.tables.canary_rates import CANARY, canary_text
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_text
 from scalesweep.tables.layers import LAYERS, layers_text
+from scalesweep.tables.machine_load import LOAD, load_text
 from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, facts_text
 from scalesweep.tables.sweep_text import SWEEP, sweep_text
 
 ACCOUNT = "_account"
 STATED = "_stated"
+# [begin, end, kind of submission] of a training whose source says when it was (imported ones).
+TRAINED = "_trained"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
 CURVES = (
-    *("_epochs", "_phases", "_energy", ACCOUNT, STATED, PARTS, SWEEP, FACTS, LAYERS, CANARY),
+    *(
+        "_epochs",
+        "_phases",
+        "_energy",
+        ACCOUNT,
+        STATED,
+        TRAINED,
+        PARTS,
+        SWEEP,
+        FACTS,
+        LAYERS,
+        CANARY,
+        LOAD,
+    ),
     EXCHANGE,
 )
 
@@ -64,13 +82,21 @@ def curves_of(
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
         ACCOUNT: _account(record, samples),
         STATED: _stated(record.get("metrics") or {}),
+        TRAINED: _trained(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         SWEEP: sweep_text(record, samples),
         FACTS: facts_text(record, machines),
         LAYERS: layers_text(record, samples),
         CANARY: canary_text(record),
+        LOAD: load_text(record),
         EXCHANGE: exchange_text(record),
     }
+
+
+def span_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+    """Why the spans of a run's steps cannot be true; None where they can."""
+    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
+    return span_problem(samples, notes if isinstance(notes, dict) else {}, ranks)
 
 
 def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
@@ -101,6 +127,14 @@ def _numbers(values: Any, name: str) -> str | None:
     found = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
     found = {key: value for key, value in found.items() if value is not None}
     return json.dumps(found) if found else None
+
+
+def _trained(notes: Mapping[str, Any]) -> str | None:
+    """When a run trained, as its notes say it; None where they do not."""
+    said = notes.get("trained")
+    if not isinstance(said, Mapping) or not finite(said.get("start"), said.get("stop")):
+        return None
+    return canonical_json([said["start"], said["stop"], said.get("submission")])
 
 
 def _stated(metrics: Mapping[str, Any]) -> str | None:

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.roofline import share_interval
-from scalesweep.analysis.stats import linear_interval, mean_interval
+from scalesweep.analysis.stats import mean_interval, positive_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout
-from scalesweep.tables.sweeps import ALLREDUCE, bus_factor
+from scalesweep.tables.sweeps import ALLREDUCE
 
 _MS = 1e3
 NAMES = (
@@ -68,9 +69,10 @@ def _row(
     if sent is None or not transfers.min() > 0:
         return None
     exchange, one = sent.exchange, sent.as_one
-    seconds, shares = linear_interval(transfers * _MS), one.value / (transfers * _MS)
-    rates = bus_factor(ALLREDUCE, Layout.of(whole_point(data, point)).ranks) * exchange.total
-    rate, share = mean_interval(rates / transfers), share_interval(shares, one.width)
+    seconds, shares = positive_interval(transfers * _MS), one.value / (transfers * _MS)
+    factor = bus_factor(ALLREDUCE, Layout.of(whole_point(data, point)).ranks) or math.nan
+    rates = factor * exchange.total
+    rate, share = mean_interval(rates / transfers), share_interval(shares, one.reach)
     values = {
         "message_bytes": exchange.total, "tensors": len(exchange.tensor_bytes),
         "messages": len(exchange.messages), "largest_bytes": max(exchange.messages),

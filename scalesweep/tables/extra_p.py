@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from scalesweep.analysis.metrics import column
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import finite
+from scalesweep.core.own_files import publish
 from scalesweep.tables.points import ExperimentData
 
 EXTRA_P = "extra_p.jsonl"
@@ -48,5 +48,5 @@ def write_extra_p(data: ExperimentData, folder: Path) -> list[Path]:
     if not lines or not json.loads(lines[0])["params"]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
+    publish(folder / EXTRA_P, "\n".join(lines) + "\n", durable=False)
     return [folder / EXTRA_P]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit
+from scalesweep.analysis.roofline import rated_flop
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
@@ -50,7 +51,7 @@ class Model:
     batch: int
     numbers: str  # type of the numbers
     weights: int
-    flop: Sequence[float]
+    flop: Sequence[float]  # that a ceiling of products is held against
     moved: Sequence[float]  # bytes
     where: str
 
@@ -63,6 +64,8 @@ class Machine:
     networks: Sequence[Network] = ()
     reading: Sequence[ReadCeiling] = ()
     models: Sequence[Model] = ()
+    islands: int = 1  # sockets or NVLink islands of a node, among which its ranks are divided
+    switch_group: int = 0  # nodes below one switch; 0 where that is not known
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -80,6 +83,8 @@ class Machine:
             self.networks or named(other.networks),
             self.reading or named(other.reading),
             [*self.models, *named(other.models)],
+            self.islands,
+            self.switch_group,
         )
 
 
@@ -119,8 +124,9 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
     return Machine(
-        machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan), models
-    )
+        machine_ceilings(summary, plan), _best_known(networks), read_ceilings(summary, plan),
+        models, plan.get("islands_per_node", 1), plan.get("nodes_per_switch_group", 0),
+    )  # fmt: skip
 
 
 def _best_known(found: Sequence[tuple[bool, T]]) -> list[T]:
@@ -197,7 +203,7 @@ def _models(data: ExperimentData) -> list[Model]:
                 int(every["batch_size"]),
                 numbers_of(every),
                 round(sum(updates) / 2),
-                flop,
+                [rated_flop(kind, n) for n, kind in zip(flop, layers.kind, strict=True)],
                 [count * (there + back) for count, there, back in bytes_],
                 _where(data, point.source),
             )

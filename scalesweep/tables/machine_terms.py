@@ -7,17 +7,16 @@ roofline of the model's layers; input by what the file system gives (docs/effici
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import Estimate
-from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.roofline import Reach, reach_of, share_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.ceilings import MEASURED, half_width, numbers_of, roof_of
+from scalesweep.tables.ceilings import MEASURED, numbers_of, reach_of_least, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
 from scalesweep.tables.machine import (
     Machine,
@@ -46,11 +45,9 @@ class Least:
     where: str
 
     @property
-    def width(self) -> float:
-        """Half the width of its interval on the logarithmic scale; NaN where there is none."""
-        if not self.low > 0 or not math.isfinite(self.high):
-            return math.nan
-        return math.log(self.high / self.low) / 2
+    def reach(self) -> Reach:
+        """How far its interval reaches; NaN where there is none."""
+        return reach_of(self.value, self.low, self.high)
 
     def times(self, factor: float) -> "Least":
         """So many times as much."""
@@ -133,8 +130,8 @@ def _compute(data: ExperimentData, point: Point, machine: Machine) -> Least | No
     devices = int(every.get("devices_per_rank") or 1)
     share = roof.shared(Layout.of(every).on_node * devices)
     least = sum(share.least_s(f, b) for f, b in zip(model.flop, model.moved, strict=True)) * _MS
-    width = half_width(machine.ceilings, MEASURED, numbers_of(every))
-    return Least(least, least * math.exp(-width), least * math.exp(width), model.where)
+    below, above = reach_of_least(machine.ceilings, MEASURED, numbers_of(every))
+    return Least(least, least * math.exp(-below), least * math.exp(above), model.where)
 
 
 def _model_of(
@@ -169,10 +166,10 @@ def _input(
     found = [one for one in machine.reading if one.nodes == nodes and one.state != WARM]
     if len(sizes) != 1 or not found:
         return None
-    best = max(found, key=attrgetter("mean"))
-    bounds = best.interval
+    fastest = max(found, key=lambda one: one.best.value)
+    best = fastest.best
     size = sizes.pop() / account.per_epoch * _MS
-    return Least(size / best.mean, size / bounds.high, size / bounds.low, best.where)
+    return Least(size / best.value, size / best.high, size / best.low, fastest.where)
 
 
 def share_rows(
@@ -188,7 +185,7 @@ def share_rows(
         if one is None or values is None or not one.value > 0 or not values.min() > 0:
             continue
         shares = one.value / (values * _MS)
-        bounds = share_interval(shares, one.width)
+        bounds = share_interval(shares, one.reach)
         rows.append(
             {"term": name, "unit": "1", "value": float(shares.mean()), "low": bounds.low,
              "high": bounds.high, **value_columns(one)}

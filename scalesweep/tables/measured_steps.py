@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from scalesweep.analysis.stats import Interval
 from scalesweep.analysis.step_account import StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.machine_terms import Least
@@ -30,6 +31,7 @@ class MeasuredSteps:
 
     ``workers``: what it scales over. ``lengths``: seconds of a step of each repeat by the rate that
     its efficiency is taken from; None where there is no such rate, and the accounts' own are taken.
+    ``rate``: that of these lengths, if all runs of the point have accounts.
     ``least``: what the machine needs for terms, of those that it has probes for.
     """
 
@@ -39,6 +41,7 @@ class MeasuredSteps:
     workers: float
     lengths: Floats | None = None
     least: Mapping[str, Least] = field(default_factory=dict)
+    rate: Measure | None = None
 
     def term(self, name: str) -> Floats | None:
         """A term of the ledger, in s per step, of each repeat; None if one has none.
@@ -51,8 +54,34 @@ class MeasuredSteps:
     @property
     def elapsed(self) -> Floats:
         """The measured step, as ``term``."""
-        own = np.array([account.elapsed for account in self.accounts])
-        return self._weighted(own if self.lengths is None else self.lengths)
+        return self._weighted(self._lengths)
+
+    @property
+    def _lengths(self) -> Floats:
+        """Seconds of a step of each repeat."""
+        if self.lengths is not None:
+            return self.lengths
+        return np.array([account.elapsed for account in self.accounts], np.float64)
+
+    @property
+    def step_interval(self) -> Interval:
+        """95 % interval of the measured step in s, that of the point's rate where it has one."""
+        bounds = self.steps.step(self.point, self._lengths, self.rate)
+        return _times(bounds, float(self.elapsed.mean()))
+
+    def loss_interval(self, base: "MeasuredSteps", ratio: float) -> Interval:
+        """95 % interval in s of what a step takes more than the ideal, ``ratio`` of the base's.
+
+        ideal x (1 / efficiency - 1) at the bounds of the efficiency: so the loss is clear of 0 just
+        where the efficiency is clear of 1. The scatter of the ideal counts in full in the
+        efficiency, and where time is lost as no less than in the difference.
+        """
+        rate = self.rate if base.rate is not None else None
+        steps = (self._lengths, base._lengths)
+        bounds = self.steps.longer(self.point, base.point, steps, rate)
+        step, ideal = float(self.elapsed.mean()), float(base.elapsed.mean()) * ratio
+        whole = _times(bounds, step)
+        return replace(whole, low=whole.low - ideal, high=whole.high - ideal)
 
     @property
     def outside(self) -> Floats | None:
@@ -82,6 +111,11 @@ class MeasuredSteps:
         weights = 1 / self.lengths
         mean = float((weights * values).sum() / weights.sum())
         return np.asarray(mean + weights / weights.mean() * (values - mean))
+
+
+def _times(bounds: Interval, value: float) -> Interval:
+    """Bounds that are over a value, of the value."""
+    return replace(bounds, low=bounds.low * value, high=bounds.high * value)
 
 
 def main_rate(data: ExperimentData) -> Measure | None:
@@ -115,7 +149,8 @@ def measured_steps(
     found = list(accounts.values())
     workers = float(point.values.get(data.scale) or found[0].ranks)
     lengths = None if rate is None else _lengths(data, point, accounts, rate)
-    return MeasuredSteps(point, found, steps, workers, lengths)
+    whole = lengths is not None and len(found) == point.rows.size
+    return MeasuredSteps(point, found, steps, workers, lengths, rate=rate if whole else None)
 
 
 def _lengths(
@@ -142,7 +177,7 @@ def by_throughput(
     """The same points; without their rates where one has none: all steps are of one kind."""
     if all(one.lengths is not None for group in groups for one in group if one):
         return [list(group) for group in groups]
-    return [[one and replace(one, lengths=None) for one in group] for group in groups]
+    return [[one and replace(one, lengths=None, rate=None) for one in group] for group in groups]
 
 
 def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:

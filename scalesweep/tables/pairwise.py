@@ -16,7 +16,14 @@ import pandas as pd
 from scalesweep.analysis.blocks import interval_of
 from scalesweep.analysis.covariate import Covariate
 from scalesweep.analysis.factors import fold_axes, planned_points
-from scalesweep.analysis.stats import Interval, ratio_interval, without_interval
+from scalesweep.analysis.stats import (
+    SIGNIFICANT,
+    Interval,
+    log_ratio_error,
+    ratio_interval,
+    t_chance,
+    without_interval,
+)
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import number, text_of
@@ -71,12 +78,14 @@ def make_comparisons(data: ExperimentData, points: Sequence[Point]) -> dict[str,
     """Tables ``comparisons`` and ``best`` of an experiment; empty where nothing compares.
 
     ``comparisons``: a row per value other than the reference: `ratio` of the means with its 95 %
-    interval (``low``, ``high``) and what this comes from (``interval_from``), or why it has
-    ``no_interval``; where a canary is used as covariate (``analysis.covariate``) also which, and
-    the ratio at equal machines with its interval: ``canary``, ``canary_ratio``, ``canary_low``,
+    interval (``low``, ``high``), the p value ``p`` of its being 1, and what these come from
+    (``interval_from``), or why it has ``no_interval``; where a canary is used as covariate
+    (``analysis.covariate``) also which, and the ratio
+    at equal machines with its interval: ``canary``, ``canary_ratio``, ``canary_low``,
     ``canary_high``. ``best``: a row per group of points that differ in one parameter: the best
-    value and the next, why they have ``no_interval``, and whether the interval of the best is
-    ``clear`` of all others'. Both per parameter, source, metric and phase.
+    value and the next, why they have ``no_interval``, and ``p``, the largest p value of the best
+    against each other one (``next_p``: against the next), whether it is ``clear`` at 5 %. Both per
+    parameter, source, metric and phase. Findings judge these p values among all of an experiment.
     """
     leaders = fold_axes(data.experiment)[0]
     ratios: list[dict[str, Any]] = []
@@ -128,6 +137,7 @@ def _ratios(
             "ratio": float(repeats.mean() / base.mean()),
             "low": interval.low,
             "high": interval.high,
+            "p_value": data.ratio_p(point, group[reference], measure),
             "interval_from": _how(interval),
             "no_interval": None
             if math.isfinite(interval.low)
@@ -178,10 +188,10 @@ def _best(
         return
     ranked.sort(key=lambda entry: -entry[2] if higher else entry[2])
     (value, point, mean, span), (other, second, other_mean, other_span) = ranked[:2]
-    # A comparison with NaN is false: what has no interval is clear of nothing.
-    clear = all(
-        span.low > rival.high if higher else span.high < rival.low for _, _, _, rival in ranked[1:]
-    )
+    chances = [data.ratio_p(point, rival, measure) for _, rival, _, _ in ranked[1:]]
+    # What has no interval is clear of nothing. That the best is chosen by the same data needs no
+    # correction (analysis.joint).
+    p = math.nan if any(math.isnan(one) for one in chances) else max(chances)
     yield {
         **_row(data, point, names, measure, leaders),
         "best": text_of(value),
@@ -195,7 +205,9 @@ def _best(
         "next_low": other_span.low,
         "next_high": other_span.high,
         "compared": len(ranked),
-        "clear": clear,
+        "next_p": chances[0],
+        "p_value": p,
+        "clear": p < SIGNIFICANT,
     }
 
 
@@ -260,6 +272,15 @@ def site_table(
     return _frame(rows) if rows else None
 
 
+def _chance(one: Any, other: Any, level: float) -> float:
+    """p value of two samples of repeats having the same mean; NaN where nothing tells."""
+    if without_interval(one, other):
+        return math.nan
+    error = log_ratio_error(one, other)
+    p = t_chance(math.log(one.mean() / other.mean()), error.error, error.degrees)
+    return min(1.0, p * SIGNIFICANT / (1 - level))
+
+
 def _over_here(
     spread: Interval, repeats: Any, here: Any, same: bool, level: float
 ) -> dict[str, float]:
@@ -270,6 +291,7 @@ def _over_here(
         "ratio": 1.0 if same else nothing,
         "ratio_low": nothing,
         "ratio_high": nothing,
+        "ratio_p": nothing,
     }
     if not same and repeats.size and here.size and here.mean() != 0:
         interval = ratio_interval(repeats, here, level=level)
@@ -277,5 +299,6 @@ def _over_here(
             "ratio": float(repeats.mean() / here.mean()),
             "ratio_low": interval.low,
             "ratio_high": interval.high,
+            "ratio_p": _chance(repeats, here, level),
         }
     return values

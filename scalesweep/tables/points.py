@@ -14,12 +14,15 @@ from scalesweep.analysis.blocks import Blocks, Layout, interval_of, layouts, sta
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, column, quantities_of
 from scalesweep.analysis.stats import (
     CONFIDENCE,
+    SIGNIFICANT,
     Interval,
     Stated,
     mean_interval,
     ratio_interval,
     stated_interval,
+    stated_ratio_error,
     stated_ratio_interval,
+    t_chance,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
@@ -108,7 +111,9 @@ class ExperimentData:
         self._texts: dict[str, list[Any]] = {}
         self.row_of = self._finished(elsewhere)
         rows = np.array(list(self.row_of.values()), np.intp)
-        self.quantities = quantities_of(summary, experiment["benchmark"])
+        self.quantities = quantities_of(
+            summary, experiment["benchmark"], experiment.get("kinds"), experiment["scaling"]
+        )
         self._floats: dict[str, Floats] = {}
         self._blocks: dict[Measure, dict[Hashable, Blocks]] = {}
         self._pooled: dict[Measure, dict[int, Interval]] = {}
@@ -231,6 +236,24 @@ class ExperimentData:
         if error:
             return interval_of(float(values.mean()) / float(others.mean()), error)
         return ratio_interval(values, others, level=self.level)
+
+    def ratio_p(self, point: Point, base: Point, measure: Measure, null: float = 1.0) -> float:
+        """Two-sided p value of the ratio that ``ratio`` bounds being another one than ``null``.
+
+        NaN where that has no interval. Where repeats were added until points were precise, in terms
+        of the plain 95 %.
+        """
+        values, others = (self.repeats(one, measure) for one in (point, base))
+        sides = [self.stated(one, measure) or of
+                 for one, of in ((point, values), (base, others))]  # fmt: skip
+        blocks = self._blocks_of(point, measure)
+        error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
+        error = error or stated_ratio_error(*sides)
+        if error is None:
+            return math.nan
+        apart = math.log(float(values.mean()) / float(others.mean()) / null)
+        p = t_chance(apart, error.error, error.degrees)
+        return min(1.0, p * SIGNIFICANT / (1 - self.level))
 
     @cached_property
     def layouts(self) -> list[Layout]:

@@ -17,6 +17,7 @@ from scalesweep.analysis.prediction.forecast import (
     Prediction,
     knee,
     predict,
+    refusals,
     rolling_forecasts,
     trusted_limit,
 )
@@ -24,6 +25,7 @@ from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.stats import identical
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.tables.borders import borders_of, similar_series
 from scalesweep.tables.cost_parts import parts_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.points import ExperimentData, Measure, Point
@@ -35,7 +37,8 @@ MODELS_NAMED = 3
 NUMBERS = (
     *("value", "low", "high", "low_50", "high_50"),
     *("efficiency", "efficiency_low", "efficiency_high"),
-    *("term_share", "part_share", "from_repeats", "from_scatter", "from_models", "from_regime"),
+    *("term_share", "part_share"),
+    *("from_repeats", "from_scatter", "from_models", "from_regime", "from_border"),
     *("node_hours", "node_hours_low", "node_hours_high"),
     *("below_80", "below_80_low", "below_80_high"),
 )
@@ -90,17 +93,19 @@ def predictable(
             errors = np.array([relative_error(data, point, measure) for point in points])
             costs = counts / np.array(rates)
             parts = None if machine is None else parts_of(data, points, costs, measure, machine)
-            series = make_series(counts, costs, scaling, errors, parts)
+            series = make_series(
+                counts, costs, scaling, errors, parts,
+                borders_of(data, points, machine), similar_series(data, points, groups, measure),
+            )  # fmt: skip
             yield MeasuredSeries(measure, points, rates, series)
 
 
 def _is_rate(data: ExperimentData, measure: Measure) -> bool:
-    """Whether a measure is a rate of all ranks together."""
+    """Whether a measure is an extensive rate of all ranks together."""
     quantity = data.quantities[measure[0]]
     epochs = measure[0] == "total_throughput" and measure[1] in EPOCH_PHASES
     plain = measure[1] == "run" and quantity.scope == "total"
-    rate = quantity.better == "higher" and quantity.unit.endswith("/s")
-    return rate and (epochs or plain)
+    return quantity.scales and (epochs or plain)
 
 
 def relative_error(data: ExperimentData, point: Point, measure: Measure) -> float:
@@ -167,40 +172,24 @@ def _rows(
         ".smallest": one.counts[0],
         ".largest": one.counts[-1],
     }
-    if why := refusal(series):
-        yield from ({**head, data.scale: count, ".refused": why} for count in counts)
+    if short := refusal(series):
+        yield from ({**head, data.scale: count, ".refused": short} for count in counts)
         return
-    limit = trusted_limit(series)
+    limit, why = trusted_limit(series), refusals(series, counts, data.scale)
     head |= {".trusted_to": limit, **_rolled(series)}
     if bend := knee(series, GOOD):
         head |= {".below_80": bend.count, ".below_80_low": bend.low, ".below_80_high": bend.high}
-    there = [count for count in counts if one.counts[-1] < count <= limit]
+    there = [count for count, no in zip(counts, why, strict=True) if not no]
     found = predict(series, there)
     head[".uninformed"] = ", ".join(found.fits.uninformed) or None
-    for count in counts:
+    for count, no in zip(counts, why, strict=True):
         row = {**head, data.scale: count}
-        if count in there:
+        if no:
+            row[".refused"] = no
+        else:
             row |= _numbers(found, there.index(count))
             row |= _cost(data.experiment, one, row, count)
-        else:
-            row[".refused"] = out_of_range(count, one.counts[-1], limit, data.scale)
         yield row
-
-
-def out_of_range(count: int, largest: int, limit: int, scale: str) -> str:
-    """Why nothing is predicted at a count of a series whose largest measured one is ``largest``,
-    and which is trusted up to ``limit``; empty where something is."""
-    if count < largest:
-        return (
-            f"{count:,} {scale} are fewer than the largest measured count of {largest:,}: "
-            "intervals hold beyond it only; measure them"
-        )
-    if count > limit:
-        return (
-            f"{count:,} {scale} are too far from the largest measured count of {largest:,}: not to "
-            f"be trusted beyond {limit:,}; measure in between"
-        )
-    return ""
 
 
 def _rolled(series: Series) -> dict[str, Any]:

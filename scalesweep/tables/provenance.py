@@ -27,6 +27,10 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 
 
+# Facts: commits of scalesweep, of the study, and of the repository that an external program is in.
+GIT, STUDY, PROGRAM = "git commit", "git commit of the study", "git commit of the program"
+
+
 @dataclass(frozen=True)
 class EnergyFacts:
     """How the energy of a run was measured, or (``joules`` None) why it was not."""
@@ -153,8 +157,14 @@ def _environment(
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
     facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
     set_by = _set_by(tuple(point))
-    for key, name in (("git", "git commit"), ("study", "git commit of the study")):
-        git = record.get(key)
+    program = _mapping(_mapping(record.get("program")).get("files"))
+    measured = [_mapping(file).get("git") for file in program.values()]
+    commits = {
+        GIT: record.get("git"),
+        STUDY: record.get("study"),
+        PROGRAM: next((git for git in measured if isinstance(git, dict)), None),
+    }
+    for name, git in commits.items():
         if isinstance(git, dict):
             dirty = " with local changes" if git.get("dirty") else ""
             facts[name] = f"{str(git.get('commit'))[:12]}{dirty}"

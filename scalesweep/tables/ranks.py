@@ -1,6 +1,7 @@
 """The table `ranks`: step times of every rank, of the runs at the largest scale of every series."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,24 +10,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import (
     NOTABLE,
     Spread,
     by_host,
     chances,
     own_times,
+    rank_matrix,
     spread_of,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import content_digest, read_regular
-from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, checksums, holds_matches
+from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class _Ranks:
     repeat: int
     spreads: Mapping[str, Spread]
     hosts: Sequence[str]
+    spans: tuple[str, ...]  # that its own work is made of
 
 
 def rank_column(name: str, axes: Sequence[str]) -> str:
@@ -73,7 +75,7 @@ def rank_table(
     """
     if runs is None:
         return None
-    finished = [_largest(data, points) for points in series]
+    finished = [largest_finished(data, points) for points in series]
     points = [point for point in finished if point is not None]
     taken = _fitting(data, points)
     frames: list[dict[str, Any]] = []
@@ -100,23 +102,13 @@ def _numbers(parts: Sequence[Any]) -> bool:
     return all(isinstance(part, np.ndarray) and part.dtype.kind in "fi" for part in parts)
 
 
-def _ranks(data: ExperimentData, point: Point) -> int:
-    return int(point.values.get("ranks") or data.experiment["fixed"].get("ranks") or 1)
-
-
-def _largest(data: ExperimentData, points: Sequence[Point]) -> Point | None:
-    """The last of the points, which ascend in scale, that finished on several ranks."""
-    found = [point for point in points if point.rows.size and _ranks(data, point) > 1]
-    return found[-1] if found else None
-
-
 def _fitting(data: ExperimentData, points: Sequence[Point]) -> list[Point]:
     """As many of the points, evenly from all, as there is room for; one at least."""
     count = len(points)
     while count > 1:
         some = [points[round(i)] for i in np.linspace(0, len(points) - 1, count)]
         runs = [point.rows.size for point in some]
-        ranks = [_ranks(data, point) for point in some]
+        ranks = [ranks_of(data, point) for point in some]
         rows = sum(n * size * _KINDS for n, size in zip(runs, ranks, strict=True))
         if sum(runs) <= MAX_RUNS and rows <= MAX_ROWS:
             return some
@@ -127,32 +119,46 @@ def _fitting(data: ExperimentData, points: Sequence[Point]) -> list[Point]:
 def _read(data: ExperimentData, point: Point, runs: Path) -> list[_Ranks]:
     """The point's runs that have times by rank, reduced one by one."""
     found = []
-    ranks = _ranks(data, point)
+    ranks = ranks_of(data, point)
     most = max(1, min(MAX_RUNS, MAX_ROWS // (ranks * _KINDS)))
     for row in point.rows[:most].tolist():
         run_id = str(data.summary["run_id"].iloc[row])
         try:
             record = read_record(runs / run_id / RECORD)
-            spreads = _spreads(record, runs / run_id, ranks)
+            spreads, spans = _spreads(record, runs / run_id, ranks)
         except (UserError, *NOT_ARRAYS, *NO_USE) as error:
             data.unread.append(run_id)
             _log.warning("%s: %s: left out of the table of ranks", run_id, error)
             continue
         if spreads:
             repeat = int(data.summary["repeat"].iloc[row])
-            found.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks)))
-    return found
+            found.append(_Ranks(run_id, repeat, spreads, _hosts(record, ranks), spans))
+    return _with_same_spans(found)
 
 
-def _spreads(record: Mapping[str, Any], folder: Path, ranks: int) -> dict[str, Spread]:
-    expected = checksums(record).get(SAMPLES)
-    if expected is None or holds_matches(record):
-        return {}
-    content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
-    if content_digest(content) != expected:
-        raise BadRecord(f"{SAMPLES} was changed: checksum differs")
-    found = own_times(Arrays(content, verified=True), ranks)
-    return {kind: spread_of(times, whole) for kind, (times, whole) in found.items()}
+def _with_same_spans(found: list[_Ranks]) -> list[_Ranks]:
+    """The runs with the same spans, most of them, the most spans of as many: the work of others is
+    something else, and no mean is taken over both."""
+    counts = Counter(run.spans for run in found)
+    usual = max(counts, key=lambda spans: (counts[spans], len(spans)), default=())
+    for run in found:
+        if run.spans != usual:
+            _log.warning("%s: other spans: left out of the table of ranks", run.run_id)
+    return [run for run in found if run.spans == usual]
+
+
+def _spreads(
+    record: Mapping[str, Any], folder: Path, ranks: int
+) -> tuple[dict[str, Spread], tuple[str, ...]]:
+    """Times by whose time it is, and the spans that the rank's own work is made of."""
+    if SAMPLES not in checksums(record) or holds_matches(record):
+        return {}, ()
+    samples = arrays_of(record, folder)
+    spreads = {
+        kind: spread_of(times, whole) for kind, (times, whole) in own_times(samples, ranks).items()
+    }
+    spans = ("span_compute", "span_input")
+    return spreads, tuple(name for name in spans if rank_matrix(samples, name, ranks) is not None)
 
 
 def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
@@ -164,7 +170,7 @@ def _hosts(record: Mapping[str, Any], ranks: int) -> list[str]:
 def _rows_of(data: ExperimentData, point: Point, found: Sequence[_Ranks]) -> list[dict[str, Any]]:
     """Columns of the rows of a point, a part for each run and kind of time."""
     frames = []
-    ranks = _ranks(data, point)
+    ranks = ranks_of(data, point)
     for kind in dict.fromkeys(kind for run in found for kind in run.spreads):
         some = [run for run in found if kind in run.spreads]
         notable = any((run.spreads[kind].excess >= NOTABLE).any() for run in some)

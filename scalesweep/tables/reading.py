@@ -6,13 +6,15 @@ files``, on as many nodes and with the page cache in the same state. Rates are b
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.best_rate import BestRate, best_rate
 from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.stats import Interval, mean_interval, ratio_interval
+from scalesweep.analysis.roofline import Reach, reach_of, share_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData, Point
@@ -36,15 +38,16 @@ class ReadCeiling:
     values: tuple[float, ...]  # bytes/s, of each repeat
     where: str  # the experiment
 
-    @property
-    def mean(self) -> float:
-        """Mean over the repeats, in bytes/s."""
-        return float(np.mean(self.values))
+    @cached_property
+    def best(self) -> BestRate:
+        """The best of the repeats with its 95 % interval, in bytes/s."""
+        return best_rate(np.array(self.values))
 
     @property
-    def interval(self) -> Interval:
-        """Its 95 % interval over the repeats."""
-        return mean_interval(np.array(self.values))
+    def least(self) -> Reach:
+        """How far the least time of a read that it stands for reaches."""
+        reach = reach_of(self.best.value, self.best.low, self.best.high)
+        return Reach(reach.above, reach.below)
 
 
 def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
@@ -69,7 +72,7 @@ def read_ceilings(summary: pd.DataFrame, plan: Plan) -> list[ReadCeiling]:
             one = ReadCeiling(
                 str(state) if state in (COLD, WARM) else None, Layout.of(every).nodes, kept, where
             )
-            rank = (point.source == "measured", one.mean)
+            rank = (point.source == "measured", one.best.value)
             key = (one.state, one.nodes)
             if key not in found or found[key][0] < rank:
                 found[key] = (rank, one)
@@ -106,9 +109,9 @@ def reading_table(
 
     Columns: varying parameters, ``source``, ``repeats``, ``planned``, ``phase``, ``state`` (cold,
     warm), ``rate`` (bytes of the files over the time of the epoch, of all ranks) with its 95 %
-    interval ``low`` and ``high``, ``ceiling`` (mean), ``where`` it was measured, and ``share`` =
-    rate / ceiling, whose interval ``share_low``, ``share_high`` holds the scatter of both. None if
-    there is no row.
+    interval ``low`` and ``high``, ``ceiling`` (the best run), ``where`` it was measured, and
+    ``share`` = rate / ceiling, whose interval ``share_low``, ``share_high`` holds the scatter of
+    both. None if there is no row.
     """
     rows = []
     for point in points:
@@ -124,13 +127,15 @@ def reading_table(
                 continue
             mean = float(values.mean())
             span = data.interval(point, (RATE, phase))
-            share = ratio_interval(values, ceiling.values, level=data.level)
+            share = share_interval(values / ceiling.best.value, ceiling.least, data.level)
             row = {**point.values, "source": point.source, "repeats": values.size}
             row |= {"planned": point.planned, "phase": phase}
-            found = {"state": state, "rate": mean, "ceiling": ceiling.mean, "where": ceiling.where}
+            found = {"state": state, "rate": mean, "ceiling": ceiling.best.value}
+            found["where"] = ceiling.where
             row |= {reading_column(name, data.axes): found[name] for name in _NAMES}
             row |= {"low": span.low, "high": span.high}
-            row |= {"share": mean / ceiling.mean, "share_low": share.low, "share_high": share.high}
+            row |= {"share": mean / ceiling.best.value}
+            row |= {"share_low": share.low, "share_high": share.high}
             rows.append(row)
     if not rows:
         return None

@@ -3,23 +3,29 @@
 Ceilings are those of a node, shared equally by the ranks on it. Times are means over the repeats.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.roofline import Roof, intensity, share_interval
-from scalesweep.analysis.stats import Interval, linear_interval
+from scalesweep.analysis.roofline import (
+    UNKNOWN,
+    Reach,
+    Roof,
+    intensity,
+    rated_flop,
+    share_interval,
+)
+from scalesweep.analysis.stats import Interval, positive_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.ceilings import (
     DATASHEET,
     MEASURED,
     Ceiling,
-    half_width,
     numbers_of,
+    reach_of_least,
     roof_of,
 )
 from scalesweep.tables.layers import LAYERS, LayerTimes
@@ -49,8 +55,9 @@ def roofline_table(
     and ``bytes`` (forward and backward), ``ms`` with bounds, ``forward_ms``, ``of_layers`` (share
     of the layers' sum), ``flops`` (FLOP/s), ``intensity`` (FLOP/byte). With ceilings: ``roof``
     (those of which kind), ``bound``, ``least_ms`` and ``of_roof`` = least_ms / ms; of the step with
-    bounds, which hold the uncertainty of the ceilings too. ``coverage`` is of the step: the layers'
-    sum over it. None if no run has timed layers.
+    bounds, which hold the uncertainty of the ceilings too. The least time of layers without
+    products (``analysis.roofline.PRODUCTS``) is that of their bytes. ``coverage`` is of the step:
+    the layers' sum over it. None if no run has timed layers.
     """
     texts = data.texts(LAYERS)
     rows: list[dict[str, Any]] = []
@@ -77,11 +84,11 @@ def roofline_table(
 
 def _roof(
     data: ExperimentData, point: Point, ceilings: Sequence[Ceiling]
-) -> tuple[Roof | None, str, float]:
-    """The roof over a rank of a point, of which ceilings, and half the width of its logarithm.
+) -> tuple[Roof | None, str, Reach]:
+    """The roof over a rank of a point, of which ceilings, and how far least times reach.
 
-    Measured ones where both are there, else those of the data sheet; a half width of NaN says that
-    the uncertainty is not known.
+    Measured ones where both are there, else those of the data sheet; NaN says that the uncertainty
+    is not known.
     """
     every = {**data.experiment["fixed"], **point.values}
     dtype = numbers_of(every)
@@ -89,12 +96,12 @@ def _roof(
     for stated in (MEASURED, DATASHEET):
         roof = roof_of(ceilings, stated, dtype)
         if roof is not None:
-            return roof.shared(ranks), stated, half_width(ceilings, stated, dtype)
-    return None, "", math.nan
+            return roof.shared(ranks), stated, reach_of_least(ceilings, stated, dtype)
+    return None, "", UNKNOWN
 
 
 def _rows(
-    runs: Sequence[LayerTimes], roof: Roof | None, stated: str, width: float
+    runs: Sequence[LayerTimes], roof: Roof | None, stated: str, reach: Reach
 ) -> list[dict[str, Any]]:
     first = runs[0]
     counts = np.array(first.count, np.float64)
@@ -114,8 +121,9 @@ def _rows(
         row["of_layers"] = float(both[:, place].mean() / whole)
         if roof is not None:
             starts = 2 if first.flop_backward[place] or first.bytes_backward[place] else 1
-            row["bound"] = roof.class_of(flop, moved, starts * launch_s)
-            row["least_ms"] = count * roof.least_s(flop, moved) * _MS
+            kind = first.kind[place]
+            row["bound"] = roof.class_of_kind(kind, flop, moved, starts * launch_s)
+            row["least_ms"] = count * roof.least_s(rated_flop(kind, flop), moved) * _MS
             row["of_roof"] = row["least_ms"] / row["ms"]
             row["roof"] = stated
             least += row["least_ms"]
@@ -124,13 +132,13 @@ def _rows(
     row = _timed(STEP, STEP, sum(r["flop"] for r in rows), sum(r["bytes"] for r in rows), steps)
     row |= {"count": 1, "coverage": float((both.sum(axis=1) / steps).mean())}
     if roof is not None:
-        row |= {"roof": stated, "least_ms": least, **_reached(least / _MS / steps, stated, width)}
+        row |= {"roof": stated, "least_ms": least, **_reached(least / _MS / steps, stated, reach)}
     return [*rows, row]
 
 
 def _timed(name: str, kind: str, flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
     mean = float(seconds.mean())
-    bounds: Interval = linear_interval(seconds * _MS)
+    bounds: Interval = positive_interval(seconds * _MS)
     return {
         "layer": name, "kind": kind, "flop": flop, "bytes": moved, "ms": mean * _MS,
         "ms_low": bounds.low, "ms_high": bounds.high, "flops": flop / mean,
@@ -138,9 +146,9 @@ def _timed(name: str, kind: str, flop: float, moved: float, seconds: Floats) -> 
     }  # fmt: skip
 
 
-def _reached(shares: Floats, stated: str, width: float) -> dict[str, float]:
+def _reached(shares: Floats, stated: str, reach: Reach) -> dict[str, float]:
     """Least time over the step's, over the repeats, with the uncertainty of measured ceilings."""
-    bounds = share_interval(shares, width if stated == MEASURED else math.nan)
+    bounds = share_interval(shares, reach if stated == MEASURED else UNKNOWN)
     return {
         "of_roof": float(shares.mean()), "of_roof_low": bounds.low, "of_roof_high": bounds.high,
     }  # fmt: skip

@@ -16,6 +16,7 @@ from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite
+from scalesweep.tables.borders import borders_of
 from scalesweep.tables.cost_parts import parts_within
 from scalesweep.tables.machine import UNKNOWN, Machine, whole_point
 from scalesweep.tables.points import ExperimentData, Point
@@ -98,7 +99,8 @@ def wall_series(
     costs = share * np.array([values.mean() for values in times])
     work = np.array([_samples(data, point) for point in points]) / counts * share
     parts = parts_within(data, points, work, costs, machine)
-    return make_series(counts, costs, scaling, errors, parts)
+    borders = borders_of(data, points, machine) if points else None
+    return make_series(counts, costs, scaling, errors, parts, borders)
 
 
 def _samples(data: ExperimentData, point: Point) -> float:

@@ -31,14 +31,13 @@ def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
 
 
 def _scaled(data: ExperimentData) -> Iterator[tuple[Measure, str, Quantity]]:
-    """Rates that scale: measure, stem of its columns, meaning."""
+    """Extensive rates, which have an ideal: measure, stem of its columns, meaning."""
     stems = {"local_throughput": "local", "total_throughput": "total"}
     for metric, phase in data.measures:
         quantity = data.quantities[metric]
-        rate = quantity.better == "higher" and quantity.unit.endswith("/s")
         if (stem := stems.get(metric)) and phase in EPOCH_PHASES:
             yield (metric, phase), stem, quantity
-        elif phase == "run" and rate:
+        elif phase == "run" and quantity.scales:
             yield (metric, phase), metric, quantity
 
 

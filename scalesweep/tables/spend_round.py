@@ -1,9 +1,11 @@
 """A round of a budget: what is decided once all planned runs have been tried."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from scalesweep.analysis.advice.advise import Options
 from scalesweep.core.errors import UserError
 from scalesweep.planning.advice_target import read_target
 from scalesweep.planning.run_state import DONE, FAILED
@@ -16,7 +18,6 @@ from scalesweep.tables.advice_study import Row
 from scalesweep.tables.now import read_now
 
 PRECISE = "precise"
-SPENT = "no run that narrows it fits into what is left"
 
 
 def decide(spending: Spending) -> Kept:
@@ -55,12 +56,13 @@ def decide(spending: Spending) -> Kept:
         return row.experiment, experiments[row.experiment].benchmark.identity_of(row.point)
 
     together: dict[str, list[Row]] = {}
-    for row in study.rows(options, advice):
+    rows = study.rows(options, advice)
+    for row in rows:
         if row.experiment in spending.governed and place(row) not in failed:
             key = row.question if row.question in pairs else f"{row.question} {row.words}"
             together.setdefault(key, []).append(row)
     if not together:
-        return end("; ".join([SPENT, *study.stopped]))
+        return end("; ".join([_why_none(options, rows, spending), *study.stopped]))
     groups = sorted(together.values(), key=lambda rows: sum(row.node_hours for row in rows))
     number = 1 + max((one.round for one in kept.decisions), default=0)
     made = []
@@ -73,6 +75,17 @@ def decide(spending: Spending) -> Kept:
                      row.now, row.after, limit_s, row.node_hours)
         )  # fmt: skip
     return replace(kept, decisions=(*kept.decisions, *made), ended="", seen="")
+
+
+def _why_none(options: Options, rows: Sequence[Row], spending: Spending) -> str:
+    """Why a round chooses nothing, with what is left of the budget."""
+    left = f"{spending.left:.3g} of {spending.rule.budget:g} node-hours are left"
+    if rows:
+        return f"the points that would narrow it have only failed; {left}"
+    why = "no run that fits into what is left is expected to narrow it"
+    if (beyond := options.beyond) is not None:
+        why += f", and the cheapest that does not fit may take {beyond:.3g} node-hours by its limit"
+    return f"{why}; {left}"
 
 
 def half_width(width: float) -> float:

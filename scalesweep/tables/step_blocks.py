@@ -5,10 +5,11 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from scalesweep.analysis.blocks import Blocks
-from scalesweep.analysis.stats import LogError
+from scalesweep.analysis.blocks import Blocks, interval_of
+from scalesweep.analysis.stats import Interval, LogError, mean_interval, ratio_interval
 from scalesweep.analysis.step_account import StepAccount
-from scalesweep.tables.points import ExperimentData, Point, place_of
+from scalesweep.analysis.types import Floats
+from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 
 class StepBlocks:
@@ -35,6 +36,38 @@ class StepBlocks:
         blocks = self._blocks(place_of(base), of).get(place_of(one))
         return blocks.ratio_error(place_of(one), place_of(base)) if blocks else None
 
+    def step(self, point: Point, own: Floats, rate: Measure | None) -> Interval:
+        """95 % interval of a point's step over the mean of ``own``, its repeats' steps.
+
+        That of the point's mean ``rate``, inverted; without one that of ``own`` itself.
+        """
+        if rate is not None:
+            return _inverse(
+                float(self._data.repeats(point, rate).mean()), self._data.interval(point, rate)
+            )
+        blocks = self._blocks(None, "elapsed").get(place_of(point))
+        error = blocks.mean_error(place_of(point)) if blocks else None
+        bounds = interval_of(float(own.mean()), error) if error else None
+        return _over(bounds or mean_interval(own, self._data.level), float(own.mean()))
+
+    def longer(
+        self, one: Point, base: Point, steps: tuple[Floats, Floats], rate: Measure | None
+    ) -> Interval:
+        """95 % interval of how many times as long a point's step is as the base's, over that ratio.
+
+        ``steps``: of the repeats of both. That of the ratio of the mean ``rate``, as the efficiency
+        in the table `scaling` has it, inverted; without one that of ``steps`` themselves.
+        """
+        if rate is not None:
+            means = [float(self._data.repeats(point, rate).mean()) for point in (one, base)]
+            return _inverse(means[0] / means[1], self._data.ratio(one, base, rate))
+        here, there = steps
+        ratio = float(here.mean()) / float(there.mean())
+        blocks = self._blocks(None, "elapsed").get(place_of(one))
+        error = blocks.ratio_error(place_of(one), place_of(base)) if blocks else None
+        bounds = interval_of(ratio, error) if error else None
+        return _over(bounds or ratio_interval(here, there, level=self._data.level), ratio)
+
     def _blocks(self, base: int | None, of: str) -> Mapping[Hashable, Blocks]:
         """The blocks of an attribute at all points, at the base of ``mean_busy``."""
         if (base, of) not in self._kept:
@@ -45,3 +78,13 @@ class StepBlocks:
                     values[row] = math.nan if value is None else value
             self._kept[base, of] = self._data.blocks(values)
         return self._kept[base, of]
+
+
+def _inverse(value: float, bounds: Interval) -> Interval:
+    """Bounds of the inverse of a value, over that inverse."""
+    return Interval(value / bounds.high, value / bounds.low, bounds.method, bounds.degrees)
+
+
+def _over(bounds: Interval, value: float) -> Interval:
+    """Bounds of a value over the value."""
+    return Interval(bounds.low / value, bounds.high / value, bounds.method, bounds.degrees)

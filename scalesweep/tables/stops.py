@@ -10,7 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalesweep.analysis.metrics import EPOCH_PHASES, QUANTITIES, column
+from scalesweep.analysis.metrics import (
+    EPOCH_PHASES,
+    INTENSIVE,
+    LATENCY,
+    QUANTITIES,
+    column,
+    kind_of,
+)
 from scalesweep.analysis.repeat_rule import COVERAGE, level_of
 from scalesweep.analysis.stats import Interval, mean_interval, ratio_interval
 from scalesweep.config.experiment import Experiment
@@ -79,15 +86,26 @@ def _rows(scale: Scale, folder: Path) -> dict[str, Row]:
 
 def _metric(experiment: Experiment, rule: StopRule, rows: Sequence[Row]) -> str:
     """The metric that is compared: the rule's own, else the first that there is of those that the
-    experiment is about (as ``tables.looks``)."""
+    experiment is about (as ``tables.looks``); empty where that has no efficiency, as a bandwidth
+    or a latency has none."""
     if not rule.of_ratio:
         return rule.metric
     main = [experiment.main_metric] if experiment.main_metric else []
     others = sorted({name for row in rows for name in row.meanings})
     for metric in [*main, "total_throughput", *experiment.benchmark.metrics, *others]:
         if any(_values({"": row}, metric) for row in rows):
-            return metric
+            return metric if _has_ideal(experiment, metric, rows) else ""
     return ""
+
+
+def _has_ideal(experiment: Experiment, metric: str, rows: Sequence[Row]) -> bool:
+    """Whether a metric changes with the work of a rank: an extensive one, or a time of work."""
+    said = next((row.meanings[metric] for row in rows if metric in row.meanings), None)
+    if metric in QUANTITIES or said is None:
+        return True
+    kinds, scaling = experiment.benchmark.kinds, experiment.scaling
+    kind = kind_of(metric, said["unit"], said["better"], kinds, scaling)
+    return kind not in (INTENSIVE, LATENCY)
 
 
 def _values(rows: Mapping[str, Row], metric: str) -> Values:

@@ -40,7 +40,7 @@ from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, holds_m
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
-from scalesweep.tables.epoch_curves import CURVES, curves_of
+from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
 from scalesweep.tables.metric_meanings import agree, joined, meanings_of
 from scalesweep.tables.summary_cache import IDENTITY, KEY, SUMMARY_VERSION, KeptSummary, Row
@@ -108,13 +108,14 @@ def _summarise(
             if name in _TAKEN or name in plain or name.startswith("_"):
                 raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
         warning = None if times else _warmup_warning(samples)
+        spans = span_warning(record, samples)
     except UserError as error:
         raise type(error)(f"{run_id}: {error}") from None
     except KeyError as error:
         raise UserError(f"{run_id}: the record lacks {error}") from None
     except NO_USE as error:
         raise UserError(f"{run_id}: the record cannot be summarised ({_line(error)})") from None
-    identity["warnings"] = joined(*left_out, warning)
+    identity["warnings"] = joined(*left_out, *_log_warnings(record), warning, spans)
     timed = Timed(times, identity["samples"], identity["bytes"])
     return _Read(Row(identity, point, {}, plain, meanings, curves), timed)
 
@@ -214,6 +215,14 @@ def _plain_metrics(
         values[column(name, "mean", "run")] = number if math.isfinite(number) else math.nan
         meanings[name] = meaning
     return values, meanings, left_out
+
+
+def _log_warnings(record: Mapping[str, Any]) -> list[str]:
+    """What was noted where the metrics of an external program were read from its logs."""
+    read = ((record.get("notes") or {}).get("extract") or {}).get("metrics") or {}
+    return [
+        f"metric '{name}': {said['warning']}" for name, said in read.items() if "warning" in said
+    ]
 
 
 def _count(value: Any, name: str) -> int | None:

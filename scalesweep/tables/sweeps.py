@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit, fit_network
+from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
@@ -33,7 +34,7 @@ _NETWORK = (
 
 
 @dataclass(frozen=True)
-class _Swept:
+class Swept:
     """The sweeps of a point's runs, all over the same thing."""
 
     point: Point
@@ -60,27 +61,27 @@ class _Swept:
         ]
         return found[0][0], np.array([times for _, times in found], np.float64)
 
+    def best_rates(self) -> tuple[list[Any], list[float]]:
+        """The values, and of each the most work per second that any repeat of any run reached."""
+        values = self.values()
+        swept = [self.times(value) for value in values]
+        return values, [amount / float(times[:, 0].min()) for amount, times in swept]
 
-def _swept(data: ExperimentData, points: Sequence[Point]) -> list[_Swept]:
+
+def swept_of(data: ExperimentData, point: Point) -> Swept | None:
+    """The sweeps of a point's runs; None where they are no probe's."""
+    return next(iter(_swept(data, [point])), None)
+
+
+def _swept(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     texts = data.texts(SWEEP)
     found = []
     for point in points:
         runs = [json.loads(texts[row]) for row in point.rows.tolist() if texts[row] is not None]
         if runs:
             of_one = [run for run in runs if run["by"] == runs[0]["by"]]
-            found.append(_Swept(point, of_one))
+            found.append(Swept(point, of_one))
     return found
-
-
-def bus_factor(collective: str | None, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md); 1 for the rest."""
-    factors = {
-        "allreduce": 2 * (ranks - 1) / ranks,
-        "allgather": (ranks - 1) / ranks,
-        "reducescatter": (ranks - 1) / ranks,
-        "alltoall": (ranks - 1) / ranks,
-    }
-    return factors.get(collective or "", 1.0)
 
 
 def sweep_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
@@ -125,9 +126,10 @@ def _ranks(data: ExperimentData, point: Point) -> int:
     return int(point.values["ranks"] if "ranks" in data.axes else data.experiment["fixed"]["ranks"])
 
 
-def _sweep_rows(data: ExperimentData, one: _Swept) -> Iterator[dict[str, Any]]:
+def _sweep_rows(data: ExperimentData, one: Swept) -> Iterator[dict[str, Any]]:
     first = one.first
-    factor = bus_factor(first["collective"], _ranks(data, one.point))
+    # Of a sweep over anything but messages it is 1.
+    factor = bus_factor(first["collective"] or "", _ranks(data, one.point)) or 1.0
     head = {**one.point.values, "source": one.point.source}
     several = len({type(value) for value in one.values()}) > 1
     for value in one.values():
@@ -161,9 +163,9 @@ def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[Fitte
     return _fitted(data, _swept(data, points))
 
 
-def _fitted(data: ExperimentData, swept: Sequence[_Swept]) -> list[FittedSeries]:
+def _fitted(data: ExperimentData, swept: Sequence[Swept]) -> list[FittedSeries]:
     axes = [name for name in data.axes if name != "ranks"]
-    series: dict[str, list[_Swept]] = {}
+    series: dict[str, list[Swept]] = {}
     for one in swept:
         if one.first["collective"] == ALLREDUCE and one.first["amount_unit"] == "bytes":
             key = canonical_json([*(one.point.values[name] for name in axes), one.point.source])
@@ -176,7 +178,7 @@ def _fitted(data: ExperimentData, swept: Sequence[_Swept]) -> list[FittedSeries]
     ]
 
 
-def _network_rows(data: ExperimentData, swept: Sequence[_Swept]) -> Iterator[dict[str, Any]]:
+def _network_rows(data: ExperimentData, swept: Sequence[Swept]) -> Iterator[dict[str, Any]]:
     axes = [name for name in data.axes if name != "ranks"]
     for group in _fitted(data, swept):
         first = group.points[0]
@@ -200,7 +202,7 @@ def _known(bandwidth: float) -> float:
     return bandwidth if math.isfinite(bandwidth) else math.nan
 
 
-def _fit(data: ExperimentData, group: Sequence[_Swept]) -> list[RangeFit]:
+def _fit(data: ExperimentData, group: Sequence[Swept]) -> list[RangeFit]:
     """The fit to the medians of all runs of a series."""
     found = [
         (_ranks(data, one.point), amount, median)

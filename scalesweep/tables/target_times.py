@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.prediction.forecast import predict, trusted_limit
+from scalesweep.analysis.prediction.forecast import predict, refusals, trusted_limit
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.stats import Interval, mean_interval
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite, listed
+from scalesweep.tables.borders import borders_of
 from scalesweep.tables.cost_parts import parts_within
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.prediction import (
     PREDICTED,
-    out_of_range,
     prediction_column,
     relative_error,
     shared,
@@ -120,7 +120,7 @@ def _time(
     if why := refusal(series):
         return {".refused": why}
     limit = trusted_limit(series)
-    if why := out_of_range(count, int(series.ranks[-1]), limit, data.scale):
+    if why := refusals(series, [float(count)], data.scale)[0]:
         return {".refused": why, ".trusted_to": limit}
     found = predict(series, [float(count)])
     low, high = (float(bound[0]) / count for bound in found.interval())
@@ -233,7 +233,8 @@ def _epoch_costs(
         errors.append(relative_error(data, point, ("total_throughput", "later")))
     scaling = str(data.experiment["scaling"])
     parts = parts_within(data, known, np.full(len(known), float(samples)), np.array(costs), machine)
-    return make_series(np.array(counts), np.array(costs), scaling, np.array(errors), parts)
+    borders = borders_of(data, known, machine) if known else None
+    return make_series(np.array(counts), np.array(costs), scaling, np.array(errors), parts, borders)
 
 
 def _validation(data: ExperimentData, point: Point) -> float:

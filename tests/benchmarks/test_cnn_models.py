@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from cnn_training import models
+from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
 
@@ -224,3 +225,7 @@ def test_own_layers_do_what_they_say(data_format):
     np.testing.assert_array_equal(thin[..., 12:36], x[:, ::2, ::2])
     assert not thin[..., :12].any()
     assert not thin[..., 36:].any()
+
+
+def test_layers_shadow_nothing_of_keras():
+    assert shadowed(models.ThinOut) == shadowed(models.LocalResponseNormalization) == set()

@@ -70,7 +70,9 @@ def test_one_rank(tmp_path):
         "warmup_step_times": (2, 1),
         "step_times": (6, 1),
         "loss": (6, 1),
-        **dict.fromkeys(("span_input", "span_compute", "span_communication"), (6, 1)),
+        **dict.fromkeys(
+            ("span_input", "span_compute", "span_communication", "span_between"), (6, 1)
+        ),
     }
     assert set(native["phases"]) == {"import", "init", "warmup", "timed", "teardown"}
     assert native["work"] == {"samples_per_epoch": 24}

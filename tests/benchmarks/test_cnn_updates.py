@@ -48,11 +48,12 @@ def check_same(copies, expected):
 
 
 def check_spans(arrays, exchanges=True):
-    """Input, computation and communication of a step are parts of it, and little is left."""
+    """Input, computation and communication of a step are parts of it, and little is left; the time
+    between two steps is part of neither."""
     times, spans = arrays["times"], arrays["spans"]
-    assert spans.shape == (*times.shape[:1], 3, *times.shape[1:])
+    assert spans.shape == (*times.shape[:1], 4, *times.shape[1:])
     assert (spans > -1e-5).all()  # clocks of a host, in microseconds
-    spent = spans.sum(axis=1)
+    spent = spans[:, :3].sum(axis=1)
     assert (spent <= times + 1e-3).all()
     assert (spans[:, 1] > 0).all()
     # Computation; ranks that share a busy core wait most of a step for each other.

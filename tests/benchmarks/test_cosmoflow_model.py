@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from cosmoflow_training import model
 from harness.training import Schedule, scaled_rate, set_seeds
+from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
 
@@ -119,3 +120,7 @@ def test_learning_rate_by_step():
     rising = [schedule(step) for step in range(4 * 1024 + 1)]
     np.testing.assert_allclose(np.diff(rising), 0.003 / 4096, rtol=1e-6)
     assert Schedule(0.1, 0.3, 0, (), (), 5)(0) == 0.3
+
+
+def test_the_layer_shadows_nothing_of_keras():
+    assert shadowed(model.Bias) == set()

@@ -42,8 +42,8 @@ def test_one_rank(one_rank, data):
     epochs = {name: each.shape for name, each in samples.items() if name not in apart}
     assert set(epochs) == {
         "local_times", "global_times", "validation_times", "epoch_ends", "span_input",
-        "span_compute", "span_communication", "span_wait", "learning_rate", "loss", "accuracy",
-        "validation_loss", "validation_accuracy",
+        "span_compute", "span_communication", "span_between", "span_wait", "learning_rate", "loss",
+        "accuracy", "validation_loss", "validation_accuracy",
     }  # fmt: skip
     assert set(epochs.values()) == {(2, 1)}
     assert samples["data_loading_times"].shape == (1, 1)

@@ -120,21 +120,23 @@ def test_terms_add_up_to_the_step(cases):
         epochs = arrays["global_times"][1:].max(axis=1)
         assert account.elapsed == pytest.approx(epochs.sum() / len(epochs) / STEPS)
         terms = [account.input, account.compute, account.persistent, account.alternating]
-        terms += [account.transfer, account.barrier, account.unattributed]
+        terms += [account.transfer, account.barrier, account.between, account.mixed]
+        terms += [account.unattributed]
         assert sum(terms) == pytest.approx(account.elapsed)
 
 
 def test_sums_of_an_epoch_by_hand():
-    """Two steps, two ranks: input, computation, communication."""
+    """Two steps, two ranks: input, computation, communication, the time before the step."""
     steps = np.array(
         [
-            [[0.1, 0.2], [1.0, 2.0], [1.5, 0.4]],
-            [[0.1, 0.1], [3.0, 1.0], [0.3, 2.3]],
+            [[0.1, 0.2], [1.0, 2.0], [1.5, 0.4], [0.0, 0.1]],
+            [[0.1, 0.1], [3.0, 1.0], [0.3, 2.3], [0.2, 0.1]],
         ]
     )
     found = spans.of_epoch(steps)
     np.testing.assert_allclose(found["span_input"], [0.2, 0.3])
     np.testing.assert_allclose(found["span_compute"], [4.0, 3.0])
     np.testing.assert_allclose(found["span_communication"], [1.8, 2.7])
+    np.testing.assert_allclose(found["span_between"], [0.2, 0.2])
     assert found["span_busiest"] == pytest.approx(2.2 + 3.1)
     assert found["span_transfer"] == pytest.approx(0.4 + 0.3)

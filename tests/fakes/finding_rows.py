@@ -6,6 +6,7 @@ import pandas as pd
 
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding
+from scalesweep.findings.base import SILENT
 
 Triple = tuple[float, float | None, float | None]
 T = "total_throughput"
@@ -51,8 +52,14 @@ def eff(phase: str, triple: Triple) -> dict[str, Any]:
     return {f"{name}_{phase}": v for name, v in zip(names, triple, strict=True)}
 
 
+def said(findings: list[Finding]) -> list[Finding]:
+    """The findings without those that are silent."""
+    return [finding for finding in findings if finding.level != SILENT]
+
+
 def only(findings: list[Finding]) -> Finding:
-    """The one finding that there is."""
+    """The one finding that is said."""
+    findings = said(findings)
     assert len(findings) == 1, [finding.text for finding in findings]
     return findings[0]
 

@@ -30,7 +30,7 @@ def test_a_finding_leads_to_its_rows_and_these_to_their_runs(browser: Any, addre
     visit = Visit(browser, address)
     root = Path(address.removeprefix("file://")).parent
     visit.page.locator(".study .every > summary").first.click()
-    finding = visit.page.locator(".findings li", has_text="Efficiency at 1,024 ranks").first
+    finding = visit.page.locator(".findings li", has_text="Not decided: 1,024 ranks").first
     finding.get_by_role("link", name="rows").click()
     visit.page.wait_for_selector('[data-table="e1-points"].live')
     assert visit.shown("e1-points") == 1
@@ -93,8 +93,31 @@ def test_without_scripts_the_tables_are_there(browser: Any, address: str) -> Non
     page = context.new_page()
     page.goto(address)
     assert page.locator('[data-table="e1-points"] tbody tr').count() == 11
-    assert "needs JavaScript" in page.locator('[data-chart="e1-chart"]').inner_text()
+    assert "needs JavaScript" in str(page.locator('[data-chart="e1-chart"]').text_content())
     context.close()
+
+
+def test_on_paper_there_are_charts_that_no_screen_has_shown(browser: Any, address: str) -> None:
+    visit = Visit(browser, address)
+    charts = visit.page.locator("[data-chart]")
+    assert "JavaScript" not in charts.first.inner_text()
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    visit.page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-chart]')].every(one => one.dataset.drawn)"
+    )
+    visit.page.emulate_media(media="print")
+    assert charts.first.locator(".plot svg").first.is_visible()
+    assert not charts.first.locator(".picks").first.is_visible()
+    visit.context.close()
+
+
+def test_a_link_unfolds_what_it_leads_to(browser: Any, address: str) -> None:
+    visit = Visit(browser, address)
+    part = visit.page.locator("#e1 > details.whole")
+    assert part.get_attribute("open") is None
+    visit.page.locator('nav a[href="#e1"]').click()
+    visit.page.wait_for_function("document.querySelector('#e1 > details.whole').open")
+    visit.context.close()
 
 
 def test_on_paper_a_table_has_all_its_rows(browser: Any, address: str) -> None:

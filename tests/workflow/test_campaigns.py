@@ -162,13 +162,19 @@ def test_failure_is_data(project: Project) -> None:
     assert "NON_ZERO_EXIT" not in report and "BAD_RESULT" in report
 
 
-def test_identical_failures_in_a_row_end_a_call(project: Project) -> None:
-    body = "    benchmark: toy\n    axes: {behaviour: [exit3]}\n    repeats: 30\n"
-    project.write("c.yaml", f"campaign: c\nsite: toy\nstop_after: 2\nexperiments:\n  e:\n{body}")
+def test_identical_failures_stop_their_kind_and_nothing_else(project: Project) -> None:
+    body = "    benchmark: toy\n    axes: {behaviour: [exit3, good]}\n    repeats: 20\n"
+    head = "campaign: c\nsite: toy\norder: as_written\nexperiments:\n  e:\n"
+    project.write("c.yaml", f"{head}{body}")
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode != 0
-    assert "error: 2 identical failures in a row (stop_after)" in done.stderr
-    assert 2 <= len(list(project.path.glob("results/runs/toy/*/failure.json"))) < 30
+    assert "identical failures (stop_after)" in done.stderr and "behaviour=exit3" in done.stderr
+    failed = len(list(project.path.glob("results/runs/toy/*/failure.json")))
+    assert 3 <= failed < 20 and len(project.records()) == 20
+    assert re.search(rf"^{20 - failed} runs not started \(stop_after\)", done.stderr, re.M)
+    # The next call tries again, three at least.
+    again = project.snakemake("--configfile", "c.yaml")
+    assert again.returncode != 0 and "identical failures (stop_after)" in again.stderr
 
 
 def test_report_on_what_is_there(finished: Project) -> None:

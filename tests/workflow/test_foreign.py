@@ -105,7 +105,7 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     told = "to be re-read: the logs of 4 run(s): the patterns of foreign have changed"
     assert told in plan.stdout and "remaining time" not in plan.stdout
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
-    assert "Re-reading the logs of 4 run(s): their patterns have changed" in dry.stdout
+    assert "Re-reading the logs of 4 run(s): how they are read has changed" in dry.stdout
     assert "Running foreign" not in dry.stdout
     assert finished.records() == before  # neither of the two has touched anything
     done = finished.snakemake("--configfile", "c.yaml")

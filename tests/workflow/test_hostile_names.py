@@ -20,7 +20,9 @@ from snakemake.cli import parse_config
 import scalesweep.config.benchmark
 import scalesweep.config.site
 from scalesweep.config.campaign import load_campaign
+from scalesweep.core.csv_cells import read_rows
 from scalesweep.core.errors import UserError
+from scalesweep.core.visible import INVISIBLE, visible
 from scalesweep.smk.report_command import report_command
 from scalesweep.smk.startup import _check_names, prepare
 from tests.conftest import ROOT, Project, make_project
@@ -29,7 +31,9 @@ from tests.fakes.pages import bare
 SHELL = "$(touch pwned) `touch pwned`; touch pwned & touch 'pwned' || \"touch pwned\" > pwned"
 HTML = "<script>alert('pwned')</script><img src=x onerror=alert(1)>&amp;]]>"
 PATHS = "../../../pwned\\../%s%n {text} {{text}} $HOME ~ * ? # ! é\u202e"
-TEXTS = ["plain", SHELL, HTML, PATHS]
+TERMINAL = "\x1b[2J\x1b]0;pwned\x07\u202edenwp\u2066\x9b"
+SHEET = '=HYPERLINK("http://x","pwned")'
+TEXTS = ["plain", SHELL, HTML, PATHS, SHEET]
 
 BENCHMARK: dict[str, Any] = {
     "name": "hostile",
@@ -50,13 +54,15 @@ BENCHMARK: dict[str, Any] = {
                 "{program:p}", SHELL, "{{text}}"],
     "result": "native",
 }  # fmt: skip
-MAIN = """
+MAIN = (
+    f"TERMINAL = {TERMINAL!a}"
+    + """
 import json, os, sys
 from pathlib import Path
 
 run = json.loads(Path(sys.argv[1]).read_text())
 if run["params"]["text"] == "fail":
-    sys.exit("error: <script>alert('pwned')</script> $(touch pwned)")
+    sys.exit("error: <script>alert('pwned')</script> $(touch pwned)" + TERMINAL)
 told = {"argv": sys.argv[2:], "env": [os.environ[f"HOSTILE_{n}"] for n in ("ENV", "SITE", "SET")]}
 told["data"] = sorted(path.name for path in Path(run["data"], "train").iterdir())
 metric = {"value": 1.5, "unit": "<b>$x$", "better": "lower", "scope": "total"}
@@ -70,6 +76,7 @@ native = {
 }
 Path(run["out"], "native.json").write_text(json.dumps(native))
 """
+)
 STAGE = """
 import argparse, json
 from pathlib import Path
@@ -172,7 +179,19 @@ def test_a_hostile_campaign_runs_safely(tmp_path: Path) -> None:
         }
     assert sorted(p.read_text() for p in data.glob("*/train/part-*")) == sorted([*TEXTS, "fail"])
     with (results / "plan.csv").open() as file:
-        assert sorted(row["text"] for row in csv.DictReader(file)) == sorted([*TEXTS, "fail"])
+        plan = list(read_rows(file))
+    shown = [visible(text) for text in [*TEXTS, "fail"]]
+    assert sorted(row["text"] for row in plan) == sorted(shown)
+    assert visible(TERMINAL) in next(row["reason"] for row in plan if row["status"] == "failed")
+    # Nothing that a terminal or a reader would not see leaves us, and no cell is a formula.
+    assert visible(TERMINAL) in done.stderr and not INVISIBLE.search(done.stdout + done.stderr)
+    for path in files(results):
+        if path.suffix in (".csv", ".html", ".tex", ".svg") and "runs" not in path.parts:
+            text = re.sub("<script.*?</script>", "", path.read_text(), flags=re.DOTALL)
+            assert not INVISIBLE.search(text), path
+        if path.suffix == ".csv" and "runs" not in path.parts:
+            with path.open(newline="") as file:
+                assert not any(cell.startswith("=") for row in csv.reader(file) for cell in row)
 
     page = Page(bare((results / "report.html").read_text()))
     assert page.bad == []
@@ -233,6 +252,18 @@ def test_what_is_refused_is_refused_by_name(
         prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, False, False, lambda: False)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert set(files(tmp_path)) == before
+
+
+@pytest.mark.parametrize("name", ["a{b}", "a<b>"])
+def test_a_folder_that_all_lies_in_is_refused_in_its_own_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative ``data`` holds the working folder too, and is not what is wrong."""
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    campaign = load_campaign(ROOT / "config" / "config.yaml", "local", "results")
+    with pytest.raises(UserError, match=r"^the working folder: .* must not contain '[{<]'"):
+        _check_names(campaign, cluster=False)
 
 
 def test_paths_that_slurms_plugin_would_run_are_refused(

@@ -10,6 +10,7 @@ from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.fakes import logs as fake
 from tests.fakes import mllog
+from tests.recompute.imports import check_logs
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +52,7 @@ def test_logs_become_tables_over_devices(project: Project, tmp_path: Path) -> No
     layouts = table(results, "data_layout", "points")
     rates = {row["data_format"]: float(row["total_images_per_second_mean_run"]) for row in layouts}
     assert rates == {"NCHW": 1005.0, "NHWC": 580.0}
+    assert len(check_logs(results, source)) == 4
     report = (results / "report.html").read_text()
     assert "Tesla M60" in report and "different environments" not in report
     data = json.loads(report.partition('id="report-data">')[2].partition("</script>")[0])
@@ -146,8 +148,8 @@ def test_trainings_become_a_score(project: Project, tmp_path: Path) -> None:
     # The best is dropped, and as the worst the one that did not finish.
     assert float(score["score"]) == pytest.approx((mllog.run_time(4) + mllog.run_time(5)) / 2)
     assert (score["runs"], score["reached"], score["standard"]) == ("4", "3", "False")
-    (row,) = table(results, "nt3_other_points", "runs")
-    assert row["run_id"].startswith("nt3-r2-")
+    (row,) = table(results, "histories_other_points", "runs")
+    assert row["run_id"].startswith("keras_history-r2-")
     curve = table(results, "mlperf_other_points", "epochs")
     assert [row["validation_mae"] for row in curve[:3]] == ["0.3", "0.3", "0.1"]
     assert "global_times" not in curve[0]

@@ -66,7 +66,7 @@ def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) ->
     index = json.loads((results / "figures" / "index.json").read_bytes())
     assert {entry["experiment"] for entry in index} == set(tables)
     expected |= {f"figures/{entry['files']['png']}" for entry in index}
-    found = {path.removeprefix("results/") for path in shown}
+    found = {path.removeprefix("results/").removeprefix(".outputs/") for path in shown}
     assert expected <= found
     assert {Path(path).suffix for path in found} == {".csv", ".tex", ".png", ".html"}
     for path, entry in shown.items():
@@ -74,10 +74,13 @@ def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) ->
         assert entry["caption"] and set(entry["labels"]) in (
             {"table", "format"}, {"figure"}, {"page"},
         ), path  # fmt: skip
-    assert shown["results/tables/w/scaling.csv"]["labels"] == {"table": "scaling", "format": "csv"}
-    assert "speedup" in shown["results/tables/w/scaling.csv"]["caption"]
+    assert shown["results/.outputs/tables/w/scaling.csv"]["labels"] == {
+        "table": "scaling",
+        "format": "csv",
+    }
+    assert "speedup" in shown["results/.outputs/tables/w/scaling.csv"]["caption"]
     for one in index:
-        entry = shown[f"results/figures/{one['files']['png']}"]
+        entry = shown[f"results/.outputs/figures/{one['files']['png']}"]
         assert entry["labels"] == {"figure": one["title"]}
         assert (
             publish_parts("x", writer="html")["body"].replace("x", one["caption"])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 from scalesweep.config.yaml_loader import check_schema
 from tests.conftest import Project
 from tests.fakes import profiles as fake
+from tests.recompute.imports import check_table
 from tests.workflow.test_foreign import FOREIGN, SITE
 
 pytestmark = pytest.mark.slow
@@ -64,10 +66,11 @@ def test_a_published_table(project: Project) -> None:
     assert float(real["images_per_second_eff_run"]) == 0.875
     assert real["stated"] == "images_per_second: n = 10" and not bare["stated"]
     # Student's t of 9 degrees of freedom, from the stated deviation and count.
-    half = 2.262157 * 6 / 10**0.5
-    assert float(real["images_per_second_low_run"]) == pytest.approx(350 - half, rel=1e-6)
+    low = 350 * math.exp(-2.262157 * 6 / 10**0.5 / 350)
+    assert float(real["images_per_second_low_run"]) == pytest.approx(low, rel=1e-6)
     assert 0.85 < float(real["images_per_second_eff_low_run"]) < 0.875
     assert not bare["images_per_second_low_run"] and {real["source"]} == {"imported"}
+    assert len(check_table(results, TABLE)) == 4
     report = (results / "report.html").read_text()
     assert "<b>stated</b>: the interval is Student" in report and "1/1 stated" in report
     for path in sorted(results.glob("runs/imported/*/record.json")):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bench.lib.evenings import NOISE, alarmed, decay, trends
 from bench.lib.planted import KINDS, Kind, plant
 from scalesweep.analysis.levels import Series, find_spikes, read_series, segments
 from scalesweep.analysis.types import Floats
@@ -16,10 +17,13 @@ from scalesweep.analysis.verdicts import (
     NO_CHANGE,
     REGRESSION,
     TOO_EARLY,
+    TREND,
     Verdict,
     corrected,
     judge,
+    worse,
 )
+from scalesweep.analysis.wander import moved_before
 
 QUIET = Kind("quiet", within=0.002, between=0.001)
 SIMULATED = 250
@@ -43,18 +47,21 @@ def made(levels: Sequence[float], seed: int = 0, kind: Kind = QUIET) -> list[Flo
 
 @pytest.mark.parametrize("kind", [KINDS[1], KINDS[-1]], ids=lambda kind: kind.name)
 def test_false_alarms_are_rare_and_steps_are_found(kind: Kind) -> None:
-    """A short version of bench/history.py: 30 sessions of 5 repeats, 2 % noise in a session, 1 %
-    among sessions; the last kind drifts, passes noise on, and has spikes and hiccups too."""
+    """A short version of bench/history.py: 32 sessions of 5 repeats, 2 % noise in a session, 1 %
+    among sessions; the last kind drifts, passes noise on, and has spikes and hiccups too. Steps
+    are four sessions old."""
     found = {}
     for step in (0.0, 0.05):
         rng = np.random.default_rng(7)
-        kinds = [verdict_of(plant(rng, kind, step=step)).kind for _ in range(SIMULATED)]
+        kinds = [
+            verdict_of(plant(rng, kind, 32, step=step, after=4)).kind for _ in range(SIMULATED)
+        ]
         found[step] = Counter(kinds)
     false = found[0.0][REGRESSION] + found[0.0][IMPROVEMENT]
     # 5 %, and three standard errors of what was simulated.
     assert false / SIMULATED <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SIMULATED)
     power = found[0.05][REGRESSION] / SIMULATED
-    assert power >= (0.9 if kind is KINDS[1] else 0.6)
+    assert power >= (0.75 if kind is KINDS[1] else 0.2)
     assert found[0.05][NO_CHANGE] / SIMULATED <= 0.05
 
 
@@ -153,9 +160,9 @@ def test_a_named_baseline_is_the_measure() -> None:
 
 
 def test_what_is_inconclusive_says_what_would_settle_it() -> None:
-    noisy = Kind("noisy", within=0.06, between=0.005)
-    found = verdict_of(made([1.0] * 20 + [1.005] * 2, kind=noisy))
-    assert found.kind == INCONCLUSIVE and found.sessions and found.repeats
+    noisy = Kind("noisy", within=0.05, between=0.001)
+    found = verdict_of(made([1.0] * 30 + [1.005] * 2, seed=1, kind=noisy))
+    assert found.kind == INCONCLUSIVE and found.sessions and found.repeats, found
     assert found.sessions > 2 and found.repeats > 5
     at_margin = verdict_of(made([1.0] * 10 + [1.0299] * 10, kind=Kind("", 0.01, 0.001)))
     assert at_margin.kind == INCONCLUSIVE
@@ -170,3 +177,50 @@ def test_a_page_pays_for_the_number_of_its_verdicts() -> None:
     many = corrected([one] * 20 + others)
     assert [v.kind for v in many[:20]] == [REGRESSION] * 20
     assert corrected([Verdict(TOO_EARLY)])[0].kind == TOO_EARLY
+
+
+@pytest.mark.parametrize(
+    ("noise", "most"),
+    [("white", 0.05), ("heavy-tailed (t, 3 degrees)", 0.05), ("slow weekends", 0.05),
+     ("weekly wave", 0.05), ("AR(0.6), 1 %", 0.1)],
+)  # fmt: skip
+def test_along_the_evenings_few_series_get_a_false_verdict(noise: str, most: float) -> None:
+    """A short version of bench/history.py: on 40 evenings, three standard errors more."""
+    series = 40
+    ever, _ = alarmed(NOISE[noise], 40, series)
+    assert ever <= most + 3 * math.sqrt(most * (1 - most) / series)
+
+
+def test_a_slow_decay_is_a_trend_and_no_regression() -> None:
+    assert trends(decay, 100, 20)[TREND] >= 18
+    rng = np.random.default_rng(1)
+    found = judge(
+        read_series(list(rng.normal(decay(rng, 100)[:, None], 0.02, (100, 5)))), "lower", 0.03
+    )
+    assert found.kind == TREND and found.low < 1.1 < found.high
+    assert "steadily over 100 sessions" in found.reason
+    assert worse(found, "lower") and not worse(found, "higher")
+    # Two levels are none.
+    assert verdict_of(made([1.0] * 50 + [1.1] * 50)).kind == REGRESSION
+
+
+def test_a_weekly_cycle_is_recognised_and_taken_out() -> None:
+    levels = [1.05 if day % 7 >= 5 else 1.0 for day in range(35)]
+    found = series_of(made(levels))
+    assert found.weekly is not None and found.starts == (0,)
+    assert np.ptp(found.weekly) == pytest.approx(math.log(1.05), rel=0.05)
+    assert found.between < 0.003 and verdict_of(made(levels)).kind == NO_CHANGE
+    assert series_of(made([1.0] * 35)).weekly is None
+    # By the calendar: the same days, of a job that runs on three days a week.
+    days = [0, 2, 5] * 12
+    slower = made([1.05 if day == 5 else 1.0 for day in days])
+    assert read_series([np.log(one) for one in slower], days).weekly is not None
+
+
+def test_what_moved_before_is_no_step() -> None:
+    rng = np.random.default_rng(0)
+    earlier = rng.normal(0, 0.01, 40)
+    assert not moved_before(earlier, 0.06, 3)
+    earlier[20:23] += 0.06
+    assert moved_before(earlier, 0.06, 3) and not moved_before(earlier[:18], 0.06, 3)
+    assert not moved_before(earlier[:5], 0.001, 3)

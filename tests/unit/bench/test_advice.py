@@ -13,7 +13,7 @@ from bench.lib.advice_methods import (
     result,
     simulated,
 )
-from scalesweep.analysis.prediction.public_series import PUBLIC
+from bench.lib.prediction_series import PUBLIC
 
 DAINT = published(next(one for one in PUBLIC if one.name == "Piz Daint GPU"))  # 1 to 64 ranks
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.canary import apart
-from scalesweep.analysis.fdr import adjusted_p
+from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.stats import ratio_interval
 from scalesweep.compare.environment_diff import surroundings
 from scalesweep.compare.inputs import Side

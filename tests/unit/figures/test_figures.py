@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from scalesweep import figures as figures_module
 from scalesweep.analysis.factors import fold_axes
+from scalesweep.core import own_files
 from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
@@ -202,20 +203,16 @@ def test_many_series_stay_readable(tmp_path: Path) -> None:
 
 
 def test_findings_link_to_the_figure_of_their_series(
-    studies: dict[str, ExperimentResults],
+    tmp_path: Path,
 ) -> None:
-    study = studies["batch_sizes"]
+    study = one(tmp_path, Fake("e", {"ranks": [1, 2], "batch_size": [1, 2]}, "weak"))
     figures = {drawing.name: drawing.shows for drawing in draw(study)}
     linked = {
-        finding.text.split(": ")[1]: figure_of(finding, figures)
+        finding.evidence["key"]["batch_size"]: figure_of(finding, figures)
         for finding in find(study)
-        if finding.rule == "efficiency"
+        if finding.rule == "verdict"
     }
-    assert linked == {
-        "batch_size 1": "scaling-1-init",
-        "batch_size 2": "scaling-2-init",
-        "batch_size 4": "scaling-3-init",
-    }
+    assert linked == {1: "scaling-1-later", 2: "scaling-2-later"}
 
 
 def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResults]) -> None:
@@ -231,13 +228,16 @@ def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResult
 
 def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     study = one(tmp_path / "r", Fake("e", {"ranks": [1, 2, 4]}, "weak", repeats=2))
+    own_files.mark(tmp_path)
     out = tmp_path / "figures"
     entries = write_figures([study], out)
     before = {path: path.read_bytes() for path in out.glob("*/*")}
     assert len(before) == 12
-    (out / "e" / "old.svg").write_text("old")
-    (out / "gone").mkdir()
-    (out / "gone" / "old.pdf").write_text("old")
+    for old in (out / "e" / "old.svg", out / "gone" / "old.pdf"):
+        old.parent.mkdir(exist_ok=True)
+        own_files.publish(old, "old")
+    # What a figure whose time was up has left.
+    (out / "e" / ".new.pdf.99999999.tmp").write_text("old")
     write_figures([study], out, processes=2)
     assert {path: path.read_bytes() for path in out.glob("*/*")} == before
     assert not (out / "gone").exists()

@@ -15,8 +15,9 @@ from scalesweep.findings.accuracy import (
     input_cost,
     target_time,
 )
-from scalesweep.findings.general import best_configuration
+from scalesweep.findings.best import best_configuration
 from scalesweep.findings.reading import data_loading, input_share
+from tests.fakes.finding_rows import said
 from tests.fakes.training import Training, make_training, nt3
 
 Rule = Callable[[ExperimentResults], list[Finding]]
@@ -174,7 +175,7 @@ def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
     found = only(input_share(one(tmp_path, waits(0.1))))
     assert found.level == "confirmed"
     assert found.text.startswith("Waiting for input takes 20.4 [19.4, 21.4] % of training at 16")
-    assert found.text.endswith("the most of 3 points.")
+    assert found.text.endswith("the most measured at 3 points.")
     assert found.evidence["key"]["ranks"] == 16 and found.evidence["table"] == "epochs"
     assert found.evidence["numbers"]["share"] == pytest.approx(0.204)
 
@@ -241,7 +242,7 @@ def test_energy_is_not_compared_where_it_cannot_be(tmp_path: Path) -> None:
     single = nt3(repeats=1)
     weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
     for number, fake in enumerate((some, single, weak, nt3(watts=lambda p, r: None))):
-        assert energy_against_time(one(tmp_path / str(number), fake)) == []
+        assert said(energy_against_time(one(tmp_path / str(number), fake))) == []
 
 
 @pytest.mark.parametrize("fake", [nt3(), mae(), nt3(fate=lambda p, r: "new"), nt3(repeats=1)])

@@ -1,11 +1,11 @@
 """Every rule, with data where it holds and data where it must not."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import find
 from scalesweep.findings.general import (
-    best_configuration,
     cache_effect,
     coverage,
     outlier_runs,
@@ -14,7 +14,7 @@ from scalesweep.findings.general import (
     warnings,
 )
 from scalesweep.findings.repeats import until_precise
-from tests.fakes.finding_rows import T, Triple, only, scaling, study, value
+from tests.fakes.finding_rows import T, only, said, scaling, study, value
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
@@ -45,121 +45,55 @@ def test_nothing_is_said_of_fixed_repeats_and_no_point_is_wide_that_is_precise()
     assert rule.level == "note"
 
 
-# --- best configuration ---
-
-
-def test_best_is_claimed_when_clear_of_all() -> None:
-    s = study([{"a": 1, **value("later", (10, 9, 11))}, {"a": 2, **value("later", (20, 19, 21))}])
-    found = only(best_configuration(s))
-    assert found.level == "confirmed"
-    assert found.text.startswith("Best total throughput (later epochs): 20.0 [19.0, 21.0]")
-    assert "a 2" in found.text
-    assert found.evidence["table"] == "points"
-    assert found.evidence["key"]["a"] == 2
-    assert found.evidence["numbers"][f"{T}_low_later"] == 19
-    assert found.evidence["runner_up"]["key"]["a"] == 1
-
-
-def test_best_is_not_claimed_when_intervals_overlap() -> None:
-    rows = [
-        {"a": 1, **value("later", (10, 9, 11))},
-        {"a": 2, **value("later", (20, 18, 22))},
-        {"a": 3, **value("later", (19, 17, 21))},
-        # Third by its mean, but its interval reaches furthest.
-        {"a": 4, **value("later", (15, 5, 30))},
-    ]
-    found = only(best_configuration(study(rows)))
-    assert found.level == "open"
-    assert "indistinguishable from 2 others" in found.text
-    assert "Best" not in found.text
-
-
-def test_one_repeat_confirms_nothing() -> None:
-    rows = [
-        {"a": 1, **value("init", (10, None, None))},
-        {"a": 2, **value("init", (20, None, None))},
-    ]
-    found = only(best_configuration(study(rows)))
-    assert found.level == "open"
-    assert found.text == (
-        "Highest measured total throughput (first epoch): 20 samples/s at a 2; "
-        "one repeat, not confirmed."
-    )
-
-
-def test_best_is_not_confirmed_against_single_repeats() -> None:
-    rows = [{"a": 1, **value("later", (10, None, None))}, {"a": 2, **value("later", (20, 19, 21))}]
-    found = only(best_configuration(study(rows)))
-    assert found.level == "open"
-    assert "not confirmed against 1 point with one repeat (a 1)" in found.text
-
-
-def test_one_point_has_no_best() -> None:
-    assert best_configuration(study([{"a": 1, **value("later", (10, 9, 11))}])) == []
-
-
-def test_sources_do_not_compete_and_are_named() -> None:
-    rows = [
-        {"a": 1, **value("later", (10, 9, 11))},
-        {"a": 2, **value("later", (20, 19, 21))},
-        {"a": 1, "source": "imported", **value("later", (99, 98, 100))},
-    ]
-    found = only(best_configuration(study(rows)))
-    assert "a 2" in found.text and "99" not in found.text
-    simulated = [{**row, "source": "simulated"} for row in rows[:2]]
-    assert only(best_configuration(study(simulated))).text.startswith("Simulated: Best")
-
-
-def test_lower_is_better_is_followed() -> None:
-    rows = [
-        {"a": 1, **value("run", (10, 9, 11), "latency")},
-        {"a": 2, **value("run", (20, 19, 21), "latency")},
-    ]
-    s = study(rows)
-    frame = s.tables["points"]
-    assert frame is not None
-    meaning = {"label": "Latency", "unit": "s", "better": "lower", "scope": "total"}
-    frame.attrs["units"] = {"latency_mean_run": meaning}
-    found = only(best_configuration(s))
-    assert found.level == "confirmed" and "at a 1" in found.text
-
-
 # --- first against later epochs ---
 
 
 def test_cache_effect_when_clear() -> None:
-    s = study([{"a": 1, **value("init", (10, 9, 11)), **value("later", (30, 29, 31))}])
-    found = only(cache_effect(s))
-    assert "higher" in found.text and "3.00 [2.64, 3.44] times" in found.text
-    s = study([{"a": 1, **value("init", (30, 29, 31)), **value("later", (10, 9, 11))}])
-    assert "lower" in only(cache_effect(s)).text
+    found = only(cache_effect(epochs([(10, 29), (9, 28), (11, 34)])))
+    # Three ratios of 2.9, 3.11 and 3.09: geometric mean, and Student's t on their logarithms.
+    assert "higher" in found.text and "3.03 [2.75, 3.34] times" in found.text
+    assert "lower" in only(cache_effect(epochs([(29, 10), (28, 9), (34, 11)]))).text
+
+
+def epochs(runs: Sequence[tuple[float, float]]) -> ExperimentResults:
+    """A point whose runs have these rates in the first epoch and in later ones."""
+    point = {"a": 1, **value("init", (10, 9, 12)), **value("later", (11, 10, 13))}
+    names = [f"total_throughput_mean_{phase}" for phase in ("init", "later")]
+    rows = [{"a": 1, "source": "measured", **dict(zip(names, run, strict=True))} for run in runs]
+    return study([point], runs=rows)
 
 
 def test_no_cache_effect_when_not_clear() -> None:
-    overlap = {"a": 1, **value("init", (10, 9, 12)), **value("later", (11, 10, 13))}
-    single = {"a": 2, **value("init", (10, None, None)), **value("later", (30, None, None))}
-    assert cache_effect(study([overlap, single])) == []
+    assert said(cache_effect(epochs([(10, 12), (12, 10), (9, 11)]))) == []
+    assert said(cache_effect(epochs([(10, 30)]))) == []
     assert cache_effect(study([{"a": 1, **value("init", (10, 9, 12))}])) == []
 
 
 # --- waiting, outliers, warnings, coverage ---
 
 
-def waits(own: Triple, total: Triple, ranks: int = 4) -> ExperimentResults:
-    times = {**value("later", own, "local_time"), **value("later", total, "total_time")}
-    return study([{"ranks": 1, **times}, {"ranks": ranks, **times}], ["ranks"])
+def waits(*shares: float, ranks: int = 4) -> ExperimentResults:
+    """A point whose runs' ranks work for such shares of an epoch of 10 s."""
+    names = ("local_time_mean_later", "total_time_mean_later")
+    rows = [
+        {"ranks": count, "source": "measured", names[0]: 10 * share, names[1]: 10.0}
+        for count in (1, ranks)
+        for share in shares
+    ]
+    point = {names[0]: 6.0, names[1]: 10.0}
+    return study([{"ranks": 1, **point}, {"ranks": ranks, **point}], ["ranks"], rows)
 
 
 def test_notable_waiting_is_told() -> None:
-    found = only(waiting(waits((6, 5.9, 6.1), (10, 9.9, 10.1))))
-    assert "at 4 ranks a rank waits 40.0 %" in found.text
+    found = only(waiting(waits(0.59, 0.6, 0.61)))
+    assert "at 4 ranks a rank waits 40.0 [37.5, 42.4] %" in found.text
 
 
 def test_waiting_must_be_notable_and_sure() -> None:
-    assert waiting(waits((9.8, 9.7, 9.9), (10, 9.9, 10.1))) == []
-    assert waiting(waits((6, 3, 10), (10, 8, 12))) == []
-    assert waiting(waits((6, None, None), (10, None, None))) == []
-    assert waiting(waits((6, 5.9, 6.1), (10, 9.9, 10.1), ranks=1)) == []
+    assert said(waiting(waits(0.97, 0.98, 0.99))) == []
+    assert said(waiting(waits(0.3, 0.6, 1.0))) == []
+    assert said(waiting(waits(0.6))) == []
+    assert said(waiting(waits(0.59, 0.6, 0.61, ranks=1))) == []
 
 
 def test_outliers_are_named() -> None:
@@ -175,6 +109,16 @@ def test_warnings_are_told() -> None:
     runs = [{"run_id": "r0", "a": 1, "warnings": "epochs still drift"}]
     assert "epochs still drift" in only(warnings(study(rows, runs=runs))).text
     assert warnings(study(rows, runs=[{"run_id": "r0", "a": 1, "warnings": None}])) == []
+
+
+def test_a_warning_is_called_what_it_is_and_how_many_runs_have_it() -> None:
+    """A unit is no steady state, and ranks that disagree are told in the report too."""
+    rows = [{"a": 1, **value("later", (10, 9, 11))}]
+    said = ["metric 'x' is left out: it is in 'ms', in most runs in 's'", "epochs still drift"]
+    runs = [{"run_id": f"r{i}", "a": 1, "warnings": said[i > 0]} for i in range(3)]
+    assert only(warnings(study(rows, runs=runs))).text == (
+        f"3 runs with a warning: {said[1]} (2 runs); and {said[0]} (1 run)."
+    )
 
 
 def test_coverage_counts_everything() -> None:
@@ -212,7 +156,7 @@ def test_oversubscribed_points_are_named() -> None:
         "1 of 3 points oversubscribed, with more than one thread for each core of a node "
         "(4 ranks: 2): their times also show how threads share a core."
     )
-    assert oversubscribed(s)[0] in find(s)
+    assert oversubscribed(s)[0].text in [one.text for one in find(s)]
 
 
 def test_coverage_counts_what_an_import_refused_and_what_is_unfinished() -> None:
@@ -238,7 +182,7 @@ def test_nothing_finished_gives_coverage_only() -> None:
 def test_every_finding_carries_evidence() -> None:
     s = scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))
     findings = find(s)
-    assert {"best", "efficiency", "threshold", "coverage"} <= {f.rule for f in findings}
+    assert [f.rule for f in findings] == ["verdict", "coverage"]
     for finding in findings:
         assert finding.evidence["experiment"] == "e"
         assert finding.evidence["table"] in ("points", "scaling", "runs")

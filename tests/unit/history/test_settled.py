@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,7 +18,7 @@ from scalesweep.analysis.verdicts import (
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import sealed
-from scalesweep.history.run import write_history
+from scalesweep.history.run import regressions, settled_regressions, write_history
 from scalesweep.history.settled import (
     SETTLED,
     Evidence,
@@ -28,7 +29,9 @@ from scalesweep.history.settled import (
     load_settled,
     with_evidence,
 )
-from tests.fakes.history import make_history, settled_of
+from scalesweep.history.store import append
+from scalesweep.history.words import line_of, settled_line
+from tests.fakes.history import FakeSession, commit_of, make_history, make_session, settled_of
 from tests.fakes.pages import bare
 
 
@@ -89,7 +92,7 @@ def test_evidence_is_of_both_sides_and_of_the_point() -> None:
         (REGRESSION, (NO_CHANGE, 1.001), CONFOUNDED),
         (INCONCLUSIVE, (REGRESSION, 1.06), REGRESSION),
         (INCONCLUSIVE, (NO_CHANGE, 1.001), NO_CHANGE),
-        (NO_CHANGE, (REGRESSION, 1.06), NO_CHANGE),
+        (NO_CHANGE, (REGRESSION, 1.06), REGRESSION),  # too small, or too new, for sessions
     ],
 )
 def test_alternate_runs_count_more_than_sessions(
@@ -98,7 +101,7 @@ def test_alternate_runs_count_more_than_sessions(
     evidence = Evidence(settled_of(9, 10), point(*shown))
     found = with_evidence(verdict(before), evidence)
     assert found.kind == after
-    if before == INCONCLUSIVE:
+    if before in (INCONCLUSIVE, NO_CHANGE):
         assert found.ratio == shown[1]
     if after == CONFOUNDED and shown[0] == NO_CHANGE:
         assert "measured alternately show no change; horovod changed" in found.reason
@@ -129,3 +132,34 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     keep(tmp_path, Settled(**{**vars(one), "repository": "<b>"}))
     write_history(HistorySettings(tmp_path))
     assert "<script>alert" not in bare((tmp_path / "history.html").read_text())
+
+
+def test_a_verdict_of_settle_counts_at_once(tmp_path: Path) -> None:
+    """Before sessions can show it, where they are too few, and where none is of the commit yet."""
+    rng = np.random.default_rng(0)
+    around = [list(np.exp(rng.normal(0, 0.005, 3))) for _ in range(9)]
+    days = [FakeSession(day, {"ranks 2": values}) for day, values in enumerate(around)]
+    for count in (9, 2):
+        folder = tmp_path / str(count)
+        append(folder, map(make_session, days[:count]))
+        assert regressions(write_history(HistorySettings(folder))) == []
+        keep(folder, settled_of(0, count - 1))
+        (worse,) = regressions(write_history(HistorySettings(folder)))
+        assert worse.verdict.kind == REGRESSION and worse.verdict.ratio == 1.1
+        line = line_of(worse)
+        assert f"+10.0 [8.0, 12.0] % against {commit_of(0)[:10]}" in line
+        assert "measured alternately on 2026-02-01" in line
+        assert settled_regressions(write_history(HistorySettings(folder))) == []
+    ahead = tmp_path / "ahead"
+    append(ahead, map(make_session, days[:3]))
+    keep(ahead, settled_of(2, 5))
+    history = write_history(HistorySettings(ahead))
+    ((one, point),) = settled_regressions(history)
+    assert regressions(history) == []
+    assert settled_line(one, point).startswith("regression: b on here, ranks 2: step_time: +10.0 [")
+    # Sessions of later commits have a verdict of their own.
+    append(ahead, map(make_session, days[6:8]))
+    assert settled_regressions(write_history(HistorySettings(ahead))) == []
+    # A newer measurement that shows no change counts instead.
+    keep(tmp_path / "9", replace(settled_of(0, 8, NO_CHANGE, 1.0), started="2026-03-01T00:00:00Z"))
+    assert regressions(write_history(HistorySettings(tmp_path / "9"))) == []

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from scalesweep import figures
-from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import BadRecord
 from scalesweep.experiment.load import load_results
@@ -72,11 +71,7 @@ class Campaign:
         export_tables.write_all(summary, plan, self.runs, tables)
         studies = [load_results(entry, tables) for entry in plan["experiments"]]
         figures.write_figures(studies, drawn, self.formats, tables=tables)
-        kept = KeptFiles(out, "the code")
-        out.write_text(
-            page.render_report(plan, studies, summary, tables, drawn, self.runs, out, kept=kept)
-        )
-        kept.save()
+        out.write_text(page.render_report(plan, studies, summary, tables, drawn, self.runs, out))
         return self.content()
 
     def content(self) -> dict[str, bytes]:
@@ -94,7 +89,7 @@ class Campaign:
 
     def check_against_scratch(self, found: dict[str, bytes]) -> None:
         hidden = list(self.root.glob(".*.previous"))
-        assert len(hidden) == 3
+        assert len(hidden) == 2
         for folder in hidden:
             folder.rename(folder.with_suffix(".away"))
         again = self.step()
@@ -115,7 +110,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
         Training({"mode": ["x", "y"]}, "c", repeats=2, watts=lambda point, repeat: None),
     )
     made = Campaign(tmp_path)
-    make_tables, write, find = export_tables.make_tables, figures._Work.write, page.find
+    make_tables, write, find = export_tables.make_tables, figures._Work.write, export_tables.find
 
     def tables_spy(summary: Any, plan: Any, *rest: Any) -> Any:
         made.made["tables"].append(plan["experiments"][0]["name"])
@@ -138,7 +133,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     monkeypatch.setattr(
         figures, "limited_map", lambda do, work, items, *_: [do(work, i) for i in items]
     )
-    monkeypatch.setattr(page, "find", find_spy)
+    monkeypatch.setattr(export_tables, "find", find_spy)
     last = made.runs / made.ids("b")[-1]
     last.rename(tmp_path / "kept-for-later")
     made.look()
@@ -162,7 +157,8 @@ def test_runs_come_go_and_fail(campaign: Campaign) -> None:
     campaign.check("c")
     os.utime(campaign.runs / campaign.ids("a")[0] / "power.csv", (1, 1))
     campaign.step()
-    assert campaign.made == {"tables": ["a"], "figures": [], "findings": []}  # its tables are equal
+    # Its tables are equal.
+    assert campaign.made == {"tables": ["a"], "figures": [], "findings": ["a"]}
 
 
 def test_other_sites(campaign: Campaign) -> None:
@@ -211,7 +207,8 @@ def test_the_campaign_is_edited(campaign: Campaign) -> None:
     campaign.check("b")
     campaign.edit(lambda plan: plan.update(campaign="renamed"))
     campaign.step()
-    assert campaign.made == {"tables": ["a", "c", "b"], "figures": [], "findings": []}  # for LaTeX
+    made = ["a", "c", "b"]
+    assert campaign.made == {"tables": made, "figures": [], "findings": made}  # for LaTeX
 
 
 def test_other_code_makes_everything_again(

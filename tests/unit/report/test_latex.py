@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scalesweep.core import own_files
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
@@ -125,8 +126,9 @@ def test_files_and_stale_ones(tmp_path: Path) -> None:
     plan = read_plan(root / "plan.json")
     out = root / "tables"
     (out / "gone").mkdir()
-    (out / "gone" / "points.tex").write_text("old")
-    (out / "parallel_reads" / "scaling.tex").write_text("old")
+    own_files.mark(root)
+    own_files.publish(out / "gone" / "points.tex", "old")
+    own_files.publish(out / "parallel_reads" / "scaling.tex", "old")
     (out / "parallel_reads" / "mine.tex").write_text("kept")
     command = ["tables.py", "--plan", root / "plan.json", "--summary", root / "summary.parquet"]
     command += ["--runs", root / "runs", "--out", out]

@@ -78,7 +78,8 @@ def test_findings_come_first(page: str) -> None:
     assert headings[-2:] == ["Methods", "Provenance"]
     assert headings[1:-2] == [fake.name for fake in demo()]
     text = visible(page)
-    assert "Simulated: Efficiency at 1,024 ranks, relative to 1 rank:" in text
+    # Two repeats at 1,024 ranks, and fifteen claims: its interval alone would be clear of 80 %.
+    assert "Simulated: Not decided: 1,024 ranks reach 85.1 [82.7, 87.6] % of the ideal" in text
 
 
 def test_header_and_coverage(page: str) -> None:
@@ -288,3 +289,34 @@ def test_numbers_for_people() -> None:
     assert duration(0.5) == "0.50 s" and duration(7265) == "2 h 01 min"
     assert listed(["a", "b", "c", "d", "e"], 3) == "a, b and 3 more"
     assert listed(["a, b", "c"]) == "a, b; and c"
+
+
+def test_a_long_report_folds_and_a_short_one_does_not(tmp_path: Path, page: str) -> None:
+    assert page.count('<details class="whole">') == len(demo())
+    outline(page)  # whatever is folded is whole
+    short = render(make_results(tmp_path, demo()[4:6]), figures=False)
+    assert '<details class="whole">' not in short
+
+
+def test_the_page_of_published_results_names_the_study(tmp_path: Path) -> None:
+    fakes = [Fake("e", {"ranks": [1, 2]}, "weak", repeats=1, source="imported")]
+    text = render(make_results(tmp_path / "a", fakes, campaign="imported"), figures=False)
+    assert "<h1>data_loading</h1>" in text and "Scaling report of published results" in text
+    # A campaign with a name keeps it, and so does one of our own runs.
+    named = render(make_results(tmp_path / "b", fakes, campaign="mine"), figures=False)
+    assert "<h1>mine</h1>" in named
+
+
+def test_a_chart_says_what_it_needs_to_browsers_without_scripts_only(page: str) -> None:
+    bound = page.count('<noscript><p class="empty">This chart needs JavaScript')
+    assert page.count("needs JavaScript") == bound > 0
+
+
+def test_what_unfolds_counts_all_that_is_not_confirmed(tmp_path: Path) -> None:
+    """It said 1 above eight."""
+    text = render(make_results(tmp_path, [demo()[4]]), figures=False)
+    (said,) = re.findall("<summary>(All [^<]*)</summary>", text)
+    (card,) = re.findall(r'<details class="every">(.*?)</details>', text, flags=re.S)
+    several = card.count('class="is-open"')
+    assert said == f"All 2 findings, {several} not confirmed"
+    assert said.endswith("1 not confirmed")

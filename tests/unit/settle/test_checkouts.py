@@ -49,6 +49,9 @@ def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) ->
     left = Checkouts(Repository(tracked.folder), place, [], [])
     folder = left.make("a", tracked.commits[0], tmp_path / "log").folder
     assert state(tracked.folder) != before
+    notes = place / "mine" / "n.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
     with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
         assert state(tracked.folder) == before
         with pytest.raises(KeyboardInterrupt), checkouts:
@@ -58,7 +61,8 @@ def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) ->
         # Its folder alone is gone: git still knows the worktree.
         checkouts.make("a", tracked.commits[0], tmp_path / "log")
         subprocess.run(["rm", "-r", str(folder)], check=True)
-    assert state(tracked.folder)[1:] == before[1:] and not place.exists()
+    assert state(tracked.folder)[1:] == before[1:]
+    assert [path.name for path in place.iterdir()] == ["mine"] and notes.read_text() == "mine"
     with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
         assert (
             checkouts.make("a", tracked.commits[0], tmp_path / "log").folder / "main.py"

@@ -104,8 +104,9 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
         (checkouts[side].folder / "main.py").touch()
     stale = pairs.folder / BASE / target.run_id(0)
     measured(pairs, BASE, target.run_id(0))
+    (stale / "notes.txt").write_text("mine")
     runs = pairs.order_all(pairs.schedule([target]), checkouts, {})
-    assert not (stale / RECORD).exists()
+    assert not (stale / RECORD).exists() and (stale / "notes.txt").read_text() == "mine"
     assert {run["group"] for run in runs} == {target.run_id(0)}
     for run in runs:
         path, digest = pairs.folder / run["run_id"] / ORDER, run["order"]

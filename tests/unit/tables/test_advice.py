@@ -99,16 +99,16 @@ def test_advice_for_the_largest_predicted_count(
     said = capsys.readouterr().out
     found = rows(campaign)
     counts = [int(row["point"].partition("=")[2]) for row in found]
-    # The site has 4 nodes of 16 ranks: no count above 64; 24 is excluded.
-    assert counts == sorted(counts) and 24 not in counts
-    assert 32 <= max(counts) <= 64
+    # All counts are of one node of 16 ranks: two nodes are measured before anything else.
+    assert counts == [32]
+    assert "measure 32 ranks on two nodes" in said
     assert {row["question"] for row in found} == {"e: at 128 ranks"}
     for row, count in zip(found, counts, strict=True):
-        assert int(row["measured"]) == (2 if count <= 8 else 0)
-        # Nodes times a little more than the mean time of 36.5 s.
+        assert int(row["measured"]) == 0
+        # Nodes times more than the mean time of 36.5 s, for two nodes may take longer.
         nodes = -(-count // 16)
         each = float(row["node_hours"]) / int(row["more_runs"]) / nodes * 3600
-        assert 36.5 < each < 45
+        assert 36.5 < each < 55
         assert float(row["width_after"]) <= float(row["width_without"]) <= float(row["width_now"])
     assert math.fsum(float(row["node_hours"]) for row in found) <= 0.12
     for words in ("with 0.12 node-hours", "the best choice (gap 0 %)", "e: at 128 ranks",
@@ -127,8 +127,6 @@ def test_advice_for_the_largest_predicted_count(
     done = {path.name for path in campaign.runs_folder.iterdir() if path.name[0] != "."}
     assert done <= ids
     assert len(ids) == len(done) + sum(int(row["more_runs"]) for row in found)
-    planned = {run.run_id for run in campaign.experiments[0].runs}
-    assert {run.run_id for run in one.runs if run.point["ranks"] == 64} <= planned
     assert made.results == campaign.results and one.predict == (128,)
     wider = load(
         WEAK.replace("16, 64]", "10, 12, 14, 16, 20, 28, 32, 40, 48, 56, 64]").replace(
@@ -137,7 +135,7 @@ def test_advice_for_the_largest_predicted_count(
     )
     assert ids <= {run.run_id for run in wider.experiments[0].runs}
     # Advice can go on from it.
-    advise(made, "0.02")
+    advise(made, "0.12")
     assert load_campaign(campaign.results / CAMPAIGN).experiments[0].axes == ("ranks",)
 
 
@@ -148,7 +146,7 @@ def test_advice_predicts_as_the_page_does_where_a_network_was_probed(
     sized = "  batch_size: {type: integer, default: 8, unit: samples, doc: samples}\n  rate:"
     benchmark.write_text(benchmark.read_text().replace("  rate:", sized, 1))
     campaign = load(
-        "scaling: weak\naxes: {ranks: [1, 2, 4, 8, 16]}\nfixed: {ranks_per_node: 16}\n"
+        "scaling: weak\naxes: {ranks: [1, 2, 4, 8, 16]}\nfixed: {ranks_per_node: 64}\n"
         "predict: {ranks: [64]}"
     )
     size = {"value": 1e6, "unit": "parameters", "better": "lower", "scope": "rank"}
@@ -248,7 +246,7 @@ def test_what_a_run_cannot_finish_within_its_limit_is_left_out(
     finish(campaign, falling)
     advise(campaign, "0.02")
     said = capsys.readouterr().out
-    assert "left out: e at 64 ranks: may take" in said and "the limit is 30 s" in said
+    assert "left out: e at 32 ranks: may take" in said and "the limit is 30 s" in said
 
 
 def test_nothing_fits_a_tiny_budget(

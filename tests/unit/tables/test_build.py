@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.table_io import remove_stale, write_tables
+from scalesweep.analysis.table_io import write_tables
+from scalesweep.core import own_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.tables.build import make_tables
@@ -185,15 +186,17 @@ def test_files_keep_all_digits_and_units(study: Study, tmp_path: Path) -> None:
 def test_tables_of_yesterday_are_removed_and_nothing_else(study: Study, tmp_path: Path) -> None:
     study.run({"ranks": 1}, 5.0)
     tables = study.tables()
+    own_files.mark(tmp_path)
     out = tmp_path / "tables"
-    write_tables({"io": tables, "old": tables, "kept": tables}, out)
-    (out / "io" / "scaling.csv").write_text("stale")
-    (out / "io" / "scaling.tex").write_text("stale")
+    write_tables({"io": {**tables, "gone": tables["points"]}, "old": tables, "kept": tables}, out)
+    # A user's, one of them by a name of ours, and a table of ours that was edited.
+    (out / "io" / "scaling.csv").write_text("mine")
     (out / "kept" / "notes.txt").write_text("mine")
-    remove_stale(out, write_tables({"io": tables}, out))
+    (out / "kept" / "points.csv").write_text("edited")
+    own_files.remove_others(out, write_tables({"io": tables}, out))
     assert sorted(str(path.relative_to(out)) for path in out.rglob("*")) == [
         "io", "io/points.csv", "io/points.parquet", "io/runs.csv", "io/runs.parquet",
-        "kept", "kept/notes.txt",
+        "io/scaling.csv", "kept", "kept/notes.txt", "kept/points.csv",
     ]  # fmt: skip
     for name in ("../up", "a/b", "", ".."):
         with pytest.raises(UserError, match="cannot name a folder"):

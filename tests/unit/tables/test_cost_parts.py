@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.network_fit import RING, predicted_seconds
-from scalesweep.analysis.prediction.forecast import predict
+from scalesweep.analysis.network_fit import RING, fit_network, predicted_seconds
+from scalesweep.analysis.prediction.forecast import predict, refusals
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.plan_format import Plan
@@ -18,10 +18,11 @@ from scalesweep.report.export_tables import write_all
 from scalesweep.tables.advice_points import longest_wall
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.cost_parts import COMPUTATION, EXCHANGE, OUTSIDE, REST
-from scalesweep.tables.machine import Machine, machine_of
+from scalesweep.tables.machine import Machine, Network, machine_of
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import MeasuredSeries, predictable, prediction_table
 from scalesweep.tables.provenance import FACTS, facts_text
+from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.runtimes import wall_series, wall_times
 from scalesweep.tables.scaling import series_of
 from scalesweep.tables.sweep_text import sweep_text
@@ -226,3 +227,39 @@ def test_written_runtimes_know_the_network_where_there_is_no_ledger(tmp_path: Pa
     assert written[["low_s", "high_s"]].tolist() == pytest.approx([low[0], high[0]])
     # What advice charges for a run there is of the same prediction, at a lower level.
     assert walls.cost[-1] < longest_wall(walls, 128) < high[0]
+
+
+def fitted(layout: Layout, counts: Sequence[int], latency: float) -> Network:
+    """A network that was probed on so many ranks."""
+    ranks, sizes = np.repeat(np.array(counts, np.float64), len(SIZES)), np.tile(SIZES, len(counts))
+    seconds = [
+        float(predicted_seconds(RING, int(p), np.array([size]), latency, BANDWIDTH)[0])
+        for p, size in zip(ranks, sizes, strict=True)
+    ]
+    return Network(layout, {}, fit_network(ranks, sizes, np.array(seconds)), "probe")
+
+
+def test_a_probe_of_several_nodes_is_the_exchange_beyond_a_node() -> None:
+    plan, summary = campaign(ledger=False, counts=(1, 2, 4, 8), ranks_per_node=8)
+    data = ExperimentData(summary, plan["experiments"][0])
+    groups = [[data.points()[i] for i in group] for group in series_of(data, data.points())]
+    within = fitted(Layout(8, 8), (2, 4, 8), LATENCY)
+    across = fitted(Layout(32, 8), (16, 32), 50 * LATENCY)
+
+    def later(*networks: Network) -> MeasuredSeries:
+        found = predictable(data, groups, Machine(networks=networks))
+        return next(one for one in found if one.measure[1] == "later")
+
+    here, both = later(within).series, later(within, across).series
+    assert "measure 16 ranks on two nodes" in refusals(here, [16])[0]
+    assert refusals(both, [16]) == [""]
+    assert both.parts is not None and both.parts.collective is not None
+    assert both.parts.probed_to == 32
+    slow = predicted_seconds(RING, 16, np.array([4 * GRADIENTS]), 50 * LATENCY, BANDWIDTH)[0]
+    near, far = both.parts.collective(np.array([8.0, 16.0]))
+    assert near == pytest.approx(exchange(8) / BATCH, rel=0.02)
+    assert far == pytest.approx(slow / BATCH, rel=0.02)
+    # The step is that of the probe: computation, input and the slower exchange.
+    cost = predict(both, [16.0]).cost[0]
+    assert cost == pytest.approx((0.011 + slow) / BATCH, rel=0.1)
+    assert cost > 1.5 * both.cost[-1]

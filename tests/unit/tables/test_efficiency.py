@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.stats import linear_interval
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -39,12 +38,14 @@ def test_the_worked_example() -> None:
     account = account_of(stepwise(), {}, 2)
     assert account is not None
     found = {name: round(getattr(account, name) * 1e3, 6) for name in (
-        "elapsed", "input", "compute", "persistent", "alternating", "transfer", "unattributed"
+        "elapsed", "input", "compute", "mixed", "persistent", "alternating", "transfer",
+        "unattributed",
     )}  # fmt: skip
-    # C = 188, 194 ms; S = 100 + 104 ms; lower medians 4 (of 4 and 8) and 89 (of 90 and 89).
+    # Own work 86, 102 and 110, 98: C = 196, 200 ms; S = 102 + 110 ms; lower medians 4 (of 4 and
+    # 8), 89 (of 90 and 89) and 3 (of 4 and 3, inside the steps).
     assert found == {
-        "elapsed": 115, "input": 4, "compute": 89, "persistent": 4, "alternating": 5,
-        "transfer": 9, "unattributed": 4,
+        "elapsed": 115, "input": 4, "compute": 89, "mixed": 2, "persistent": 2, "alternating": 6,
+        "transfer": 9, "unattributed": 3,
     }  # fmt: skip
     page = (REPO / "docs" / "efficiency.md").read_text()
     for name, value in found.items():
@@ -83,8 +84,12 @@ def test_sums_over_the_steps_of_epochs_say_the_same() -> None:
     assert alone is not None
     assert found.barrier == pytest.approx(0.001)
     assert found.elapsed == pytest.approx(alone.elapsed + 0.001)
-    for name in ("input", "compute", "persistent", "alternating", "transfer", "unattributed"):
+    for name in ("input", "compute", "transfer"):
         assert getattr(found, name) == pytest.approx(getattr(alone, name))
+    # Sums of epochs do not say what ranks do inside their steps, in none of the spans.
+    assert found.persistent == pytest.approx((0.194 - 0.188) / 2)
+    assert found.alternating == pytest.approx((0.204 - 0.194) / 2)
+    assert found.mixed == pytest.approx(0.188 / 2 - 0.004 - 0.089)
     # Without the number of steps nothing is told of one.
     assert account_of(samples, {}, 2) is None
 
@@ -240,17 +245,12 @@ def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
     alone, within = (study_of(points, in_blocks=blocks) for blocks in (False, True))
     for study in (alone, within):
         assert terms_of(study, 4) == terms_of(alone, 4)
-    here, there = (
-        np.array([one.elapsed * 1e3 for one in accounts])
-        for _, accounts, _ in (points[2], points[0])
-    )
     loss, wide = (ledgers(study)[-1].elapsed for study in (within, alone))
-    assert wide.loss_low is not None and wide.loss_low < 0 < float(here.mean() - there.mean())
-    span = linear_interval(here - there)
-    assert (loss.loss, loss.loss_low, loss.loss_high) == (
-        pytest.approx((float((here - there).mean()), span.low, span.high))
-    )
-    assert span.low > 0
+    assert wide.loss is not None and wide.loss_low is not None and wide.loss_high is not None
+    assert loss.loss_low is not None and loss.loss_high is not None
+    assert wide.loss_low < 0 < wide.loss == loss.loss
+    assert loss.loss_low > 0
+    assert loss.loss_high - loss.loss_low < (wide.loss_high - wide.loss_low) / 3
     widths = {}
     for name, study in (("alone", alone), ("within", within)):
         for row in study.rows("efficiency"):

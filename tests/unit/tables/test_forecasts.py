@@ -12,7 +12,9 @@ from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.prediction import prediction
+from scalesweep.findings import find
+from scalesweep.findings.card import card_of
+from scalesweep.findings.prediction import RULE, SCORED, prediction
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page import render_report
 from scalesweep.tables.forecasts import KEPT, keep_predictions, read_kept
@@ -71,14 +73,18 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
         "Of 2 predictions whose points have been measured since, 0 were within the 95 % interval"
     )
 
+    # The first screen says so, before what is predicted next.
+    shown = [one.rule for one in card_of(study, find(study)).sentences]
+    assert shown.index(SCORED) < (shown.index(RULE) if RULE in shown else len(shown))
+
     # Misses are named, on the page too.
     row = read_table(folder / "prediction.parquet").query("phase == 'later'").iloc[0]
     assert row["forecasts_within"] < row["forecasts"]
-    assert "64 from 32: -19.5 %" in row["missed"]
+    assert "64 from 32: -19.1 %" in row["missed"]
     html = page_of(tmp_path, study)
     found = html.split(">Predictions</h3>")[1].split("<details")[0]
     assert f"Of {2 * row['forecasts']} rolling forecasts of measured counts" in found
-    assert "64 from 32: -19.5 %" in found
+    assert "64 from 32: -19.1 %" in found
     assert found.count(' class="bad">no<') == 4  # two phases, 95 % and 50 %
     assert f">{number(table['measured'][0])}<" in found
 

@@ -61,7 +61,7 @@ def campaign(
     ]  # fmt: skip
     made = Campaign(seed).training(points, ranks_per_node=per_node, **MODEL)
     named = probes.split()
-    scatter = (0.99, 1.0, 1.01)
+    scatter = (0.996, 0.998, 1.0)
     if "network" in named:
         made.network(LATENCY, BANDWIDTH, ranks_per_node=4)
     if "compute" in named:
@@ -224,7 +224,7 @@ def test_the_figure_and_the_largest_loss_say_what_the_machine_explains() -> None
 def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed() -> None:
     (finding,) = said(campaign().study(), COMPUTATION)
     assert finding.level == "confirmed"
-    assert finding.text.startswith("At 4 ranks computation reaches 83.2 [80.6, 85.8] %")
+    assert finding.text.startswith("At 4 ranks computation reaches 83.2 [80.2, 84.8] %")
     assert "of what the model's layers could on this machine: a step computes for" in finding.text
     at_them = {"compute": 84.0, "transfer": 5.0}
     levels = [

@@ -17,7 +17,7 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.run_state import scan
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
-from tests.fakes.mllog import T0, run_time, training
+from tests.fakes.mllog import T0, line, run_time, training
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_olympic_mean(values: list[float], unfinished: int, mean: float) -> None
 
 def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
     """The experiment that the logs become."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for number, lines in enumerate(logs):
         (folder / f"result_{number}.txt").write_text("".join(lines))
     runs, refusals, _ = read_source(folder, 32)
@@ -106,6 +106,44 @@ def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
     (finding,) = score(found)
     assert finding.level == "note"
     assert finding.text.startswith("No score for 1 point with fewer than 3 runs: MLPerf takes 10")
+
+
+# Seconds from run_start to run_stop of models that were trained at the same time, all from the same
+# millisecond: mlcommons/hpc_results_v3.0,
+# HPE+LBNL/results/perlmutter_10x128x4_ngc21.09_mxnet/weak/cosmoflow/result_*.txt.
+PERLMUTTER = (856.001, 844.271, 882.129, 846.095)
+
+
+def model(seconds: float) -> list[str]:
+    """A training of a model that stops so many seconds after T0."""
+    lines = training()[:-1]
+    return [*lines, line("run_stop", T0 + 5000 + round(seconds * 1000), status="success")]
+
+
+def test_models_of_a_weak_submission_have_a_rate_and_no_score(tmp_path: Path) -> None:
+    logs = [model(seconds) for seconds in PERLMUTTER]
+    found = study(tmp_path / "results" / "weak" / "cosmoflow", logs)
+    (row,) = found.rows("score")
+    assert row["score"] is None and row["at_once"] == "weak"
+    assert row["models_per_minute"] == pytest.approx(4 / 882.129 * 60)
+    (finding,) = score(found)
+    assert finding.level == "note"
+    assert finding.text.startswith("Imported: 4 models trained at the same time: 0.272 models/min")
+    assert "Score of" not in finding.text
+
+
+def test_runs_that_overlap_have_a_score_only_where_a_folder_says_strong(tmp_path: Path) -> None:
+    """Strong submissions may run at the same time too, each on nodes of its own, as those of
+    Fujitsu+RIKEN/results/fugaku_512xA64FX_tensorflow_closed/strong/cosmoflow in v3.0."""
+    logs = [model(seconds) for seconds in PERLMUTTER]
+    strong = study(tmp_path / "fugaku" / "strong" / "cosmoflow", logs)
+    (row,) = strong.rows("score")
+    assert row["score"] == pytest.approx((856.001 + 846.095) / 2) and not row["at_once"]
+    unclear = study(tmp_path / "logs", logs)
+    (row,) = unclear.rows("score")
+    assert row["score"] is None and row["models_per_minute"] is None
+    (finding,) = score(unclear)
+    assert "No score: 4 runs overlap in time, and no folder says" in finding.text
 
 
 def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.scaling import efficiencies
-from scalesweep.findings.verdict import verdict_findings, verdicts
+from scalesweep.findings.verdict import scaling_verdict
+from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, make_training
 from tests.unit.tables.test_efficiency import noisy, study_of
 
@@ -77,7 +78,7 @@ def test_repeats_that_differ_give_one_efficiency(tmp_path: Path) -> None:
         # Means of the epochs' rates are not the rates of their means: a rest, always shown.
         assert 0 < abs(rest) < 0.06 * one.elapsed.value
     (loss,) = largest_loss(study)
-    (verdict,) = verdict_findings(study, verdicts(study), 3)
+    verdict = only(scaling_verdict(study))
     reached = loss.text.rsplit("instead of ", 1)[1].split(" %")[0]
     assert f"4 ranks reach {reached} [" in verdict.text
 

@@ -14,9 +14,10 @@ from scalesweep.findings.reading_ceiling import against_reads
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import read_ceilings, reading_table, state_of
+from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 
-CEILINGS = {"warm": [4e9, 4.2e9, 4.1e9], "cold": [1e9, 1.05e9, 0.95e9]}
+CEILINGS = {"warm": [4e9, 4.2e9, 4.1e9], "cold": [1e9, 0.99e9, 0.98e9]}
 
 
 def campaign(
@@ -79,8 +80,8 @@ def test_a_share_is_of_the_ceiling_in_the_same_state_on_as_many_nodes() -> None:
     assert (first.state, first.phase, first.where) == ("cold", "later", "files")
     assert best.ceiling == pytest.approx(1e9) and best.share == pytest.approx(0.305)
     assert best.share_low is not None and best.share_high is not None
-    # The ceiling's own scatter is in it: ±5 % of it, against ±1.6 % of the rate.
-    assert best.share_low < 0.29 and best.share_high > 0.32
+    # The ceiling's own scatter is in it: up to 16 % above the best run, against ±1.6 % of the rate.
+    assert best.share_low < 0.27 and 0.315 < best.share_high < 0.33
     assert readings(studies["io"], "init")[1].share == pytest.approx(0.1525)
     assert studies["files"].rows("reading") == []
     # On other numbers of nodes nothing is known.
@@ -97,7 +98,7 @@ def test_what_the_page_cache_holds() -> None:
 
 
 def test_findings_say_what_limits_the_rate() -> None:
-    (slow,) = against_reads(campaign(SLOW, {"page_cache": "cold"})[0]["io"])
+    slow = only(against_reads(campaign(SLOW, {"page_cache": "cold"})[0]["io"]))
     assert slow.level == "confirmed"
     assert slow.text.startswith("At best samples are read at the rate of 0.305 [")
     assert "(later epochs, pipeline combined), 30.5 [" in slow.text
@@ -107,13 +108,13 @@ def test_findings_say_what_limits_the_rate() -> None:
         "files."
     )
     fast = {"serial": [9.4e8, 9.5e8, 9.6e8], "combined": [9.5e8, 9.6e8, 9.7e8]}
-    (limited,) = against_reads(campaign(fast, {"page_cache": "cold"})[0]["io"])
+    limited = only(against_reads(campaign(fast, {"page_cache": "cold"})[0]["io"]))
     assert limited.text.endswith(": files limit the rate, not the pipeline.")
     between = {"serial": [6e8, 6.5e8, 5.5e8], "combined": [6.2e8, 6.5e8, 6.6e8]}
-    (neither,) = against_reads(campaign(between, {"page_cache": "cold"})[0]["io"])
+    neither = only(against_reads(campaign(between, {"page_cache": "cold"})[0]["io"]))
     assert "limit" not in neither.text
     single, *_ = campaign({"serial": [1e8], "combined": [3e8]}, {"page_cache": "cold"})
-    (unsure,) = against_reads(single["io"])
+    unsure = only(against_reads(single["io"]))
     assert unsure.level == "open" and "no interval, not confirmed" in unsure.text
 
 
@@ -121,7 +122,7 @@ def test_what_comes_from_a_cache_of_the_pipeline_is_not_read() -> None:
     rates = {**SLOW, "cached": [9e9, 9.1e9, 9.2e9]}
     studies, *_ = campaign(rates, {"page_cache": "warm"}, read_again={"cached": 0.0})
     assert [one.from_files for one in readings(studies["io"])] == [True, True, False]
-    (finding,) = against_reads(studies["io"])
+    finding = only(against_reads(studies["io"]))
     assert "pipeline combined" in finding.text and "cached" not in finding.text
     (drawing,) = reading_figures(studies["io"])
     assert drawing.name == "reading" and "3 points" in drawing.alt
@@ -135,7 +136,7 @@ def test_imported_ceilings_count_only_where_none_was_measured() -> None:
     )
     summary.loc[place & (summary["source"] == "measured"), "best_mean_run"] = 5e8
     found = {one.state: one for one in read_ceilings(summary, plan)}
-    assert (found["cold"].mean, found["cold"].where) == (5e8, "files")
+    assert (found["cold"].best.value, found["cold"].where) == (5e8, "files")
     summary.loc[place, "source"] = "imported"
     assert {one.where for one in read_ceilings(summary, plan)} == {"files (imported)"}
 

@@ -30,8 +30,10 @@ from scalesweep.core.record import (
 from scalesweep.planning import record_reader
 from scalesweep.planning.run_state import scan
 from scalesweep.tables.canary_rates import CANARY
+from scalesweep.tables.epoch_curves import TRAINED
 from scalesweep.tables.exchange_text import EXCHANGE
 from scalesweep.tables.layers import LAYERS
+from scalesweep.tables.machine_load import LOAD
 from scalesweep.tables.power_series import read_power
 from scalesweep.tables.provenance import FACTS, facts_text, read_facts, run_facts
 from scalesweep.tables.summary import build_summary
@@ -71,7 +73,8 @@ def test_a_record_of_every_schema_reads_as_it_did(kept: Path) -> None:
     row = json.loads(text)[0]
     row[FACTS] = json.loads(row[FACTS])
     # Columns that are younger than what is kept.
-    assert [row.pop(name) for name in (SWEEP, LAYERS, CANARY, EXCHANGE)] == [None] * 4
+    younger = (SWEEP, LAYERS, CANARY, EXCHANGE, TRAINED, LOAD)
+    assert [row.pop(name) for name in younger] == [None] * len(younger)
     assert row == expected["row"]
     record = read_record(kept / RECORD)
     assert plain(dataclasses.asdict(run_facts(record))) == expected["facts"]

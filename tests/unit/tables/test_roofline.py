@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, Roof
+from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -117,8 +117,8 @@ def measured(**more: Any) -> Campaign:
 
 
 def ceilings(campaign: Campaign) -> Campaign:
-    campaign.ceiling("compute", [0.99 * FLOPS, FLOPS, 1.01 * FLOPS])
-    return campaign.ceiling("memory", [0.99 * BYTES, BYTES, 1.01 * BYTES])
+    campaign.ceiling("compute", [0.996 * FLOPS, 0.998 * FLOPS, FLOPS])
+    return campaign.ceiling("memory", [0.996 * BYTES, 0.998 * BYTES, BYTES])
 
 
 def test_least_times_and_classes_by_hand() -> None:
@@ -165,6 +165,35 @@ def test_the_table_by_hand() -> None:
     assert not alone.study().rows("roofline")[-1]["of_roof_low"]
     assert {row["roof"] for row in rows.values()} == {MEASURED}
     assert study.rows("ceilings")[0]["value"] == pytest.approx(FLOPS)
+
+
+def test_layers_without_products_are_not_held_against_a_product() -> None:
+    """A normalisation over channels with 40 FLOP a byte: only its bytes count."""
+    lrn = ("norm1", "lrn", 1, 2e9, 2e9, 50e6, 50e6, 0.010, 0.060)
+    steps = [times(0.17 * factor, (CONV, lrn)) for factor in (0.98, 1.0, 1.02)]
+    study = ceilings(Campaign().layers({32: steps})).study()
+    _, other, step = study.rows("roofline")
+    assert (other["bound"], other["least_ms"]) == (UNRATED, pytest.approx(5))  # 100 MB; not 40 ms
+    assert step["least_ms"] == pytest.approx(65)
+    (finding,) = step_against_roof(study)
+    # Its gap would be 55 ms, that of conv is 40 ms.
+    assert "the largest gap is in conv (2 layers), compute bound" in finding.text
+    assert "35.3 % of it is in layers without products" in finding.text
+    assert roofline_figures(study)
+    # The same FLOP in few enough: its bytes take longer.
+    assert Roof(FLOPS, BYTES).class_of_kind("lrn", 1e8, 100e6, LAUNCH_S) == MEMORY
+    assert Roof(FLOPS, BYTES).class_of_kind("activation", 1e3, 1e4, LAUNCH_S) == LAUNCH
+    assert Roof(FLOPS, BYTES).class_of_kind("dense", 4e9, 100e6, LAUNCH_S) == COMPUTE
+
+
+def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
+    study = measured().study()
+    grown = study.tables["ceilings"]
+    assert grown is not None
+    grown.loc[grown["kind"] == COMPUTE, "growing"] = True
+    (finding,) = step_against_roof(study)
+    assert finding.level == "open"
+    assert "the ceiling of computation still grew at the last size tried" in finding.text
 
 
 def test_the_worked_example_of_the_documentation() -> None:
@@ -254,7 +283,7 @@ def test_with_a_data_sheet_alone_nothing_is_said_of_the_step() -> None:
 def test_what_the_step_reaches() -> None:
     (finding,) = step_against_roof(measured().study())
     assert finding.level == "confirmed"
-    assert finding.text.startswith("The step reaches 57.7 [54.6, 61.0] % ")
+    assert finding.text.startswith("The step reaches 57.7 [54.4, 60.7] % ")
     assert "of what its layers could on this machine; the largest gap is in conv (2 layers)" in (
         finding.text
     )

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -96,7 +97,11 @@ def test_rounds_go_on_until_the_budget_is_spent(load: Callable[..., Campaign]) -
         assert planned(plan.campaign) == seen[-1] == planned(look(campaign).campaign)
         finish(plan.campaign)
     counts = [count for block in seen for count in block]
-    assert found.ended == "no run that narrows it fits into what is left"
+    assert re.fullmatch(
+        r"no run that fits into what is left is expected to narrow it; 0\.1\d+ of 0\.25 "
+        r"node-hours are left",
+        found.ended,
+    )
     assert len(seen) > 1 and max(counts) > 16
     decisions = found.kept.decisions
     assert [one.round for one in decisions] == sorted(one.round for one in decisions)
@@ -152,7 +157,9 @@ def test_unclear_choices_get_repeats_in_rounds(load: Callable[..., Campaign]) ->
 
 
 def test_a_point_that_failed_is_not_chosen_again(load: Callable[..., Campaign]) -> None:
-    campaign = load()
+    # All counts on one node: beyond its border a single count would be offered.
+    body = BODY.replace("ranks_per_node: 16", "ranks_per_node: 64").replace("[512]", "[64]")
+    campaign = load(body=body.replace("32, 64", "32"))
     finish(campaign)
     first = look(campaign).spending
     assert first is not None
@@ -238,7 +245,13 @@ def measure(campaign: Campaign, rate: Callable[[int], float]) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize(("last", "ended"), [(4, "no run that narrows it fits"), (2, "needs 3")])
+@pytest.mark.parametrize(
+    ("last", "ended"),
+    [
+        (4, "no run that fits into what is left is expected to narrow it; 0.25 of 0.3"),
+        (2, "needs 3"),
+    ],
+)
 def test_what_stop_leaves_out_is_neither_measured_nor_advised(
     load: Callable[..., Campaign], last: int, ended: str
 ) -> None:
@@ -281,7 +294,7 @@ def test_a_count_that_was_advised_may_stop_its_series(load: Callable[..., Campai
         seen += measure(campaign, lambda ranks: ranks if ranks <= 8 else 0.4 * ranks)
     # Of one run there is no interval, so there are two of it.
     last = max(seen)
-    assert last > 8 and seen.count(last) == 2 and sum(count > 8 for count in set(seen)) == 1
+    assert last > 8 and seen.count(last) >= 2 and sum(count > 8 for count in set(seen)) == 1
     assert f"efficiency < 0.6 at ranks {last}: efficiency 0.4" in found.ended
 
 
@@ -340,7 +353,7 @@ def test_with_slurm_the_accounting_says_what_runs_cost(
         {"run_id": None, "state": "COMPLETED", "node_hours": 0.01},
     ]
     books = Collected([], ["no accounting data"])
-    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: books)
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent_jobs", lambda *_: books)
     assert with_bill(account(campaign)) == account(campaign).kept
     books.notes, books.rows = [], rows
     found = account(look(campaign).campaign)
@@ -392,7 +405,7 @@ def test_data_sets_to_come_are_a_part_of_it(
         (folder / "train" / f"part-{number:06}.csv").touch()
     assert account(campaign).reserved == pytest.approx(3 * 3 / 60)
     finish(campaign)
-    monkeypatch.setattr("scalesweep.planning.spend_bill.spent", lambda *_: Collected([]))
+    monkeypatch.setattr("scalesweep.planning.spend_bill.spent_jobs", lambda *_: Collected([]))
     found = account(look(campaign).campaign)
     # Larger counts need more files, which one job makes for all of them.
     jobs = [held_hours(campaign, one.point, one.limit_s) for one in found.kept.decisions]

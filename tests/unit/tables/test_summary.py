@@ -398,3 +398,11 @@ def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
         told = summary.summarise_run(record, samples)["warnings"]
         assert told is None if warnings is None else warnings in told
+
+
+def test_what_was_noted_of_a_log_is_in_the_table_of_runs() -> None:
+    """Ranks that disagree on a total were told in a terminal only."""
+    said = {"warning": "2 ranks disagree: 5684 to 38473, using 5684", "file": "stdout.log"}
+    notes = {"extract": {"metrics": {"total": said, "other": {"file": "stdout.log"}}}}
+    row = summary.summarise_run(by_column(make_record(notes=notes)), {})
+    assert row["warnings"] == f"metric 'total': {said['warning']}"

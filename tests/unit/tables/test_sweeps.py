@@ -11,12 +11,13 @@ from scalesweep.core.errors import UserError
 from scalesweep.experiment.ceilings import ceilings, is_probe, networks
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.sweeps import network_figures, sweep_figures
+from scalesweep.findings.card import card_of
 from scalesweep.findings.ceilings import machine_ceilings, network_fit
+from scalesweep.findings.verdict import other_phases, scaling_verdict, verdicts
 from scalesweep.report.ceilings_section import ceilings_section
 from scalesweep.report.html_assets import render
 from scalesweep.tables.epoch_curves import curves_of
 from scalesweep.tables.sweep_text import sweep_text
-from scalesweep.tables.sweeps import bus_factor
 from tests.fakes.probes import note, study_of
 
 RATE = {"speed": ("FLOP/s", "higher"), "speed_median": ("FLOP/s", "higher")}
@@ -67,8 +68,12 @@ def compute(repeats: int = 3, median: float = 0.96) -> ExperimentResults:
     for dtype, threads in (("float32", 1), ("float32", 2), ("bfloat16", 1), ("bfloat16", 2)):
         speed = 1e11 * (1 + (dtype == "bfloat16")) * (1.8 if threads == 2 else 1.0)
         runs = speed * (1 + 0.01 * draw.standard_normal(repeats))
-        said = note([64, 128], [2e9, 1.6e10], by="matrix size", amount_unit="FLOP")
-        sweeps = [(said, seconds_of(4e9 / run, 1.6e10 / run, spread=0.04)) for run in runs]
+        amounts = [2e9, 1.6e10, 1.28e11]
+        said = note([64, 128, 256], amounts, by="matrix size", amount_unit="FLOP")
+        sweeps = [
+            (said, seconds_of(4e9 / run, 1.6e10 / run, 1.28e11 / (0.98 * run), spread=0.04))
+            for run in runs
+        ]
         points.append(({"dtype": dtype, "threads": threads}, sweeps))
         speeds.append(runs.tolist())
     medians = [[median * value for value in runs] for runs in speeds]
@@ -79,7 +84,7 @@ def compute(repeats: int = 3, median: float = 0.96) -> ExperimentResults:
 def test_the_table_has_rates_by_size_with_their_best() -> None:
     study = compute()
     rows = study.rows("sweep")
-    assert len(rows) == 8
+    assert len(rows) == 12
     first, second = rows[:2]
     assert (first["by"], first["value"], first["unit"]) == ("matrix size", 64, "FLOP/s")
     assert second["best_rate"] > second["rate"] > first["rate"]
@@ -97,12 +102,13 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
     assert one.row["threads"] == 2
     assert one.unit == "GFLOP/s"
     assert one.value == pytest.approx(360, rel=0.02)
-    assert one.share == pytest.approx(0.96)
+    # Against the best run: the mean of the runs' medians is 0.96 of the mean of their bests.
+    assert one.share == pytest.approx(0.947, abs=1e-3)
     assert one.how == "threads 2, matrix size 128"
     findings = machine_ceilings(study)
     assert [finding.level for finding in findings] == ["confirmed", "confirmed"]
     assert findings[0].text.startswith("The ceiling of float32 is 1")
-    assert "matrix size 128); the median repeat reaches 96.0 % of it." in findings[0].text
+    assert "matrix size 128); the median repeat reaches 95.4 % of it." in findings[0].text
     assert "quiet machine" not in findings[0].text
     (drawing,) = sweep_figures(study)
     assert drawing.figure.axes[0].get_ylabel() == "Rate [GFLOP/s]"
@@ -112,7 +118,7 @@ def test_each_kind_of_work_has_its_ceiling_over_how_it_is_done() -> None:
 def test_a_ceiling_of_one_run_is_open_and_one_of_a_busy_machine_says_so() -> None:
     findings = machine_ceilings(compute(repeats=1, median=0.7))
     assert {finding.level for finding in findings} == {"open"}
-    assert all("a side has one repeat" in finding.text for finding in findings)
+    assert all("1 run, 3 have to agree" in finding.text for finding in findings)
     assert all("measure on a quiet machine" in finding.text for finding in findings)
 
 
@@ -175,17 +181,38 @@ def test_one_rank_count_does_not_tell_the_algorithm() -> None:
     assert "cannot tell it from" in finding.text
 
 
+# Bus bandwidth of an allreduce of 1 GiB by ranks, GB/s: argonne-lcf/alcf-nccl-tests,
+# results_polaris/nccl_2_18, n2.g4, n8.g4 and n540.g4 of 2024-04-29, all_reduce_output.dat.5.
+POLARIS = {8: 36.81, 32: 36.53, 2160: 18.73}
+
+
+def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
+    """5 times 36.8 GB/s is no ideal of 32 ranks: they reach what 8 do."""
+    size = 1 << 30
+    said = note([size], [size], by="message size", unit="bytes", collective="allreduce")
+    points, speeds = [], []
+    for p, speed in POLARIS.items():
+        seconds = 2 * (p - 1) / p * size / (speed * 1e9)
+        points.append(({"ranks": p}, [(said, seconds_of(seconds))]))
+        speeds.append([speed * 1e9])
+    values = {"bus_bandwidth": speeds, "latency": [[4e-5]] * 3}
+    metrics = {"bus_bandwidth": ("bytes/s", "higher"), "latency": ("s", "lower")}
+    study = study_of(points, metrics, values)
+    table = study.tables["scaling"]
+    assert [row["bus_bandwidth_mean_run"] for row in study.rows("scaling")] == [
+        1e9 * speed for speed in POLARIS.values()
+    ]
+    assert not [name for name in table.columns if "_eff" in name or "_ideal" in name]
+    assert not [name for name in table.columns if "_speedup" in name]
+    assert verdicts(study) == scaling_verdict(study) == other_phases(study) == []
+    assert not [one for one in card_of(study, []).sentences if "ideal" in one.text]
+
+
 def test_sizes_that_show_no_bandwidth_are_a_note() -> None:
     (finding,) = network_fit(network([2, 4], flat=True))
     assert finding.level == "note" or "bandwidth" in finding.text
     rows = network([2, 4], flat=True).rows("network")
     assert all(row["bandwidth"] is None or row["bandwidth"] > 1e11 for row in rows)
-
-
-def test_bus_factors_are_those_of_nccl_tests() -> None:
-    assert [bus_factor(name, 4) for name in ("allreduce", "allgather", "broadcast", None)] == [
-        1.5, 0.75, 1.0, 1.0,
-    ]  # fmt: skip
 
 
 def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
@@ -195,7 +222,27 @@ def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
     study = study_of([({}, sweeps)], metrics, {"bandwidth": [[1e9, 2e9, 3e9]]})
     (finding,) = machine_ceilings(study)
     assert finding.level == "open"
-    assert "not confirmed: its runs differ too much" in finding.text
+    assert "The ceiling is 3 GB/s" in finding.text  # what disturbs only makes slower
+    assert "disturbed, below 90.0 % of the best: p-0-0 and p-0-1" in finding.text
+    assert "only 1 run of 3 within 10.0 % of the best, 3 needed" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("last", "level", "said"),
+    [
+        (1.4, "open", "grows towards larger sizes than those tried, so the ceiling is higher"),
+        (1.01, "confirmed", ""),
+    ],
+)
+def test_a_best_at_the_largest_size_is_no_ceiling(last: float, level: str, said: str) -> None:
+    said_of = note([512, 1024], [1e9, 4e9])
+    rates = [0.99e9 * last, 0.995e9 * last, 1e9 * last]
+    sweeps = [(said_of, seconds_of(1.0, 4e9 / rate)) for rate in rates]
+    metrics = {"speed": ("FLOP/s", "higher")}
+    study = study_of([({}, sweeps)], metrics, {"speed": [rates]})
+    (finding,) = machine_ceilings(study)
+    assert finding.level == level
+    assert said in finding.text and ("grows" in finding.text) is bool(said)
 
 
 def test_times_that_no_formula_describes_confirm_no_network() -> None:
@@ -218,7 +265,7 @@ def test_the_report_answers_how_fast_the_machine_is() -> None:
     float32, _, bus, fitted = lines
     assert float32.what.endswith(": float32")
     assert float32.value.startswith("18") and float32.value.endswith("] GFLOP/s")
-    assert (float32.median, float32.runs) == ("96.0 %", "3")
+    assert (float32.median, float32.runs) == ("95.4 %", "3")
     assert float32.where == "threads 2, matrix size 128"
     assert "8 ranks" in bus.where or "ranks" in bus.where
     assert fitted.what == "Latency and bandwidth of allreduce"

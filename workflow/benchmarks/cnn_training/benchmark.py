@@ -78,6 +78,11 @@ class CNNTraining(Benchmark):
             for number, name in enumerate(spans.COLUMNS)
         }
 
+    def held_by(self) -> list[str]:
+        """Return operations of the step that may hold its stamps back; none are known without a
+        graph."""
+        return [] if self.trainer.graph is None else spans.side_effects(self.trainer.graph())
+
     def everyone(self, values: np.ndarray) -> np.ndarray | None:
         """Return ``[step, rank]`` on rank 0, from what it or every rank has measured; else None."""
         if self.trainer.drives_all:
@@ -121,7 +126,7 @@ class CNNTraining(Benchmark):
                 "step_times": trainer.step_times,
             },
             "devices": about_ranks,
-            "spans": spans.about(params["batches"]),
+            "spans": spans.about(params["batches"], self.held_by()),
             "batch": {
                 "global": params["ranks"] * self.images_per_step,
                 "per_device": params["batch_size"],

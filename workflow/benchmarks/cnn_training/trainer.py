@@ -15,7 +15,7 @@ DRIVEN = "of rank 0, which runs the steps of all ranks as one"
 OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
 Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (spans.in_graph)
 Graph = Callable[[], Callable[..., Step]]
-# Of steps: seconds, losses ``[step]`` or ``[step, rank]``; spans ``[step, 3]`` or with ranks.
+# Of steps: seconds, losses ``[step]`` or ``[step, rank]``; spans ``[step, 4]`` or with ranks.
 Taken = tuple[np.ndarray, np.ndarray, np.ndarray]
 Run = Callable[[int], Taken]
 
@@ -45,22 +45,33 @@ class Trainer:
 def take(
     steps: int, step: Callable[..., Step], read: Callable[[], Sequence[tf.Tensor]] = tuple
 ) -> Taken:
-    """Take steps, each of which ends when its loss is known; ``read()`` gives what it works on."""
+    """Take steps, each of which ends when its loss is known; ``read()`` gives what it works on.
+
+    What lies between the end of one and the begin of the next is the program's own time.
+    """
     times, losses, spent = np.empty(steps), [np.empty(0)] * steps, [np.empty(0)] * steps
     clock = time.perf_counter
+    ended = clock()
     for number in range(steps):
         began = clock()
+        between = began - ended
         batch = read()
         waited = clock() - began
         loss, seconds = step(*batch)
         losses[number] = loss.numpy()
-        times[number] = clock() - began
-        spent[number] = seconds.numpy()
+        ended = clock()
+        times[number] = ended - began
+        spent[number] = _with_between(seconds.numpy(), between)
         spent[number][0] += waited
         watch.advance()
     values = np.array(losses, np.float64)
     times = times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)
     return times, values, np.array(spent, np.float64)
+
+
+def _with_between(seconds: np.ndarray, between: float) -> np.ndarray:
+    """Return ``[4]`` or ``[4, rank]`` of `seconds` ``[3]`` or ``[3, rank]`` and those before it."""
+    return np.concatenate([seconds, np.full((1, *seconds.shape[1:]), between)])
 
 
 def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:

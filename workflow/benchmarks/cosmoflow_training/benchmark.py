@@ -105,7 +105,7 @@ class CosmoFlow(Benchmark):
         return {
             "devices": about_ranks,
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(self.trainer.steps),
+            "spans": spans.about(self.trainer.steps, out_of_order=self.history.out_of_order),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

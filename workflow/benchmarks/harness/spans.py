@@ -1,12 +1,15 @@
 """Where the time of a rank's step goes: time stamps inside the step's graph, and their sums.
 
 Of each step: waiting for input; local computation (forward, backward, update); exposed
-communication, from the last local gradient to the last reduced one. What is left of the step
-(dispatch, bookkeeping) is nobody's. Seconds everywhere.
+communication, from the last local gradient to the last reduced one; and the time since this rank's
+step before ended. What is left of the step (dispatch, bookkeeping) is nobody's. Seconds everywhere.
 
 A stamp is taken by the host once the tensors that it waits for are there. On a GPU they are there
 when their kernels are enqueued, not finished: with GPUs no stamps are taken, and nothing is said of
 computation and communication.
+
+Stamps are operations with a side effect, which TensorFlow runs in the order in which they were
+traced, with all others of that kind: a print or a call of Python between them holds a stamp back.
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,10 @@ import tensorflow as tf
 from harness import no_exchange
 
 STAMPS, NONE = "time stamps in the step's graph", "none"
-COLUMNS = ("span_input", "span_compute", "span_communication")
+COLUMNS = ("span_input", "span_compute", "span_communication", "span_between")
+# Operations (beginnings of their types) that are no part of training and may hold stamps back.
+_HOLDING = ("Print", "PyFunc", "EagerPyFunc", "Write", "FlushSummary", "LogEvent", "SaveV2")
+_CLOCK_S = 1e-3  # by which clocks err
 
 
 def method() -> str:
@@ -26,11 +32,26 @@ def method() -> str:
     return NONE if tf.config.get_visible_devices("GPU") else STAMPS
 
 
-def about(steps: int) -> dict[str, Any]:
-    """Return what a record notes of spans: the method, and how many steps an epoch has; and, of a
-    run without it, that the exchange was left out."""
-    found = {"method": method(), "steps_per_epoch": steps}
-    return found | ({"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {})
+def about(steps: int, held_by: Sequence[str] = (), out_of_order: int = 0) -> dict[str, Any]:
+    """Return what a record notes of spans: the method, and how many steps an epoch has; of a run
+    without it, that the exchange was left out; and, where there are any, `side_effects` and steps
+    whose stamps are out of order."""
+    found: dict[str, Any] = {"method": method(), "steps_per_epoch": steps}
+    found |= {"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {}
+    found |= {"side_effects": list(held_by)} if held_by else {}
+    return found | ({"out_of_order": out_of_order} if out_of_order else {})
+
+
+def side_effects(graph: Any) -> list[str]:
+    """Return the types of operations that may hold stamps back, of a step's traced function."""
+    definition = graph.graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    return sorted({node.op for node in nodes if node.op.startswith(_HOLDING)})
+
+
+def disordered(steps: np.ndarray) -> int:
+    """Return how many of the steps ``[step, column, rank]`` have a span that is negative."""
+    return int((steps < -_CLOCK_S).any(axis=(1, 2)).sum())
 
 
 def stamp(*after: Any) -> tf.Tensor:
@@ -61,23 +82,27 @@ def after(batches: Sequence[Any], devices: Sequence[str]) -> tuple[tf.Tensor, li
     return fed, held
 
 
-def of_steps(waited: Sequence[float], stamps: Sequence[np.ndarray]) -> np.ndarray:
-    """Return ``[step, 3]``, in the order of ``COLUMNS``; no row where no stamps were taken.
+def of_steps(
+    waited: Sequence[float], between: Sequence[float], stamps: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return ``[step, 4]``, in the order of ``COLUMNS``; no row where no stamps were taken.
 
-    ``waited`` are the seconds before each step; its stamps are those of its begin, of the last
-    local gradient, of the last reduced one, and of its end.
+    ``waited`` are the seconds that each step waits for its batch, ``between`` those since the one
+    before ended; its stamps are those of its begin, of the last local gradient, of the last reduced
+    one, and of its end.
     """
     if method() == NONE:
         return np.empty((0, len(COLUMNS)))
     begun, ready, reduced, ended = np.asarray(stamps, np.float64).reshape(-1, 4).T
     compute = (ready - begun) + (ended - reduced)
-    return np.stack([np.asarray(waited), compute, reduced - ready], axis=1)
+    return np.stack([np.asarray(waited), compute, reduced - ready, np.asarray(between)], axis=1)
 
 
 def in_graph(
     begun: tf.Tensor, fed: tf.Tensor, ready: tf.Tensor, updated: Sequence[tf.Tensor], end: tf.Tensor
 ) -> tf.Tensor:
-    """Return one step's seconds in the order of ``COLUMNS``, from stamps; in a graph.
+    """Return one step's seconds in the order of ``COLUMNS``, but for those before it, from stamps;
+    in a graph.
 
     ``begun``, ``fed`` (the input is there), ``ready`` (the last local gradient) and ``end`` are of
     one host; ``updated``, of one host too, are the stamps before and after the variables' update,
@@ -88,7 +113,7 @@ def in_graph(
 
 
 def of_epoch(steps: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the sums over an epoch's ``[step, 3, rank]``.
+    """Return the sums over an epoch's ``[step, 4, rank]``.
 
     ``span_*`` ``[rank]``; ``span_busiest``, the sum over steps of the most that a rank spends on
     input and computation; ``span_transfer``, the sum over steps of the least that a rank spends on

@@ -10,6 +10,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import time
@@ -101,6 +102,8 @@ def check_space(folder: Path, needed: int, reserve: int) -> str | None:
 def remove_leftovers(folder: Path, split: str) -> None:
     """Delete temporary files that a killed run left: those untouched for an hour."""
     for partial in (folder / split).glob("*.part"):
+        if not re.fullmatch(r".+-[0-9]+\.part", partial.name):
+            continue  # no name that ``write_file`` gives
         try:
             if time.time() - partial.stat().st_mtime > 3600:
                 partial.unlink()

@@ -196,11 +196,14 @@ def run_part(
     sums: np.ndarray | None = None
     samples = 0
     waited: list[float] = []
+    between: list[float] = []
     stamps: list[np.ndarray] = []
     clock = time.perf_counter
     iterator = None
+    ended = clock()
     for number in range(steps):
         began = clock()
+        between.append(began - ended)
         try:
             iterator = iter(batches) if iterator is None else iterator
             x, y = next(iterator)
@@ -215,11 +218,12 @@ def run_part(
         measured, stamped = step(x, y)
         found = measured.numpy().astype(np.float64)
         stamps.append(stamped.numpy())
+        ended = clock()
         sums = found if sums is None else sums + found
         samples += int(x.shape[0])
         watch.advance()
     values = np.empty(0) if sums is None else sums / samples
-    return Part(values, sum(waited), spans.of_steps(waited, stamps))
+    return Part(values, sum(waited), spans.of_steps(waited, between, stamps))
 
 
 @dataclass
@@ -236,6 +240,7 @@ class History:
     values: dict[str, list[float]] = field(default_factory=dict)
     averaged: list[dict[str, float]] = field(default_factory=list)  # over the ranks
     target_at: float | None = None  # s, since the first epoch began
+    out_of_order: int = 0  # steps with such stamps on any rank; known on rank 0 after `arrays`
 
     def arrays(self) -> dict[str, np.ndarray | None]:
         """Collect arrays ``[epoch, rank]`` on rank 0, under their names in samples.npz."""
@@ -253,12 +258,13 @@ class History:
         return found | self._spans()
 
     def _spans(self) -> dict[str, np.ndarray]:
-        """Collect the sums over the steps of each epoch (`spans.by_epoch`), where there are any."""
+        """Collect the sums over the steps of each epoch (`spans.of_epoch`), where there are any."""
         if not self.spans or not self.spans[0].size:
             return {}
         reduced: dict[str, list[np.ndarray]] = {}
         for own in self.spans:  # one epoch after the other: all steps of all ranks are too many
             steps = ranks.gather(own)
+            self.out_of_order += 0 if steps is None else spans.disordered(steps)
             for name, value in (spans.of_epoch(steps) if steps is not None else {}).items():
                 reduced.setdefault(name, []).append(value)
         return {name: np.array(values) for name, values in reduced.items()}

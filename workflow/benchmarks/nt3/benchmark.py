@@ -89,7 +89,7 @@ class NT3(Benchmark):
             "memory": self.memory,
             "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
             "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(self.trainer.steps),
+            "spans": spans.about(self.trainer.steps, out_of_order=self.history.out_of_order),
             "exchange": exchange.by_horovod(
                 self.trainer.model.trainable_variables,
                 self.params["gradient_compression"],

@@ -1,0 +1,58 @@
+"""How often a cause of longer steps is called clear: where there is none, and where one is planted.
+
+Campaigns of three repeats of 60 steps on 2, 3 and 8 ranks (tests/fakes/planted_steps.py), with
+noise of several kinds; the planted ones have one rank that computes 8 % longer, one that stalls,
+and one that spends time between its steps.
+
+    python -m bench.step_causes [--json FILE] [--campaigns N]
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.lib.pairs import figure, line, write_json
+from tests.fakes.null_steps import NOISES, clear_causes
+from tests.fakes.planted_steps import Program, always, every
+
+RANKS = (2, 3, 8)
+FALSE, POWER = 0.05, 0.9
+PLANTED: Mapping[str, tuple[Program, tuple[str, str, str]]] = {
+    "5 ms of computing": (Program(faults={"compute": always(5, 1)}), ("compute", "every", "1")),
+    "stalls of 300 ms": (Program(faults={"compute": every(300, 15, 1)}), ("compute", "rare", "1")),
+    "8 ms between steps": (Program(faults={"between": always(8, 0)}), ("between", "every", "0")),
+}
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--campaigns", type=int, default=400, help="of each kind")
+    args = parser.parse_args()
+    count = args.campaigns
+    rows = []
+    for name, noise in NOISES.items():
+        for ranks in RANKS:
+            said = sum(bool(clear_causes(noise, ranks, seed)) for seed in range(count))
+            words = f"campaigns without a cause that name one, {name}, {ranks} ranks"
+            rows.append(figure(words, said / count, "", FALSE))
+            print(line(rows[-1]), flush=True)
+    for what, (program, truth) in PLANTED.items():
+        for name in ("quiet", "loud", "tails"):
+            found = [
+                clear_causes(NOISES[name], 2, seed, program) for seed in range(max(count // 4, 20))
+            ]
+            right = sum(truth in each for each in found) / len(found)
+            wrong = sum(any(one != truth for one in each) for each in found) / len(found)
+            least = POWER if name == "quiet" else None
+            rows.append(figure(f"campaigns that name {what}, {name}", right, "", least, "higher"))
+            rows.append(
+                figure(f"campaigns that name another cause, {what}, {name}", wrong, "", FALSE)
+            )
+            print(line(rows[-2]), line(rows[-1]), sep="\n", flush=True)
+    write_json({"campaigns": count, "figures": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()

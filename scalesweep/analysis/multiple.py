@@ -1,0 +1,41 @@
+"""Many tests at once: p values corrected for their number."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scalesweep.analysis.stats import SIGNIFICANT
+
+
+def adjusted_p(values: Sequence[float]) -> list[float]:
+    """p values corrected after Benjamini and Hochberg (1995), in the order given.
+
+    The share of false ones among those below a level is at most that level on average, if the
+    values are independent: they are of different points, which share no run.
+    """
+    p = np.asarray(values, np.float64)
+    order = np.argsort(p)
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    result = np.empty(p.size)
+    result[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return [float(value) for value in result]
+
+
+def holm_p(values: Sequence[float]) -> list[float]:
+    """p values corrected after Holm, in the order given: those below a level are significant at
+    it together (``holm_cut``)."""
+    p = np.asarray(values, np.float64)
+    order = np.argsort(p)
+    result = np.empty(p.size)
+    result[order] = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    return [min(1.0, float(value)) for value in result]
+
+
+def holm_cut(values: Sequence[float], level: float = SIGNIFICANT) -> float:
+    """Up to which p value each of these tests is significant, so that of all of them any false one
+    is in at most ``level`` of cases, however they depend on each other (Holm, Scandinavian Journal
+    of Statistics 6, 1979)."""
+    p = np.sort(np.asarray(values, np.float64))
+    bounds = level / np.arange(p.size, 0, -1)
+    failed = np.flatnonzero(p > bounds)
+    return float(bounds[failed[0]]) if failed.size else level

@@ -1,0 +1,280 @@
+"""What every rank did in every step: a run's arrays ``[step, rank]``, checked, by cause.
+
+A rank's own work is all that it does by itself between two exchanges: host work since its last
+step (of which a program may name checkpoints, validation and logging), waiting for input,
+computation, and what lies inside the step, but in none of its spans. In synchronous training the
+ranks meet in the exchange of each step, so that with w[k][r, s] the seconds of cause k
+
+    the step lasts   max over r of (sum over k of w[k][r, s])  +  min over r of exchange[r, s]
+
+Whoever arrives last waits for nobody: what it spends on the exchange is the exchange itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import listed, number
+
+INPUT, COMPUTE = "input", "compute"
+CHECKPOINT, VALIDATION, LOGGING = "checkpoint", "validation", "logging"
+BETWEEN = "between"  # host work between two steps that the program gives no name
+INSIDE = "inside"  # of a step, in none of its spans
+TRANSFER = "transfer"
+# Host activities that a program may name; they lie between its steps.
+NAMED = (CHECKPOINT, VALIDATION, LOGGING)
+CAUSES = (COMPUTE, INPUT, *NAMED, BETWEEN, INSIDE)
+STEP_TIMES, SPAN_BETWEEN = "step_times", "span_between"
+SPANS = ("span_input", "span_compute", "span_communication")
+# How the time between steps is known.
+MEASURED, INFERRED, UNKNOWN = "measured", "inferred", "unknown"
+
+# Clocks err by so much (s); a step may be so much shorter than its spans (share of it).
+CLOCK_S, CLOCK_SHARE = 1e-3, 0.05
+# So many of the steps may be odd before their stamps are no use.
+ODD = 0.01
+# Seconds taken for milliseconds are wrong by 1,000: anything beyond this factor is no noise.
+THOUSAND = 300.0
+# A rank's steps are shorter than another's by so much of a step, or it is nothing to explain.
+SHORTER = 0.02
+# What the others wait must explain so much of it before it lies between that rank's steps.
+EXPLAINED = 0.8
+# The same step by step: waiting for half of it, and steps that do not follow the other's work.
+HALF, INDEPENDENT = 0.5, 0.3
+
+
+class BadSpans(ValueError):
+    """Spans of a run that cannot be: the message says what, where, and the likely cause."""
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """Seconds ``[step, rank]`` of a run by cause, and of its exchange.
+
+    ``between``: whether the time between steps was measured, follows from how long the other ranks
+    wait (then it is the least that it can be), or is unknown. ``named`` are the host activities
+    that the program tells apart.
+    """
+
+    causes: Mapping[str, Floats]
+    exchange: Floats
+    steps: Floats  # as the program timed them
+    between: str
+    named: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> Floats:
+        """All of a rank's own work."""
+        return np.asarray(sum(self.causes.values()), np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Steps and ranks."""
+        return self.exchange.shape[0], self.exchange.shape[1]
+
+    @property
+    def transfer(self) -> Floats:
+        """What the exchange itself takes, ``[step]``: the least of any rank."""
+        return np.asarray(self.exchange.min(axis=1), np.float64)
+
+    @property
+    def periods(self) -> Floats:
+        """Seconds from one exchange to the next, ``[step]``, on the ranks' critical path."""
+        return np.asarray(self.own.max(axis=1) + self.transfer, np.float64)
+
+    @property
+    def elapsed(self) -> float:
+        """Mean seconds of a step with what lies before it, on the rank that takes longest."""
+        host = sum(self.causes[name] for name in (*self.named, BETWEEN))
+        return float((self.steps + host).mean(axis=0).max())
+
+    def without(self, cause: str, extra: Floats) -> "StepWork":
+        """The same where ``extra[step, rank]`` seconds of a cause are gone."""
+        if cause == TRANSFER:
+            return replace(self, exchange=self.exchange - extra)
+        return replace(self, causes={**self.causes, cause: self.causes[cause] - extra})
+
+
+def step_work(
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+) -> StepWork | None:
+    """The work of a run's ranks; None where its arrays do not hold ``step_times`` and all spans.
+
+    Raises BadSpans where they do, but cannot be true.
+    """
+    check_arrays(samples, ranks)
+    steps = rank_matrix(samples, STEP_TIMES, ranks)
+    spans = [rank_matrix(samples, name, ranks) for name in SPANS]
+    if steps is None or any(one is None or one.shape != steps.shape for one in spans):
+        return None
+    reading, computing, exchange = (one for one in spans if one is not None)
+    if not all(np.isfinite(one).all() for one in (steps, reading, computing, exchange)):
+        return None
+    check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
+    between, named = _between(samples, ranks, steps)
+    inside = np.maximum(steps - reading - computing - exchange, 0.0)
+    how = MEASURED
+    if between is None:
+        between, how = _inferred(steps, exchange)
+    activities = {name: np.maximum(one, 0.0) for name, one in named.items()}
+    rest = np.maximum(between - sum(activities.values()), 0.0)
+    causes = {
+        COMPUTE: np.maximum(computing, 0.0), INPUT: np.maximum(reading, 0.0), **activities,
+        BETWEEN: rest, INSIDE: inside,
+    }  # fmt: skip
+    return StepWork(causes, np.maximum(exchange, 0.0), steps, how, tuple(activities))
+
+
+def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
+    """Raise BadSpans where a program that takes stamps in its steps keeps an array that is no
+    ``[step, rank]`` of finite numbers, or lacks a span."""
+    if STEP_TIMES not in samples or not {"span_compute", "span_communication"} & set(samples):
+        return
+    if missing := [name for name in SPANS if name not in samples]:
+        raise BadSpans(f"{listed(missing)} is missing, though other spans of its steps are there")
+    steps = samples[STEP_TIMES]
+    for name in (STEP_TIMES, *SPANS, SPAN_BETWEEN, *(f"span_{one}" for one in NAMED)):
+        if name not in samples:
+            continue
+        values, rows = samples[name], len(steps) if steps.ndim else 0
+        if values.ndim != 2 or values.shape != (rows, ranks):
+            raise BadSpans(
+                f"{name} has the shape {values.shape}, not one value for each of {rows:,} steps "
+                f"and {ranks:,} ranks"
+            )
+        if values.dtype.kind in "fiu" and not np.isfinite(values).all():
+            odd = int((~np.isfinite(values)).any(axis=1).sum())
+            raise BadSpans(f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)")
+
+
+def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, Any]) -> None:
+    """Raise BadSpans where spans cannot be parts of their steps.
+
+    ``steps`` and each of ``spans`` are seconds ``[step, rank]`` (or sums ``[epoch, rank]``).
+    """
+    disorder = _stated(notes, "out_of_order")
+    if disorder:
+        raise BadSpans(
+            f"time stamps are out of order in {disorder:,} steps, as the program says: an "
+            "operation with side effects in the step (tf.print, a summary, py_function) delays "
+            "them; take it out of the timed steps"
+        )
+    for name, span in spans.items():
+        bad = span < -CLOCK_S
+        if bad.mean() > ODD:
+            raise BadSpans(
+                f"{name} is negative in {int(bad.any(axis=1).sum()):,} of {len(span):,} steps (at "
+                f"least {span.min():.4g} s): its stamps are out of order; operations with side "
+                "effects (tf.print, a summary, py_function) and clocks that are set do that"
+            )
+    total = np.asarray(sum(spans.values()), np.float64)
+    whole, parts = float(steps.mean()), float(total.mean())
+    if whole <= 0 or parts <= 0:
+        return
+    names = listed(list(spans))
+    if parts > THOUSAND * whole:
+        raise BadSpans(
+            f"the spans of a step ({names}) add up to about {_about(parts / whole)} times its "
+            "step_times: the spans look like milliseconds; write seconds"
+        )
+    if whole > THOUSAND * parts:
+        raise BadSpans(
+            f"step_times are about {_about(whole / parts)} times what the spans of a step "
+            f"({names}) add up to: step_times look like milliseconds; write seconds"
+        )
+    longer = total > steps * (1 + CLOCK_SHARE) + CLOCK_S
+    if longer.mean() > ODD:
+        step, rank = np.unravel_index(int((total - steps).argmax()), steps.shape)
+        raise BadSpans(
+            f"the spans of a step ({names}) are longer than the step in "
+            f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps (step {step + 1}, rank "
+            f"{rank}: {total[step, rank]:.4g} s in {steps[step, rank]:.4g} s): they overlap, "
+            "belong to other steps, or have another unit"
+        )
+
+
+def _about(ratio: float) -> str:
+    """A ratio in one digit, the same for the repeats of a point."""
+    return number(float(f"{ratio:.1g}"))
+
+
+def shifting_operations(notes: Mapping[str, Any]) -> list[str]:
+    """Operations with side effects that a program has between its stamps
+    (``notes["spans"]["side_effects"]``): they may delay stamps, on any rank."""
+    spans = notes.get("spans")
+    names = spans.get("side_effects") if isinstance(spans, Mapping) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _stated(notes: Mapping[str, Any], name: str) -> int:
+    spans = notes.get("spans")
+    value = spans.get(name) if isinstance(spans, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _between(
+    samples: Mapping[str, NDArray[Any]], ranks: int, steps: Floats
+) -> tuple[Floats | None, dict[str, Floats]]:
+    """The time between steps, and the activities in it that have a name."""
+    named = {
+        name: values
+        for name in NAMED
+        if (values := _like(samples, f"span_{name}", ranks, steps)) is not None
+    }
+    whole = _like(samples, SPAN_BETWEEN, ranks, steps)
+    if not named:
+        return whole, named
+    total = np.asarray(sum(named.values()), np.float64)
+    if whole is None:  # what is named is the least that lies between
+        return total, named
+    longer = total > whole * (1 + CLOCK_SHARE) + CLOCK_S
+    if longer.mean() > ODD:
+        raise BadSpans(
+            f"{listed([f'span_{name}' for name in named])} are longer than {SPAN_BETWEEN} in "
+            f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps: they are parts of it, in "
+            "seconds, of the time since the step before ended"
+        )
+    return whole, named
+
+
+def _like(
+    samples: Mapping[str, NDArray[Any]], name: str, ranks: int, steps: Floats
+) -> Floats | None:
+    values = rank_matrix(samples, name, ranks)
+    if values is None or values.shape != steps.shape or not np.isfinite(values).all():
+        return None
+    if (values < -CLOCK_S).mean() > ODD:
+        raise BadSpans(f"{name} is negative (at least {values.min():.4g} s): a time is not")
+    return values
+
+
+def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
+    """The least time between steps, where waiting for a rank shows that it spends some there.
+
+    Ranks that meet in each step take the same time from one exchange to the next. So a rank whose
+    steps are shorter than another's spends the difference between its steps, if the other waits for
+    it in the exchange: by as much on average, or step by step, so that what the one takes longer
+    inside a step makes the step of neither longer than the other's.
+    """
+    nothing = np.zeros(steps.shape)
+    mean, waits = steps.mean(axis=0), exchange.mean(axis=0)
+    longest = int(mean.argmax())
+    less = float(mean[longest]) - mean
+    shorter = less > SHORTER * float(mean[longest])
+    explained = waits[longest] - waits >= EXPLAINED * less
+    inside = steps - exchange
+    for rank in np.flatnonzero(shorter & ~explained & (waits[longest] >= HALF * less)):
+        work = inside[:, longest] - inside[:, rank]
+        apart = steps[:, longest] - steps[:, rank]
+        if work.std() > SHORTER * float(mean[longest]):
+            slope = float(np.cov(work, apart)[0, 1] / work.var(ddof=1))
+            explained[rank] = abs(slope) < INDEPENDENT
+    if not shorter.any() or not explained[shorter].all():
+        return nothing, UNKNOWN
+    found = steps.max(axis=1, keepdims=True) - steps
+    return np.where(shorter, found, 0.0), INFERRED

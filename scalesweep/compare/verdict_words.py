@@ -1,0 +1,79 @@
+"""What a comparison says first: which side is faster at how many points, and by how much."""
+
+from collections.abc import Sequence
+
+from scalesweep.analysis.stats import CONFIDENCE
+from scalesweep.compare.environment_diff import Difference
+from scalesweep.compare.significance import IMPROVED, WORSE, Change, geometric_mean
+from scalesweep.core.formatting import PHASES, counted, percent
+
+# A metric of these units is of speed: better is faster. Of any other, better is better.
+_TIMES = ("s", "ms")
+
+
+def subject_words(subject: Difference | None) -> str:
+    """What the comparison is about: the new commit of the measured program, else the new side."""
+    return f"the new commit ({subject.new}, against {subject.base})" if subject else "the new side"
+
+
+def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[str, str]:
+    """The verdict on a metric of an experiment in one phase, and its tag.
+
+    ``group``: its points; those count whose verdict remains after the correction for their number.
+    Of several the geometric mean of their ratios is given.
+    """
+    known = [one for one in group if one.error is not None]
+    first = group[0]
+    where = f"{first.pair.experiment}, {first.quantity.label.lower()}, {PHASES[first.phase]}"
+    sure = [one for one in known if one.adjusted <= 1 - CONFIDENCE]
+    better, worse = (
+        [one for one in sure if one.verdict == verdict] for verdict in (IMPROVED, WORSE)
+    )
+    head = subject_words(subject)
+    unknown = len(group) - len(known)
+    if not known:
+        why = "no point has two or more repeats on both sides, so no change can be established"
+        return f"{where}: {why}.", "unclear"
+    fast = first.quantity.unit in _TIMES or first.quantity.unit.endswith("/s")
+    words = ("faster", "slower") if fast else ("better", "worse")
+    parts = [
+        f"{word} at {len(some)} of {counted(len(known), 'point')} ({_by(some)})"
+        for word, some in zip(words, (better, worse), strict=True)
+        if some
+    ]
+    rest = len(known) - len(sure)
+    if parts:
+        text = f"{head[:1].upper()}{head[1:]} is {' and '.join(parts)}"
+        others = "at the other one" if rest == 1 else f"at the other {rest}"
+        text += f"; no clear difference {others}" if rest else ""
+    else:
+        low, high = _widest(known)
+        at = "the only point" if len(known) == 1 else f"any of {len(known)} points"
+        text = f"No clear difference between {head} and base at {at}"
+        text += f": the intervals lie between {percent(low - 1)} and {percent(high - 1)}"
+    if unknown:
+        text += f"; {counted(unknown, 'point')} cannot be compared"
+    tag = (
+        "both ways" if better and worse
+        else IMPROVED if better
+        else WORSE if worse
+        else "unclear"
+    )  # fmt: skip
+    return f"{text} [{where}].", tag
+
+
+def _by(some: Sequence[Change]) -> str:
+    """By how much: ``+4.2 [3.1, 5.3] %``, of several points on average."""
+    if len(some) == 1:
+        value, low, high = some[0].ratio, some[0].low, some[0].high
+    else:
+        mean = geometric_mean(some)
+        assert mean is not None
+        value, low, high = mean.value, mean.low, mean.high
+    sign = "+" if value > 1 else ""
+    average = " on average" if len(some) > 1 else ""
+    return f"{sign}{percent(value - 1, low - 1, high - 1)}{average}"
+
+
+def _widest(known: Sequence[Change]) -> tuple[float, float]:
+    return min(one.low for one in known), max(one.high for one in known)

@@ -1,0 +1,71 @@
+"""How the steps of points are distributed, read from the tables `steps` and `step_curve`."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.tables.step_causes import cause_column
+
+_NUMBERS = ("steps", "p50", "p95", "p99", "max", "stalls", "drift")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The steps of a point, or a rank's own work in them (``rank``; None: the whole steps).
+
+    ``runs`` holds the numbers of each run (ms), ``stalled`` the places of its first long steps.
+    """
+
+    row: Row
+    rank: int | None
+    runs: Sequence[Mapping[str, float]]
+    stalled: Sequence[Sequence[int]]
+
+    def values(self, name: str) -> list[float]:
+        """A number of all runs, those that lack it left out."""
+        return [run[name] for run in self.runs if name in run]
+
+    def median(self, name: str) -> float | None:
+        """The median of a number over the runs."""
+        values = self.values(name)
+        return float(np.median(values)) if values else None
+
+
+def step_spreads(study: ExperimentResults) -> list[Spread]:
+    """Of each point the whole steps, then its ranks, in the order of the table."""
+    column = _column(study)
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in study.rows("steps"):
+        rank = row[column("rank")]
+        key = (*study.key(row, study.axes), row["source"], int(rank) if finite(rank) else -1)
+        groups.setdefault(key, []).append(row)
+    found = []
+    for key, rows in groups.items():
+        runs = [
+            {name: float(value) for name in _NUMBERS if finite(value := row[column(name)])}
+            for row in rows
+        ]
+        stalled = [json.loads(row[column("stall_steps")] or "[]") for row in rows]
+        rank = int(str(key[-1]))
+        found.append(Spread(rows[0], None if rank < 0 else rank, runs, stalled))
+    return found
+
+
+def step_curves(study: ExperimentResults) -> list[tuple[Row, dict[str, list[tuple[int, float]]]]]:
+    """Of each point the longest steps along its runs: (step, ms) by run id."""
+    column = _column(study)
+    groups: dict[tuple[object, ...], tuple[Row, dict[str, list[tuple[int, float]]]]] = {}
+    for row in study.rows("step_curve"):
+        key = (*study.key(row, study.axes), row["source"])
+        _, runs = groups.setdefault(key, (row, {}))
+        at = (int(row[column("step")]), float(row[column("max")]))
+        runs.setdefault(str(row[column("run_id")]), []).append(at)
+    return list(groups.values())
+
+
+def _column(study: ExperimentResults) -> Callable[[str], str]:
+    return lambda name: cause_column(name, study.axes)

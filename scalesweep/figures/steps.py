@@ -1,0 +1,104 @@
+"""The steps of runs one after the other: quantiles, stalls and drift at a glance."""
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from scalesweep.core.formatting import counted, number
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.step_spread import Spread, step_curves, step_spreads
+from scalesweep.figures.style import (
+    BLUE,
+    FAINT,
+    NARROW,
+    ORANGE,
+    Drawing,
+    caption,
+    heading,
+    log_axis,
+    points_shown,
+    tick,
+)
+
+MAX_FIGURES = 2
+# A step that is so much longer than the median asks for a logarithmic axis.
+_WIDE = 8
+
+
+def step_figures(study: ExperimentResults) -> list[Drawing]:
+    """Step times along the runs of the points with most ranks, those with stalls first."""
+    spreads = {
+        (*study.key(one.row, study.axes), one.row["source"]): one
+        for one in step_spreads(study) if one.rank is None
+    }  # fmt: skip
+    found = []
+    for row, runs in step_curves(study):
+        spread = spreads.get((*study.key(row, study.axes), row["source"]))
+        if spread is not None:
+            found.append((row, runs, spread))
+    found.sort(key=lambda each: -(each[2].median("stalls") or 0.0))
+    return [
+        _drawn(study, *each, "" if number_ == 0 else f"-{number_ + 1}")
+        for number_, each in enumerate(found[:MAX_FIGURES])
+    ]
+
+
+def _drawn(
+    study: ExperimentResults,
+    row: Row,
+    runs: dict[str, list[tuple[int, float]]],
+    spread: Spread,
+    ending: str,
+) -> Drawing:
+    where = f", {study.describe(row)}" if study.axes else ""
+    head = f"{study.name}: steps along a run{where}{study.mark}"
+    figure = Figure(figsize=(NARROW, 3.0))
+    heading(figure, head)
+    ax = figure.subplots()
+    stalls = 0
+    for (_, curve), stalled in zip(runs.items(), spread.stalled, strict=False):
+        steps, values = zip(*curve, strict=True)
+        ax.plot(steps, values, color=BLUE, linewidth=0.8, alpha=0.75)
+        long = set(stalled)
+        width = steps[1] - steps[0] if len(steps) > 1 else 1
+        marks = [at for at in curve if any(at[0] <= step < at[0] + width for step in long)]
+        stalls += len(marks)
+        if marks:
+            ax.plot(*zip(*marks, strict=True), color=ORANGE, marker="o", markersize=4,
+                    linestyle="none")  # fmt: skip
+    handles = [Line2D([], [], color=BLUE, linewidth=0.8, label="a run's steps")]
+    styles = {"p50": (0, (5, 1.5)), "p95": (0, (1, 1))}
+    for name, style in styles.items():
+        value = spread.median(name)
+        if value is not None:
+            ax.axhline(value, color=FAINT, linewidth=1, linestyle=style, zorder=0)
+            label = f"{'median' if name == 'p50' else '95 % quantile'}, {number(value)} ms"
+            handles.append(Line2D([], [], color=FAINT, linewidth=1, linestyle=style, label=label))
+    if stalls:
+        handles.append(
+            Line2D([], [], color=ORANGE, marker="o", markersize=4, linestyle="none", label="stall")
+        )
+    every = [value for curve in runs.values() for _, value in curve]
+    if max(every) > _WIDE * min(every):
+        log_axis(ax, [min(every), max(every)])
+    else:
+        ax.margins(y=0.12)
+        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+    ax.set_xlabel("Step")
+    ax.set_ylabel("Time of a step [ms]")
+    figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.2)
+    long_runs = any(spread.values("steps")) and max(spread.values("steps")) > len(
+        next(iter(runs.values()))
+    )
+    text = caption(
+        study, [row | {"repeats": len(spread.runs)}], [],
+        "A step lasts from one exchange to the next on the ranks' critical path.",
+        "Where runs have more steps than points, a point is the longest of its steps."
+        if long_runs else "",
+    )  # fmt: skip
+    p50, longest = spread.median("p50"), spread.median("max")
+    alt = (
+        f"{head}: {counted(len(runs), 'run')}, median step {number(p50)} ms, longest "
+        f"{number(longest)} ms, {counted(round(spread.median('stalls') or 0), 'stall')} in a run."
+    )
+    return Drawing(f"steps{ending}", head, text, alt, figure, points_shown(study, [row]))

@@ -1,0 +1,208 @@
+"""What a cause is called in sentences: who does what longer, how long, in which steps."""
+
+from collections.abc import Sequence
+
+from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART
+from scalesweep.analysis.step_work import (
+    BETWEEN,
+    CHECKPOINT,
+    COMPUTE,
+    INPUT,
+    INSIDE,
+    LOGGING,
+    NAMED,
+    TRANSFER,
+    VALIDATION,
+)
+from scalesweep.core.formatting import finite, listed, number, with_interval
+from scalesweep.experiment.step_causes import Cause, PointCauses
+
+# What a rank does, what several do, and what follows the time.
+_DOES = {
+    COMPUTE: ("computes", "compute", "longer"),
+    INPUT: ("waits", "wait", "longer for input"),
+    BETWEEN: ("spends", "spend", "longer between its steps"),
+    INSIDE: ("spends", "spend", "longer inside its steps, in none of their spans"),
+    CHECKPOINT: ("writes checkpoints for", "write checkpoints for", ""),
+    VALIDATION: ("validates for", "validate for", ""),
+    LOGGING: ("writes logs for", "write logs for", ""),
+}
+# Ranks have a cause for about the same time, and in the same steps, if they differ by less: a
+# factor, and a share of all steps.
+ALIKE, SAME_PART = 1.25, 0.1
+_MOST_NAMED = 4
+_TOGETHER = 1.5  # ranks in a step, on average
+# A cause below this share of a step is no reason to act.
+NOTABLE = 0.02
+
+
+def cause_of(
+    point: PointCauses,
+    patterns: Sequence[str],
+    least_ms: float,
+    named: str | None = None,
+    term: str = "",
+) -> Cause | None:
+    """The cause of some patterns that the steps gain most without, if it is sure and
+    takes or gains at least so much; only ``named``, where that is given."""
+    fits = [
+        one for one in point.causes
+        if one.pattern in patterns and is_sure(one) and in_term(one, term)
+        and (_of_imbalance(one) if named is None else one.cause == named)
+    ]  # fmt: skip
+    best = max(fits, key=lambda one: one.numbers["gain_ms"], default=None)
+    return best if best is not None and _takes(best) >= least_ms else None
+
+
+def in_term(one: Cause, term: str) -> bool:
+    """Whether a cause without a pattern is of a term: one rank alone does not alternate."""
+    if one.pattern != OFTEN or term not in ("persistent", "alternating"):
+        return True
+    return (len(one.ranks) == 1) == (term == "persistent")
+
+
+def _of_imbalance(one: Cause) -> bool:
+    """Whether a cause belongs to a term of delays: named activities, and what every rank spends
+    between its steps, have terms of their own."""
+    return one.cause not in NAMED and not (
+        one.cause == BETWEEN and one.pattern == EVERY and one.shared
+    )
+
+
+def _takes(one: Cause) -> float:
+    """What a cause gains or takes in ms a step, whichever is more: other ranks that are nearly as
+    late leave little to gain without it, and the sentence says how little."""
+    share = one.numbers.get("count", 0.0) / one.numbers["of_steps"]
+    lasting = one.pattern in (EVERY, BOUND)  # its length is a mean over all steps
+    longer = one.numbers.get("longer_ms", 0.0) * (1.0 if lasting else share)
+    return max(one.numbers["gain_ms"], longer)
+
+
+def is_sure(one: Cause) -> bool:
+    """Whether a cause carries a clear sentence: its gain is above 0, on the same ranks in each
+    repeat, and nothing may have shifted the stamps."""
+    return one.sure and names_ranks(one) and not one.side_effects
+
+
+def names_ranks(one: Cause) -> bool:
+    """Whether a cause is of the same ranks in each repeat, or needs none."""
+    return one.same_ranks or one.pattern not in (EVERY, PART)
+
+
+def hidden(point: PointCauses) -> list[Cause]:
+    """Causes of which the steps gain more together than apart: who is late by the one waits for
+    the other. None where there are no two, or it is less than 2 % of a step."""
+    least = NOTABLE * point.together.numbers["step_ms"]
+    several = [one for one in point.causes if one.numbers["longer_ms"] >= least]
+    alone = sum(one.numbers["gain_ms"] for one in point.causes)
+    apart = point.together.numbers["gain_ms"] - alone
+    return several if apart >= least and len(several) > 1 else []
+
+
+def phrase(one: Cause, interval: bool = True) -> str:
+    """Who does what longer, how long, and in which steps; without a capital."""
+    if one.cause == TRANSFER:
+        return f"the exchange stalls for {_longer(one, interval)} in {_steps(one)}"
+    single, several, after = _DOES[one.cause]
+    time = _longer(one, interval)
+    many = len(one.ranks) > 1
+    if one.pattern == BOUND:
+        waits, pace = (several, "their pace is set by it") if many else (single, "it sets the pace")
+        return f"{_who(one)} {waits} {time} for input in every step, and {pace}"
+    if one.pattern == ALTERNATING:
+        names = listed([str(rank) for rank in one.ranks], 6)
+        text = f"another rank in each step ({names}) {single} {time} {after}"
+        return f"{text.rstrip()}, in {_steps(one)}"
+    if one.pattern in (EVERY, PART) or _at_once(one):
+        verb = several if many and names_ranks(one) else single
+        after = after.replace("its steps", "their steps") if many else after
+        if one.shared and one.cause == BETWEEN and one.pattern == EVERY:
+            after = "between their steps"
+        text = f"{_who(one)} {verb} {time} {after}".rstrip() + f" in {_steps(one)}"
+        return text + (f" (steps by rank {one.by_rank})" if _uneven(one) else "")
+    text = f"{_who(one)} {single} {time} {after}".rstrip() + f" in {_steps(one)}"
+    return text + (f" (steps by rank {one.by_rank})" if many and one.by_rank else "")
+
+
+def _uneven(one: Cause) -> bool:
+    """Whether some of the ranks that have a delay at once have it in fewer steps than others."""
+    if one.pattern in (EVERY, PART, BOUND) or len(one.ranks) < 2:
+        return False
+    counts = [float(each.split(": ")[1]) for each in one.by_rank.split(", ") if ": " in each]
+    return len(counts) > 1 and max(counts) > ALIKE * min(counts)
+
+
+def _unlike(one: Cause) -> list[float]:
+    """How long each rank has a cause, in ms, where they differ by more than a quarter."""
+    lengths = [one.lengths[rank] for rank in one.ranks if rank in one.lengths]
+    if len(lengths) < 2 or max(lengths) <= ALIKE * min(lengths):
+        return []
+    return lengths
+
+
+def _who(one: Cause) -> str:
+    if not names_ranks(one):
+        return "a rank, another in each run,"
+    names = listed([str(rank) for rank in one.ranks], _MOST_NAMED)
+    if len(one.ranks) == 1:
+        return f"rank {names}"
+    if one.pattern in (EVERY, PART, BOUND) or _at_once(one):
+        named = len(one.ranks) <= _MOST_NAMED and _unlike(one)  # who has which is said in order
+        return f"ranks {names}" if named or not one.shared or len(one.ranks) < 3 else "all ranks"
+    return "one rank at a time"
+
+
+def _at_once(one: Cause) -> bool:
+    return one.numbers.get("at_once", 0.0) >= _TOGETHER
+
+
+def _longer(one: Cause, interval: bool) -> str:
+    value, low, high = one.bounds("longer")
+    least = "at least " if one.inferred else ""
+    if lengths := _unlike(one):
+        together = one.pattern in (EVERY, PART) or _at_once(one)
+        if len(lengths) <= _MOST_NAMED and together and names_ranks(one):
+            return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
+        return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
+    text = with_interval(value, low, high, "ms") if interval else f"{number(value)} ms"
+    return f"{least}{text}"
+
+
+def _steps(one: Cause) -> str:
+    """In which steps, in words."""
+    count, steps = one.numbers.get("count"), one.numbers["of_steps"]
+    if one.pattern == EVERY or count is None:
+        return "every step"
+    if one.pattern == PART:
+        return _part(one, steps)
+    text = f"{_count(count)} of {steps:,.0f} steps"
+    each = one.numbers.get("every")
+    return f"{text}, every {_ordinal(int(each))}" if finite(each) and each > 1 else text
+
+
+def _part(one: Cause, steps: float) -> str:
+    """The part of a run in which ranks have a cause, in words."""
+    parts = [one.parts.get(rank) for rank in one.ranks]
+    known = [part for part in parts if part is not None]
+    if not names_ranks(one):
+        return f"a part of the {steps:,.0f} steps"
+    if len(known) < len(parts):
+        return f"a part of the {steps:,.0f} steps, another one in each run"
+    spread = max(max(ends) - min(ends) for ends in zip(*known, strict=True))
+    if spread <= SAME_PART * steps:
+        first, last = (int(one.numbers[name]) for name in ("first", "last"))
+        return f"steps {first:,} to {last:,} of {steps:,.0f}"
+    if len(known) > _MOST_NAMED:
+        return f"parts of the {steps:,.0f} steps, not the same ones on each rank"
+    texts = [f"{first:,} to {last:,}" for first, last in known]
+    return f"steps {listed(texts, _MOST_NAMED)} of {steps:,.0f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if abs(value - round(value)) < 0.05 else f"{value:,.1f}"
+
+
+def _ordinal(value: int) -> str:
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    end = "th" if 10 < value % 100 < 20 else ends.get(value % 10, "th")
+    return f"{value:,}{end}"

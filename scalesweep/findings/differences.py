@@ -1,0 +1,107 @@
+"""Whether two points differ: the p values behind "higher", "best" and "below" in sentences."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from scalesweep.analysis.metrics import column
+from scalesweep.analysis.stats import (
+    SIGNIFICANT,
+    LogError,
+    joined,
+    log_ratio_error,
+    t_chance,
+    t_quantile,
+    without_interval,
+)
+from scalesweep.core.formatting import finite
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.findings.base import block_errors, point_key, repeats_of
+
+# Degrees of freedom of an interval whose source does not say how many repeats it is of.
+_UNSTATED = 2
+
+Span = tuple[float | None, float | None]
+
+
+class Differences:
+    """Tests of one metric's means between the points of an experiment, in one phase.
+
+    Student's t on the logarithms: within the blocks that both points ran in, else Welch's over the
+    repeats, else by the intervals that the tables have.
+    """
+
+    def __init__(self, study: ExperimentResults, metric: str, phase: str) -> None:
+        self._study, self._metric, self.phase = study, metric, phase
+        self._repeats = repeats_of(study, metric, phase)
+        self._within = block_errors(study, metric, phase)
+
+    def p(self, one: Row, other: Row, ratio: float = 1.0) -> float:
+        """Two-sided p value of the ratio of two points' means being another one than ``ratio``.
+
+        NaN where a point has no interval, or a mean is not positive. Where repeats were added until
+        points were precise, in terms of the plain 95 %, as ``study.level`` covers these.
+        """
+        error = self.error(one, other)
+        name = column(self._metric, "mean", self.phase)
+        if error is None or not finite(one.get(name), other.get(name)):
+            return math.nan
+        apart = math.log(one[name] / other[name] / ratio)
+        p = t_chance(apart, error.error, error.degrees)
+        return min(1.0, p * SIGNIFICANT / (1 - self._study.level))
+
+    def p_of_share(self, one: Row, base: Row, share: float, ends: Span, of: float) -> float:
+        """Two-sided p value of ``share``, a ratio to the base times a constant, being ``of``.
+
+        By the error of that ratio, else by the interval ``ends`` of the share.
+        """
+        error = self._of_repeats(one, base)
+        if error is None:
+            count = min(int(row.get("repeats") or 1) for row in (one, base))
+            error = interval_error(*ends, count - 1)
+        return min(1.0, _chance(error, share, of) * SIGNIFICANT / (1 - self._study.level))
+
+    def error(self, one: Row, other: Row) -> LogError | None:
+        """Of the logarithm of the ratio of two points' means; None where it is not known."""
+        error = self._of_repeats(one, other)
+        sides = [self._of_interval(row) for row in (one, other)]
+        known = [side for side in sides if side is not None]
+        return error or (joined(known) if len(known) == len(sides) else None)
+
+    def _of_repeats(self, one: Row, other: Row) -> LogError | None:
+        keys = (point_key(self._study, one), point_key(self._study, other))
+        sides = [np.array(self._repeats.get(key, [])) for key in keys]
+        if without_interval(*sides):
+            return None
+        return self._within(*keys) or log_ratio_error(*sides)
+
+    def _of_interval(self, row: Row) -> LogError | None:
+        """By the interval of a mean in the tables."""
+        low, high = (row.get(column(self._metric, end, self.phase)) for end in ("low", "high"))
+        return interval_error(low, high, int(row.get("repeats") or 1) - 1)
+
+
+def share_p(share: float, low: float | None, high: float | None, repeats: Any, of: float) -> float:
+    """Two-sided p value of a share with this 95 % interval being ``of``, of so many repeats.
+
+    The degrees of freedom are those of one side alone, the least that the interval may have.
+    """
+    count = int(repeats) if finite(repeats) else 1
+    return _chance(interval_error(low, high, count - 1), share, of)
+
+
+def _chance(error: LogError | None, share: float, of: float) -> float:
+    """NaN where the error is not known, or the share is not positive."""
+    if error is None or share <= 0:
+        return math.nan
+    return t_chance(math.log(share / of), error.error, error.degrees)
+
+
+def interval_error(low: float | None, high: float | None, degrees: int) -> LogError | None:
+    """Of the logarithm of a mean or ratio, by its 95 % interval, taken by Student's t with as many
+    degrees of freedom (0: not known); None without an interval, or where it reaches to 0."""
+    if low is None or high is None or not finite(low, high) or low <= 0:
+        return None
+    degrees = degrees if degrees > 0 else _UNSTATED
+    return LogError(math.log(high / low) / 2 / t_quantile(degrees), degrees)

@@ -1,0 +1,69 @@
+"""Which findings of an experiment are clear: all that it claims is judged together, in one place.
+
+The family is every claim of an experiment that could be marked clear: each ratio, each best value,
+each efficiency against 80 %, each largest loss, also those that turn out not to be clear or of
+which nothing is said. Holm's procedure keeps the chance that any of the clear ones is false at
+LEVEL, whatever the noise of different claims has in common. What an experiment shows on the first
+screen is a part of this family.
+
+Lists that are searched for what is odd among many (stragglers) are a family of their own: their
+false discoveries are kept at LISTS. Estimates that claim no difference (a ceiling, a latency) have
+an interval, and warnings have the level of their own test. bench/clear.py measures what the two
+come to; docs/methods.md has the figures, and where 5 % is not kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scalesweep.analysis.multiple import holm_cut
+from scalesweep.analysis.stats import SIGNIFICANT
+from scalesweep.core.formatting import counted
+from scalesweep.findings.base import CONFIRMED, OPEN, SILENT, Finding
+
+# Of the 5 % of experiments that may have a false clear sentence.
+LISTS = 0.01
+LEVEL = SIGNIFICANT - LISTS
+# In the evidence of a finding: what its claims were judged by.
+CLAIM = "claim"
+
+
+def judged(found: Sequence[Finding]) -> list[Finding]:
+    """The findings of an experiment, as they stand among all its claims.
+
+    Those whose claims do not stand are not confirmed; what is silent is left out.
+    """
+    cut, count = cut_of(found), len(_claims(found))
+    return [_judged(one, cut, count) for one in found if one.level != SILENT]
+
+
+def cut_of(found: Sequence[Finding]) -> float:
+    """Up to which p value the claims of an experiment are clear."""
+    return holm_cut(list(_claims(found).values()), LEVEL)
+
+
+def _claims(found: Sequence[Finding]) -> dict[tuple[Any, ...], float]:
+    return {claim.what: claim.p for one in found for claim in one.claims}
+
+
+def _judged(one: Finding, cut: float, claims: int) -> Finding:
+    if not one.claims:
+        return one
+    p = max(claim.p for claim in one.claims)
+    known = one.evidence | {CLAIM: {"p": p, "clear_to": cut, "claims": claims}}
+    settled = replace(one, evidence=known, claims=(), unless="")
+    if one.level != CONFIRMED or p <= cut:
+        return settled
+    said = (one.unless or one.text).removesuffix(".")
+    among = counted(claims, "claim") if claims > 1 else "its only claim"
+    text = f"{said}; not confirmed among the {among} of this experiment."
+    return replace(settled, level=OPEN, text=text)
+
+
+def clear_to(found: Sequence[Finding]) -> float:
+    """Up to which p value claims are clear, in an experiment with these findings."""
+    for one in found:
+        known: Mapping[str, Any] = one.evidence.get(CLAIM) or {}
+        if known:
+            return float(known["clear_to"])
+    return LEVEL

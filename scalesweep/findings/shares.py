@@ -1,0 +1,67 @@
+"""Findings on results that are shares already: the efficiencies that a profile or a source states.
+
+They have no ideal to be held against, so that no verdict is on them: the largest scale's value is
+the answer.
+"""
+
+from scalesweep.core.formatting import listed, percent
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.findings.base import (
+    NOTE,
+    Finding,
+    columns_of,
+    evidence_of,
+    marked,
+    number_of,
+    one_source,
+)
+from scalesweep.findings.scaling import GOOD
+
+RULE = "stated efficiency"
+_WORD = "efficiency"
+# Factors of the parallel efficiency (POP), as profiles name them, from the whole to its parts.
+_FACTORS = (
+    "load_balance", "communication_efficiency", "serialisation_efficiency", "transfer_efficiency",
+)  # fmt: skip
+
+
+def stated_efficiency(study: ExperimentResults) -> list[Finding]:
+    """An efficiency that leads an experiment, at its largest scale, and the lowest of its factors.
+
+    Nothing where it is a result of our own rates: the verdict is on these.
+    """
+    main = study.main
+    if main is None or main.unit or not main.higher or _WORD not in main.metric:
+        return []
+    phase = main.steady_phase
+    rows = [row for row in one_source(study) if main.value(row, "mean", phase) is not None]
+    if not rows:
+        return []
+    scale = study.scale if study.scale in study.axes else None
+    row = max(rows, key=study.scale_of) if scale else min(rows, key=lambda r: _mean(main, r, phase))
+    value, low, high = (main.value(row, stat, phase) for stat in ("mean", "low", "high"))
+    named = f" at {study.describe(row)}" if study.axes else ""
+    text = f"{main.label.lower()}{named}: {percent(value, low, high)}"
+    factors = {
+        study.measures[name].label.lower(): share
+        for name in _FACTORS
+        if name in study.measures
+        and (share := study.measures[name].value(row, "mean", phase)) is not None
+    }
+    if factors:
+        told = [f"{label} {percent(share)}" for label, share in factors.items()]
+        text += f" ({listed(told, len(told))})"
+    below = value is not None and value < GOOD
+    text += "; below the 80 % that POP calls acceptable" if below else ""
+    text += "" if low is not None else "; a single run, no interval"
+    numbers = [number_of(main.metric, value, "1", low, high)]
+    numbers += [number_of(label, share, "1") for label, share in factors.items()]
+    evidence = evidence_of(study, "points", row, columns_of(main, phase))
+    return [
+        Finding(study.name, RULE, NOTE, marked(row["source"], f"{text}."), evidence, tuple(numbers))
+    ]
+
+
+def _mean(main: Measure, row: Row, phase: str) -> float:
+    return main.value(row, "mean", phase) or 0.0

@@ -1,0 +1,77 @@
+"""The distribution of steps as the report shows it: quantiles, stalls and drift, per rank too."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from scalesweep.core.formatting import finite, listed, number, percent
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.step_spread import Spread, step_spreads
+from scalesweep.report.points_table import Cell, Column, Table, table_of
+
+MAX_RANKS = 8  # of a point, besides its whole steps
+MAX_PLACES = 6
+NOTE = (
+    "Milliseconds, medians over the repeats, at the largest scale of each series: whole steps on "
+    "the ranks' critical path, then each rank's own work in them (all but the exchange). A stall "
+    "is a step much longer than those around it (docs/efficiency.md); drift: the median of the "
+    "last third of the steps over that of the first, less 1."
+)
+
+
+def steps_table(study: ExperimentResults, limit: int) -> Table | None:
+    """Whole steps and ranks of every point that keeps its steps; None where none does."""
+    spreads = step_spreads(study)
+    shown = [one for one in spreads if one.rank is None or one.rank < MAX_RANKS]
+    if not shown:
+        return None
+    planned = {(*study.key(row, study.axes), row["source"]): row for row in study.points}
+    rows = [
+        {
+            **one.row, "spread": one, "repeats": len(one.runs),
+            "planned": planned[*study.key(one.row, study.axes), one.row["source"]]["planned"],
+        }
+        for one in shown
+    ]  # fmt: skip
+    return table_of(study, rows, [("", _columns())], limit)
+
+
+def _columns() -> list[Column]:
+    def value(name: str, words: Callable[[float], str]) -> Callable[[Row], Cell]:
+        def make(row: Row) -> Cell:
+            middle = _of(row).median(name)
+            return Cell("–" if middle is None else words(middle))
+
+        return make
+
+    return [
+        Column("Of", lambda row: Cell(_whose(_of(row))), "rank"),
+        Column("p50", value("p50", number), "p50"),
+        Column("p95", value("p95", number), "p95"),
+        Column("p99", value("p99", number), "p99"),
+        Column("Longest", value("max", number), "max"),
+        Column("Stalls in a run", lambda row: Cell(_stalls(_of(row))), "stalls"),
+        Column("Drift in a run", value("drift", percent), "drift"),
+    ]
+
+
+def _of(row: Row) -> Spread:
+    spread: Spread = row["spread"]
+    return spread
+
+
+def _whose(one: Spread) -> str:
+    return "steps" if one.rank is None else f"rank {one.rank}"
+
+
+def _stalls(one: Spread) -> str:
+    """How many a run has, and in which steps those of the first run with any are."""
+    count = float(np.mean(one.values("stalls"))) if one.values("stalls") else None
+    if not finite(count):
+        return "–"
+    places = next((places for places in one.stalled if places), [])
+    text = number(count) if count % 1 else f"{count:.0f}"
+    if not places:
+        return text
+    where = listed([str(place) for place in places], MAX_PLACES)
+    return f"{text} (step{'s' if len(places) > 1 else ''} {where})"

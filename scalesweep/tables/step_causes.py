@@ -1,0 +1,420 @@
+"""The tables `causes`, `steps` and `step_curve`: why steps are as long as they are, and how they
+are distributed, at the largest finished scale of every series.
+
+Both come from the arrays ``[step, rank]`` of all repeats of a point together.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.stats import linear_interval, t_quantile
+from scalesweep.analysis.step_delays import (
+    BOUND,
+    EVERY,
+    PART,
+    RARE,
+    Causes,
+    Delay,
+    causes_of,
+    gain,
+    lower_median,
+)
+from scalesweep.analysis.step_distribution import Distribution, curve_of, distribution_of
+from scalesweep.analysis.step_work import (
+    BETWEEN,
+    INFERRED,
+    STEP_TIMES,
+    BadSpans,
+    StepWork,
+    shifting_operations,
+    step_work,
+)
+from scalesweep.analysis.table_io import typed_values
+from scalesweep.analysis.types import Floats
+from scalesweep.core.errors import UserError
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
+from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
+from scalesweep.planning.record_reader import read_record
+from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
+
+_log = logging.getLogger(__name__)
+
+MAX_POINTS = 40
+MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
+MAX_RANK_ROWS = 64  # of a run
+CURVES = 12  # runs of a point that have one
+_REGULAR = 0.9  # of all distances
+_SAME_PART = 0.1  # of all steps: how far the ends of a part may differ over the repeats
+FEWEST_STALLS = 5  # over all repeats
+ALL = "all"  # the causes of a point together
+ANOTHER = "another in each run"
+_MS = 1e3
+# Columns of `causes` besides parameters and source.
+CAUSE_TEXTS = (
+    "cause", "pattern", "ranks", "same_ranks", "shared", "sure", "inferred", "side_effects",
+    "by_rank", "lengths", "parts",
+)  # fmt: skip
+CAUSE_NUMBERS = (
+    "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
+    "first", "last", "every", "at_once", "step_ms", "gain_ms", "gain_low", "gain_high",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunSteps:
+    """The steps of a run; ``work`` and ``causes`` None where it keeps no spans of them."""
+
+    run_id: str
+    repeat: int
+    steps: Floats  # [step, rank], s
+    side_effects: Sequence[str]
+    work: StepWork | None
+    causes: Causes | None
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """A cause over the repeats of a point: ``delays`` by repeat, None where it was not there."""
+
+    cause: str
+    pattern: str
+    delays: Sequence[Delay | None]
+    ranks: tuple[int, ...]  # the same in most repeats; none: another in each
+
+    @property
+    def runs(self) -> int:
+        return sum(one is not None for one in self.delays)
+
+
+def step_tables(
+    data: ExperimentData, series: Sequence[Sequence[Point]], runs: Path | None
+) -> dict[str, pd.DataFrame]:
+    """The tables; without those that nothing is known for. ``series`` by scale, ``runs`` the folder
+    of the runs. A run whose files are damaged is left out, with a line."""
+    if runs is None:
+        return {}
+    points = [p for group in series if (p := largest_finished(data, group)) is not None]
+    causes: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    for point in points[:MAX_POINTS]:
+        found = _read(data, point, runs)
+        head = {**point.values, "source": point.source}
+        accounted = [one for one in found if one.work is not None]
+        if accounted and ranks_of(data, point) > 1:
+            causes += [head | _titled(row, data.axes) for row in cause_rows(accounted)]
+        for one in found:
+            steps += [head | _titled(row, data.axes) for row in _step_rows(one)]
+        for one in found[:CURVES]:
+            curves += [head | _titled(row, data.axes) for row in _curve_rows(one)]
+    tables = {"causes": causes, "steps": steps, "step_curve": curves}
+    return {name: _frame(rows) for name, rows in tables.items() if rows}
+
+
+def cause_column(name: str, axes: Sequence[str]) -> str:
+    """Column of these tables: its name, unless a varying parameter has it."""
+    return f"step_{name}" if name in axes else name
+
+
+def _titled(row: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
+    return {cause_column(name, axes): value for name, value in row.items()}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in rows[0]})
+    frame.attrs["units"] = {}
+    return frame
+
+
+def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
+    """The runs of a point that keep their steps, as many as there is room for."""
+    found: list[RunSteps] = []
+    cells, ranks = 0, ranks_of(data, point)
+    for row in point.rows.tolist():
+        run_id = str(data.summary["run_id"].iloc[row])
+        try:
+            record = read_record(runs / run_id / RECORD)
+            if SAMPLES not in checksums(record) or holds_matches(record):
+                continue
+            samples = arrays_of(record, runs / run_id)
+            steps = rank_matrix(samples, STEP_TIMES, ranks)
+            if steps is None or not np.isfinite(steps).all() or steps.min() <= 0:
+                continue
+            cells += steps.size
+            if found and cells > MAX_CELLS:
+                break
+            said = record.get("notes")
+            notes = said if isinstance(said, dict) else {}
+            work = _work(samples, notes, ranks)
+        except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
+            if run_id not in data.unread:
+                data.unread.append(run_id)
+                _log.warning("%s: %s: left out of the table of steps", run_id, error)
+            continue
+        causes = None if work is None else causes_of(work)
+        repeat = int(data.summary["repeat"].iloc[row])
+        effects = shifting_operations(notes)
+        found.append(RunSteps(run_id, repeat, steps, effects, work, causes))
+    return found
+
+
+def _work(samples: Arrays, notes: Mapping[str, Any], ranks: int) -> StepWork | None:
+    """The work of the ranks; None where spans are missing, or cannot be (the summary says so), or
+    ranks do not meet in their steps, as the program says."""
+    mode = notes.get("mode")
+    if isinstance(mode, dict) and mode.get("synchronous") is False:
+        return None
+    try:
+        return step_work(samples, notes, ranks)
+    except BadSpans:
+        return None
+
+
+def cause_rows(found: Sequence[RunSteps]) -> list[dict[str, Any]]:
+    """The rows of `causes` of a point, of its repeats with ``work``: what most of them
+    have in common, the largest gain first, then all of it together."""
+    kept = _kept(found)
+    gains = [_gains(found, one.delays) for one in kept]
+    alone = np.array([values.mean() for values in gains])
+    together = np.array(
+        [
+            _gain(run, [delay for one in kept if (delay := one.delays[place])])
+            for place, run in enumerate(found)
+        ]
+    )
+    among = max(1, len(kept)) * found[0].steps.shape[1]
+    rows = [
+        {**_row(one, found), **_gain_columns(values, among)}
+        for one, values in zip(kept, gains, strict=True)
+    ]
+    for one, row in zip(kept, rows, strict=True):
+        row["sure"] &= one.pattern != RARE or _often_enough(one, row)
+    order = np.argsort(-alone, kind="stable")
+    nothing = _row(_Cause(ALL, "", [None] * len(found), ()), found)
+    return [rows[place] for place in order] + [{**nothing, **_gain_columns(together, 1)}]
+
+
+def _kept(found: Sequence[RunSteps]) -> list[_Cause]:
+    """The causes that more than half of the repeats have, with what each repeat has of them."""
+    keys: dict[tuple[str, str, bool], list[list[Delay]]] = {}
+    for place, run in enumerate(found):
+        assert run.causes is not None
+        for one in run.causes.delays:
+            key = (one.cause, one.pattern, _is_shared(one))
+            keys.setdefault(key, [[] for _ in found])[place].append(one)
+    result = []
+    for (cause, pattern, shared), by_run in keys.items():
+        delays = [_joined(those) for those in by_run]
+        there = [one for one in delays if one is not None]
+        if 2 * len(there) <= len(found):
+            continue
+        ranks = _common_ranks(there, len(found))
+        if pattern == EVERY and not shared and ranks:
+            works = [run.work for run in found]
+            delays = [
+                _signed(work, cause, ranks, one)
+                for work, one in zip(works, delays, strict=True) if work is not None
+            ]  # fmt: skip
+        result.append(_Cause(cause, pattern, delays, ranks))
+    return result
+
+
+def _is_shared(delay: Delay) -> bool:
+    """Whether a delay is of all ranks in about the same way."""
+    return len(delay.ranks) == delay.extra.shape[1]
+
+
+def _joined(delays: Sequence[Delay]) -> Delay | None:
+    """Delays of one cause and pattern as one."""
+    if not delays:
+        return None
+    extra = np.sum([one.extra for one in delays], axis=0)
+    return Delay(delays[0].cause, delays[0].pattern, np.asarray(extra))
+
+
+def _common_ranks(delays: Sequence[Delay], runs: int) -> tuple[int, ...]:
+    """Ranks that have a cause in more than half of all repeats, in their order."""
+    counts: dict[int, int] = {}
+    for one in delays:
+        for rank in one.ranks:
+            counts[rank] = counts.get(rank, 0) + 1
+    return tuple(sorted(rank for rank, count in counts.items() if 2 * count > runs))
+
+
+def _often_enough(one: _Cause, row: Mapping[str, Any]) -> bool:
+    """Whether stalls are several, or regular: a single one is in the tail of any noise."""
+    there = [delay for delay in one.delays if delay is not None]
+    return row["every"] is not None or sum(int(d.steps.sum()) for d in there) >= FEWEST_STALLS
+
+
+def _signed(work: StepWork, cause: str, ranks: Sequence[int], delay: Delay | None) -> Delay:
+    """What ranks take longer in every step of one repeat, of either sign: where nothing was
+    noticed, too, so that its mean over the repeats is not one of chosen values."""
+    seconds = work.causes[cause]
+    late = seconds - lower_median(seconds, axis=1)[:, None]
+    if work.shape[1] == 2:  # of two ranks the faster one is the usual one, whichever it is
+        late = seconds - seconds[:, ::-1]
+    extra = np.zeros(work.shape)
+    for rank in ranks:
+        noticed = delay is not None and rank in delay.ranks
+        extra[:, rank] = delay.extra[:, rank] if noticed and delay else np.median(late[:, rank])
+    return Delay(cause, EVERY, extra)
+
+
+def _gain(run: RunSteps, delays: Sequence[Delay]) -> float:
+    assert run.work is not None
+    assert run.causes is not None
+    return gain(run.work, delays, run.causes.bound)
+
+
+def _gains(found: Sequence[RunSteps], delays: Sequence[Delay | None]) -> Floats:
+    """Seconds per step that each repeat gains without its delay."""
+    return np.array(
+        [0.0 if one is None else _gain(run, [one]) for run, one in zip(found, delays, strict=True)]
+    )
+
+
+def _gain_columns(seconds: Floats, among: int) -> dict[str, Any]:
+    """The mean over the repeats in ms with its 95 % interval; ``sure``: above 0, for the largest of
+    ``among`` that might have been (Bonferroni)."""
+    values = seconds * _MS
+    bounds = linear_interval(values)
+    sure = False
+    if values.size > 1:
+        error = float(values.std(ddof=1) / np.sqrt(values.size))
+        sure = float(values.mean()) - t_quantile(values.size - 1, among) * error > 0
+    return {
+        "gain_ms": float(values.mean()), "gain_low": bounds.low, "gain_high": bounds.high,
+        "sure": sure,
+    }  # fmt: skip
+
+
+def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
+    """What is said of a cause: who, how long, in which steps."""
+    there = [delay for delay in one.delays if delay is not None]
+    counts = {rank: sum(rank in delay.ranks for delay in there) for delay in there
+              for rank in delay.ranks}  # fmt: skip
+    several = sorted(one.ranks) or sorted(counts)
+    lengths = np.array([_length(delay) for delay in there]) * _MS
+    bounds = linear_interval(lengths) if lengths.size else None
+    places = [p for delay in there if (p := np.flatnonzero(delay.steps)).size]
+    steps = np.array([len(run.steps) for run in found], np.float64)
+    inferred = any(run.work is not None and run.work.between == INFERRED for run in found)
+    effects = dict.fromkeys(name for run in found for name in run.side_effects)
+    periods_ms = [float(run.work.periods.mean()) * _MS for run in found if run.work is not None]
+    gaps = np.concatenate([np.diff(p) for p in places]) if places else np.zeros(0)
+    return {
+        "repeats": len(found), "cause": one.cause, "pattern": one.pattern, "runs": one.runs,
+        "ranks": ", ".join(map(str, several)), "of_ranks": found[0].steps.shape[1],
+        "same_ranks": bool(one.ranks) or not there,
+        "longer_ms": float(lengths.mean()) if lengths.size else None,
+        "longer_low": None if bounds is None else bounds.low,
+        "longer_high": None if bounds is None else bounds.high,
+        "count": float(np.mean([p.size for p in places])) if places else None,
+        "of_steps": float(steps.mean()),
+        "first": int(np.median([p[0] for p in places])) + 1 if places else None,
+        "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
+        "every": int(np.median(gaps)) if _regular(gaps) else None,
+        "at_once": _at_once(there), "by_rank": _by_rank(there),
+        "lengths": _lengths(there, several), "parts": _parts(there, several),
+        "inferred": one.cause == BETWEEN and inferred,
+        "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
+        "shared": bool(there) and all(_is_shared(delay) for delay in there),
+    }  # fmt: skip
+
+
+def _length(delay: Delay) -> float:
+    """Seconds that a delay takes: of one that lasts the mean of the rank that has most of it, of
+    single ones the median of those."""
+    if delay.pattern in (EVERY, BOUND):
+        means = delay.extra.mean(axis=0)  # of either sign: see ``_signed``
+        return float(means[np.abs(means).argmax()])
+    return delay.length
+
+
+def _regular(gaps: Any) -> bool:
+    """Whether steps come at equal distances: three of all repeats are the fewest that tell."""
+    return bool(gaps.size > 2 and (np.abs(gaps - np.median(gaps)) <= 1).mean() >= _REGULAR)
+
+
+def _at_once(delays: Sequence[Delay]) -> float | None:
+    """How many ranks have a delay in a step that has it, on average."""
+    counts = [(delay.extra > 0).sum(axis=1)[delay.steps] for delay in delays if delay.steps.any()]
+    return float(np.concatenate(counts).mean()) if counts else None
+
+
+def _by_rank(delays: Sequence[Delay]) -> str:
+    """In how many steps of a run each rank has a delay, on average, as ``rank: count``."""
+    if not delays or delays[0].extra.shape[1] > MAX_RANK_ROWS:
+        return ""
+    counts = np.mean([(delay.extra > 0).sum(axis=0) for delay in delays], axis=0)
+    return ", ".join(f"{rank}: {count:.3g}" for rank, count in enumerate(counts) if count)
+
+
+def _lengths(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
+    """How many ms each rank has a delay, on average over the repeats, as ``rank: ms``."""
+    found = []
+    for rank in ranks:
+        own = [
+            Delay(one.cause, one.pattern, one.extra[:, [rank]])
+            for one in delays if one.extra[:, rank].any()
+        ]  # fmt: skip
+        if own:
+            found.append(f"{rank}: {np.mean([_length(each) for each in own]) * _MS:.6g}")
+    return ", ".join(found)
+
+
+def _parts(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
+    """The first and last step of each rank's part of the run, as ``rank: first-last``; without the
+    ranks that have another part in each repeat."""
+    found = []
+    for rank in ranks:
+        places = [p for one in delays if (p := np.flatnonzero(one.extra[:, rank] > 0)).size]
+        if not places or delays[0].pattern != PART:
+            continue
+        ends = np.array([(own[0] + 1, own[-1] + 1) for own in places])
+        if np.ptp(ends, axis=0).max() <= _SAME_PART * len(delays[0].extra):
+            first, last = np.median(ends, axis=0)
+            found.append(f"{rank}: {first:.0f}-{last:.0f}")
+    return ", ".join(found)
+
+
+def _step_rows(run: RunSteps) -> list[dict[str, Any]]:
+    """The distribution of a run's steps, and of each rank's own part of them."""
+    whole = run.steps.max(axis=1) if run.work is None else run.work.periods
+    own = run.steps if run.work is None else run.work.own
+    rows = [_distribution(run, None, distribution_of(whole))]
+    if run.steps.shape[1] <= MAX_RANK_ROWS:
+        for rank in range(run.steps.shape[1]):
+            rows.append(_distribution(run, rank, distribution_of(own[:, rank])))
+    return rows
+
+
+def _distribution(run: RunSteps, rank: int | None, found: Distribution) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id, "repeat": run.repeat, "rank": rank, "steps": found.steps,
+        "of": "step" if rank is None or run.work is None else "own work",
+        **{name: value * _MS for name, value in found.quantiles.items()},
+        "max": found.longest * _MS, "stalls": int(found.stalls.size),
+        "stall_steps": json.dumps([int(place) + 1 for place in found.stalls[:20]]),
+        "drift": found.drift,
+    }  # fmt: skip
+
+
+def _curve_rows(run: RunSteps) -> list[dict[str, Any]]:
+    whole = run.steps.max(axis=1) if run.work is None else run.work.periods
+    return [
+        {"run_id": run.run_id, "repeat": run.repeat, "step": step, "p50": middle * _MS,
+         "max": longest * _MS}
+        for step, middle, longest in curve_of(whole)
+    ]  # fmt: skip

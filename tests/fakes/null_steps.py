@@ -1,0 +1,48 @@
+"""Campaigns whose ranks differ by noise only, and how often a cause is clear in them."""
+
+from collections.abc import Mapping
+
+from scalesweep.analysis.step_delays import EVERY, causes_of
+from scalesweep.analysis.step_work import step_work
+from scalesweep.findings.cause_words import NOTABLE
+from scalesweep.tables.step_causes import ALL, RunSteps, cause_rows
+from tests.fakes.planted_steps import Noise, Program, planted_run
+
+# What the rule was not made for, too: tails, memory, ranks of unequal speed in each run.
+NOISES: Mapping[str, Noise] = {
+    "quiet": Noise(1, 0.5),
+    "loud": Noise(8, 4),
+    "tails": Noise(2, 1, tails=3),
+    "memory": Noise(3, 1, memory=0.9),
+    "long memory": Noise(4, 1, memory=0.98),
+    "other ranks in each run": Noise(1, 0.5, rank=3),
+    "disturbed": Noise(1, 0.5, spikes=0.15),
+    "all of it": Noise(3, 2, rank=1, memory=0.8, tails=3),
+}
+
+
+def clear_causes(
+    noise: Noise,
+    ranks: int,
+    seed: int,
+    program: Program = Program(),  # noqa: B008
+    repeats: int = 3,
+    steps: int = 60,
+) -> list[tuple[str, str, str]]:
+    """Cause, pattern and ranks of what one campaign would call clear."""
+    runs = []
+    for repeat in range(repeats):
+        arrays = planted_run(program, ranks, steps, seed * 100 + repeat, noise)
+        work = step_work(arrays, {}, ranks)
+        assert work is not None
+        runs.append(RunSteps("run", repeat, arrays["step_times"], (), work, causes_of(work)))
+    rows = cause_rows(runs)
+    least = NOTABLE * rows[-1]["step_ms"]
+    return [
+        (row["cause"], row["pattern"], row["ranks"])
+        for row in rows
+        if row["cause"] != ALL
+        and row["sure"]
+        and row["gain_ms"] >= least
+        and (row["same_ranks"] or row["pattern"] != EVERY)
+    ]

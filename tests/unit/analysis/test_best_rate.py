@@ -1,0 +1,57 @@
+"""The best of some runs as a ceiling: its interval, which runs were disturbed, and growth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bench.ceilings import outcome
+from bench.lib.disturbed import DISTURBANCES
+from scalesweep.analysis.best_rate import LARGER, SMALLER, best_rate, growth
+
+ROUNDS = 400
+
+
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_confirmed_ceilings_are_seldom_false(name: str) -> None:
+    """A short version of bench/ceilings.py: 7 %, and three standard errors of the simulation."""
+    most = 0.07 + 3 * math.sqrt(0.07 * 0.93 / ROUNDS)
+    for runs in (5, 10):
+        assert outcome(DISTURBANCES[name], runs, ROUNDS).false <= most, runs
+
+
+def test_undisturbed_runs_confirm_a_ceiling_and_disturbed_ones_do_not() -> None:
+    assert outcome(DISTURBANCES["none, noise 1 %"], 5, ROUNDS).confirmed > 0.95
+    wild = outcome(DISTURBANCES["each run, up to half"], 5, ROUNDS)
+    assert wild.confirmed < 0.2 and wild.mean_false > 0.5
+
+
+def test_the_best_run_counts_and_disturbed_ones_are_named() -> None:
+    # The mean of these has the interval 86 to 740 or so.
+    found = best_rate(np.array([327.0, 190.0, 325.0, 240.0, 326.0]))
+    assert found.value == 327
+    assert found.disturbed == (False, True, False, True, False)
+    assert found.agreeing == 3 and not found.wanted
+    assert 320 < found.low < 327 < found.high < 345
+    alone = best_rate(np.array([327.0, 190.0, 240.0]))
+    assert alone.value == 327 and math.isnan(alone.low) and alone.wanted == 2
+
+
+def test_the_interval_by_hand() -> None:
+    # Three runs: the undisturbed rate lies at most (80^(1/2) - 1) x (100 - 98) above 100.
+    found = best_rate(np.array([98.0, 99.0, 100.0]))
+    assert found.high == pytest.approx(100 + (math.sqrt(80) - 1) * 2)
+    # Five: the fourth best counts, (80^(1/3) - 1) x 1.5.
+    found = best_rate(np.array([98.0, 98.5, 99.0, 99.5, 100.0]))
+    assert found.high == pytest.approx(100 + (80 ** (1 / 3) - 1) * 1.5)
+    same = best_rate(np.array([5.0, 5.0, 5.0]))
+    assert same.value == 5 and math.isnan(same.low)
+
+
+def test_a_rate_that_is_best_at_an_end_still_grows() -> None:
+    assert growth([256, 512, 1024], [200.0, 300.0, 361.0]) == LARGER
+    assert growth([1024, 256, 512], [361.0, 200.0, 300.0]) == LARGER  # in any order
+    assert growth([256, 512, 1024], [300.0, 380.0, 385.0]) == ""  # 1.3 %: no longer
+    assert growth([256, 512, 1024], [300.0, 391.0, 361.0]) == ""
+    assert growth([1, 2, 4], [500.0, 300.0, 200.0]) == SMALLER
+    assert growth(["copy", "triad"], [1.0, 2.0]) == growth([64], [1.0]) == ""

@@ -1,0 +1,48 @@
+"""Claims are judged together: Holm by hand, and campaigns in which nothing is there.
+
+bench/clear.py simulates more campaigns of more kinds of noise.
+"""
+
+import pytest
+
+from scalesweep.analysis.multiple import holm_cut
+from scalesweep.findings.base import CONFIRMED, OPEN, SILENT, Claim, Finding, claim_of
+from scalesweep.findings.family import LEVEL, clear_to, judged
+from tests.fakes.no_difference import false_sentences
+
+
+def test_holm_steps_down_until_one_fails() -> None:
+    # Of four at 5 %: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2.
+    assert holm_cut([0.03, 0.01, 0.04, 0.016], 0.05) == pytest.approx(0.025)
+    assert holm_cut([0.02, 0.5], 0.05) == pytest.approx(0.05)
+    assert holm_cut([0.03, 0.5], 0.05) == pytest.approx(0.025)
+    assert holm_cut([], 0.05) == holm_cut([0.01], 0.05) == 0.05
+
+
+def made(p: float, name: str, level: str = CONFIRMED, unless: str = "") -> Finding:
+    return Finding("e", "ratio", level, f"{name}.", claims=(Claim((name,), p),), unless=unless)
+
+
+def test_what_does_not_stand_among_all_is_not_confirmed() -> None:
+    found = [made(0.001, "a"), made(0.02, "b"), made(0.03, "c", unless="C was measured")]
+    a, b, c = judged([*found, made(1.0, "d", SILENT)])
+    assert (a.level, b.level, c.level) == (CONFIRMED, OPEN, OPEN)
+    assert b.text == "b; not confirmed among the 4 claims of this experiment."
+    assert c.text.startswith("C was measured; not confirmed among")
+    assert a.evidence["claim"] == {"p": 0.001, "clear_to": pytest.approx(LEVEL / 3), "claims": 4}
+    assert clear_to([a, b]) == pytest.approx(LEVEL / 3)
+    # The same without the others: what is silent counts, too.
+    assert [one.level for one in judged(found[1:2])] == [CONFIRMED]
+
+
+def test_sentences_on_one_test_share_its_claim() -> None:
+    same = [made(0.03, "a"), made(0.03, "a")]
+    assert [one.level for one in judged(same)] == [CONFIRMED, CONFIRMED]
+    assert claim_of(float("nan"), "a").p == claim_of(None, "a").p == 1
+
+
+@pytest.mark.parametrize(("name", "kind"), [("scaling", "growing"), ("grid", "skewed")])
+def test_where_nothing_is_there_hardly_anything_is_clear(name: str, kind: str) -> None:
+    found = list(false_sentences(name, kind, 3, 24))
+    # 4 or fewer of 24 in 99.4 % of cases, if the share is 5 %.
+    assert sum(map(bool, found)) <= 4, [one.text for sentences in found for one in sentences]

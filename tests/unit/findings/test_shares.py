@@ -1,0 +1,45 @@
+"""Efficiencies that a source states: the largest scale's value is the sentence of its card."""
+
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings import find
+from scalesweep.findings.card import card_of
+from scalesweep.findings.shares import stated_efficiency
+from tests.fakes.finding_rows import only, scaling, study, value
+
+
+def profiles(last: float, metric: str = "parallel_efficiency") -> ExperimentResults:
+    rows = []
+    for ranks, share in ((1, 0.99), (16, last)):
+        row = {"ranks": ranks, "source": "imported", "repeats": 1}
+        row |= value("run", (share, None, None), metric)
+        rows.append(row | value("run", (share + 0.01, None, None), "load_balance"))
+    s = study(rows, ["ranks"], scaling="strong", main_metric=metric)
+    frame = s.tables["points"]
+    assert frame is not None
+    unit = {"unit": "1", "better": "higher", "scope": "total"}
+    frame.attrs["units"] = {
+        f"{name}_mean_run": {**unit, "label": name.replace("_", " ").capitalize()}
+        for name in (metric, "load_balance")
+    }
+    return s
+
+
+def test_the_card_of_a_profile_is_not_empty() -> None:
+    s = profiles(0.16)
+    found = only(stated_efficiency(s))
+    assert found.text == (
+        "Imported: Parallel efficiency at 16 ranks: 16.0 % (load balance 17.0 %); below the 80 % "
+        "that POP calls acceptable; a single run, no interval."
+    )
+    assert [(one.name, one.value, one.unit) for one in found.numbers] == [
+        ("parallel_efficiency", 0.16, "1"),
+        ("load balance", 0.17, "1"),
+    ]
+    assert found.text in [one.text for one in card_of(s, find(s)).sentences]
+    assert "below" not in only(stated_efficiency(profiles(0.95))).text
+
+
+def test_it_is_silent_on_rates_and_other_shares() -> None:
+    assert stated_efficiency(scaling((0.9, 0.88, 0.92))) == []
+    assert stated_efficiency(profiles(0.5, "hit_share")) == []
+    assert stated_efficiency(study([{"ranks": 1, "repeats": 0}], ["ranks"])) == []

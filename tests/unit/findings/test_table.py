@@ -1,0 +1,119 @@
+"""The table of findings: what a test or a user reads instead of the page."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.table_io import read_table, write_tables
+from scalesweep.core.formatting import percent
+from scalesweep.core.plan_format import read_plan
+from scalesweep.experiment.load import load_results
+from scalesweep.findings import find
+from scalesweep.findings.base import CONFIRMED, STATES, Finding, number_of
+from scalesweep.findings.card import card_of
+from scalesweep.findings.table import COLUMNS, findings_in, findings_table, numbers_stated
+from scalesweep.report.export_tables import write_all
+from tests.fakes.results import Fake, make_results
+
+WEAK = {"ranks": [1, 2, 4]}
+
+
+def written(root: Path, *fakes: Fake) -> Path:
+    """The tables folder of a campaign, made as the rule makes it."""
+    make_results(root, fakes or None)
+    summary = read_table(root / "summary.parquet")
+    write_all(summary, read_plan(root / "plan.json"), root / "runs" / "daint-like", root / "tables")
+    return root / "tables"
+
+
+def test_the_rule_tables_writes_the_findings_that_the_report_shows(tmp_path: Path) -> None:
+    fake = Fake("e", WEAK, "weak", repeats=5, speed=lambda p: p["ranks"] ** -0.5)
+    folder = written(tmp_path, fake) / "e"
+    csv = pd.read_csv(folder / "findings.csv")
+    pd.testing.assert_frame_equal(csv, pd.read_parquet(folder / "findings.parquet"))
+    assert tuple(csv.columns) == COLUMNS
+    assert set(csv["state"]) <= set(STATES.values())
+    (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
+    study = load_results(entry, tmp_path / "tables")
+    found = findings_in(study)
+    assert found is not None
+    assert found == find(study)
+    assert card_of(study, found).sentences == card_of(study, find(study)).sentences
+    row = csv[csv["rule"] == "verdict"].iloc[0]
+    (point,) = [row for row in study.scaling if row["ranks"] == 2]
+    named = {one["name"]: one for one in json.loads(row["numbers"])}
+    assert named["efficient up to"] == {
+        "name": "efficient up to", "value": 1, "unit": "ranks", "low": None, "high": None,
+    }  # fmt: skip
+    later = named["efficiency at 2 ranks"]
+    assert later["value"] == point["total_eff_later"] and later["unit"] == "1"
+    assert (later["low"], later["high"]) == (
+        point["total_eff_low_later"],
+        point["total_eff_high_later"],
+    )
+    assert percent(later["value"], later["low"], later["high"]) in row["sentence"]
+    assert (
+        json.loads(row["row"]) == {"ranks": 2, "source": "simulated"} and row["table"] == "scaling"
+    )
+    runs = [run["run_id"] for run in entry["runs"] if run["point"]["ranks"] == 2]
+    assert json.loads(row["runs"]) == runs
+
+
+def test_every_number_of_a_finding_has_a_unit_and_is_finite(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    seen, stated = set(), {"best", "efficiency", "verdict"}
+    for path in folder.glob("*/findings.csv"):
+        for _, row in pd.read_csv(path).iterrows():
+            for one in json.loads(row["numbers"]):
+                seen.add(row["rule"])
+                assert one["unit"], (row["rule"], one)
+                assert not isinstance(one["value"], float) or math.isfinite(one["value"])
+    assert stated <= seen
+
+
+def test_what_is_not_finite_is_missing_and_survives_the_file(tmp_path: Path) -> None:
+    make_results(tmp_path, [Fake("e", WEAK, "weak")])
+    (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
+    study = load_results(entry, tmp_path / "tables")
+    numbers = (number_of("a", math.nan, "s"), number_of("b", 2.0, "1", 1.0, math.inf))
+    said = Finding("e", "r", CONFIRMED, "Said.", {"numbers": {"x": math.inf}, "t": (1,)}, numbers)
+    frame = findings_table(study, [said, Finding("e", "r", CONFIRMED, "Bare.")])
+    write_tables({"e": {"findings": frame}}, tmp_path / "tables")
+    first, second = findings_in(load_results(entry, tmp_path / "tables")) or []
+    assert first.numbers == numbers and first.numbers[0].value is None
+    assert first.numbers[1].low is None
+    assert first.evidence == {"numbers": {"x": None}, "t": [1]}
+    assert second.numbers == () and second.evidence == {}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named"),
+    [
+        ({"ratio": 2.0, "low": 1.5, "high": 3.0}, [("ratio", 1.5, 3.0)]),
+        (
+            {"mean": 1.0, "low": 0.5, "high": 2.0, "next_mean": 3.0, "next_low": 2, "next_high": 4},
+            [("mean", 0.5, 2.0), ("next_mean", 2, 4)],
+        ),
+        (
+            {"share": 0.1, "share_low": None, "seconds": 4.0},
+            [("share", None, None), ("seconds", None, None)],
+        ),
+        (
+            {"energy_mean_run": 1.0, "energy_low_run": 0.9, "energy_high_run": 2.0},
+            [("energy_mean_run", 0.9, 2.0)],
+        ),
+    ],
+)
+def test_bounds_belong_to_their_number(
+    tmp_path: Path, numbers: dict[str, Any], named: list[Any]
+) -> None:
+    make_results(tmp_path, [Fake("e", WEAK, "weak")])
+    (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
+    study = load_results(entry, tmp_path / "tables")
+    said = Finding("e", "r", CONFIRMED, "Said.", {"table": "points", "numbers": numbers})
+    found = numbers_stated(study, said)
+    assert [(one.name, one.low, one.high) for one in found] == named

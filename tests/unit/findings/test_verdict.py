@@ -1,0 +1,181 @@
+"""The verdict: up to which scale a series is efficient, and what may not be said of it."""
+
+import pytest
+
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings import Finding, find
+from scalesweep.findings.verdict import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    UNKNOWN,
+    other_phases,
+    scaling_verdict,
+    verdicts,
+)
+from tests.fakes.finding_rows import Triple, eff, only, said, scaling, study, value
+
+
+def verdict(*effs: Triple) -> Finding:
+    return only(scaling_verdict(scaling(*effs)))
+
+
+def several(*effs: Triple, more: str = "a") -> ExperimentResults:
+    """A series for each efficiency at two ranks, told apart by the parameter ``more``."""
+    rows = []
+    for a, triple in enumerate(effs):
+        rows.append(
+            {"ranks": 1, more: a, **value("later", (10, 9, 11)), **eff("later", (1, None, None))}
+        )
+        rows.append({"ranks": 2, more: a, **value("later", (10, 9, 11)), **eff("later", triple)})
+    return study(rows, ["ranks", more])
+
+
+def test_it_names_the_largest_efficient_scale_and_the_first_that_is_not() -> None:
+    found = verdict((0.9, 0.88, 0.92), (0.7, 0.68, 0.72), (0.6, 0.5, 0.7))
+    assert found.level == "confirmed"
+    assert found.text == (
+        "Run 2 ranks: 4 ranks reach 70.0 [68.0, 72.0] % of the ideal, 8 ranks 60 [50, 70] %."
+    )
+    assert found.evidence["key"]["ranks"] == 4
+    assert [(one.name, one.value, one.unit) for one in found.numbers] == [
+        ("efficiency at 4 ranks", 0.7, "1"),
+        ("efficiency at 8 ranks", 0.6, "1"),
+        ("efficient up to", 2, "ranks"),
+    ]
+    assert (found.numbers[0].low, found.numbers[0].high) == (0.68, 0.72)
+
+
+def test_what_stays_above_is_run_at_the_most() -> None:
+    found = verdict((0.9, 0.88, 0.92), (0.85, 0.81, 0.89))
+    assert found.level == "confirmed"
+    assert found.text.startswith("Run 4 ranks, the most that were measured: they reach 85")
+
+
+def test_an_interval_that_includes_80_percent_decides_nothing() -> None:
+    found = verdict((0.9, 0.88, 0.92), (0.79, 0.74, 0.84))
+    assert found.level == "open"
+    assert found.text.startswith("Not decided: 4 ranks reach 79.0 [74.0, 84.0] % of the ideal")
+    assert "includes 80 %" in found.text and "Run" not in found.text
+    # One that lies above, one without an interval.
+    found = verdict((0.9, 0.88, 0.92), (0.7, None, None))
+    assert found.level == "open" and "not decided: 4 ranks reach 70.0 %" in found.text.lower()
+    assert "a side has one repeat" in found.text
+
+
+def test_single_runs_tell_the_largest_scale_and_where_80_percent_is_passed() -> None:
+    """As published tables have it: not "not decided" of the smallest."""
+    found = verdict((0.97, None, None), (0.95, None, None), (0.931, None, None))
+    assert found.level == "open"
+    assert found.text == "8 ranks reach 93.1 % of the ideal, from single runs: not confirmed."
+    found = verdict((0.9, None, None), (0.75, None, None), (0.5, None, None))
+    assert found.text == (
+        "8 ranks reach 50.0 % of the ideal, from single runs: not confirmed; below 80 % from "
+        "4 ranks on (75.0 %)."
+    )
+    assert found.evidence["key"]["ranks"] == 8
+
+
+def test_a_scale_without_result_is_told() -> None:
+    s = scaling((0.9, 0.88, 0.92))
+    s.entry["runs"].append(
+        {"run_id": "x", "repeat": 0, "status": "failed", "cause": "TIMEOUT", "detail": "",
+         "point": {"ranks": 64}}
+    )  # fmt: skip
+    assert "(64 ranks: timeout)" in only(scaling_verdict(s)).text
+
+
+def test_there_is_none_from_a_single_rank_count() -> None:
+    assert scaling_verdict(scaling()) == other_phases(scaling()) == []
+
+
+def test_of_several_series_none_is_said_to_be_the_one_to_run() -> None:
+    first, second = said(scaling_verdict(several((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))))
+    assert first.text.startswith("a 0: efficient up to 2 ranks, the most that were measured")
+    assert second.text.startswith("a 1: efficient up to 1 rank; 2 ranks reach 70.0 [68")
+    assert not any("Run" in one.text for one in (first, second))
+    assert second.evidence["key"]["a"] == 1
+
+
+def test_series_that_say_the_same_share_a_sentence_with_their_range() -> None:
+    s = several(*[(0.9 + i / 100, 0.88, 0.97) for i in range(6)])
+    found = only(scaling_verdict(s))
+    assert found.text == (
+        "All 6 series (a 0, a 1 and 4 more): efficient up to 2 ranks, the most that were "
+        "measured: they reach 90 % (a 0) to 95 % (a 5) of the ideal."
+    )
+    assert [one.value for one in found.numbers[:2]] == pytest.approx([0.9, 0.95])
+
+
+def test_series_are_named_by_what_differs_between_them() -> None:
+    rows = []
+    for data, model, triple in (
+        ("synth", "a", (0.95, None, None)),
+        ("synth", "b", (0.9, None, None)),
+        ("synth", "c", (0.85, None, None)),
+        ("real", "a", (0.7, 0.68, 0.72)),
+    ):
+        for ranks, own in ((1, (1, None, None)), (2, triple)):
+            at = {"ranks": ranks, "data": data, "model": model, "host": "x", "batch": 8}
+            rows.append({**at, **value("later", (10, 9, 11)), **eff("later", own)})
+    s = study(rows, ["ranks", "data", "model", "host", "batch"])
+    unknown, below = said(scaling_verdict(s))
+    assert unknown.text.startswith("3 series (data synth: model a, model b and model c): 2 ranks")
+    assert "85 % (model c) to 95 % (model a) of the ideal" in unknown.text
+    assert below.text.startswith("data real, model a: efficient up to 1 rank; 2 ranks")
+    assert not any("host" in one.text or "batch" in one.text for one in (unknown, below))
+
+
+def test_kinds() -> None:
+    cases = {
+        ABOVE: [(0.9, 0.88, 0.92)],
+        BELOW: [(0.7, 0.68, 0.72)],
+        UNDECIDED: [(0.79, 0.7, 0.9)],
+        UNKNOWN: [(0.7, None, None)],
+    }
+    for kind, effs in cases.items():
+        (one,) = verdicts(scaling(*effs))
+        assert one.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("triple", "close"),
+    [
+        ((0.8, 0.78, 0.82), True),
+        ((0.81, 0.76, 0.85), True),
+        # Scatter, not nearness, whatever the mean is.
+        ((0.8, 0.7, 0.91), False),
+        ((0.58, 0.24, 1.42), False),
+        ((0.61, 0.09, 4.03), False),
+        ((0.82, 0.79, 0.86), False),
+    ],
+)
+def test_close_to_80_percent_is_an_interval_that_lies_there(triple: Triple, close: bool) -> None:
+    (one,) = verdicts(scaling(triple))
+    assert one.close is close
+
+
+def test_a_time_that_leads_a_table_hides_no_efficiency() -> None:
+    """A published table leads with its times; how it scales is in its rates."""
+    rows = []
+    for ranks, triple in ((1, (1.0, None, None)), (2, (0.9, None, None))):
+        row = {"ranks": ranks, **value("run", (3.0, None, None), "seconds")}
+        row |= value("run", (10.0 * ranks, None, None), "throughput")
+        names = ("throughput_eff_run", "throughput_eff_low_run", "throughput_eff_high_run")
+        rows.append(row | dict(zip(names, triple, strict=True)))
+    s = study(rows, ["ranks"], main_metric="seconds")
+    assert s.main is not None and s.main.metric == "seconds"
+    assert only(scaling_verdict(s)).text.startswith("2 ranks reach 90.0 % of the ideal")
+
+
+def test_other_phases_have_a_sentence_of_their_own_and_no_number_is_told_twice() -> None:
+    rows = []
+    for ranks, first, later in ((1, (1, None, None), (1, None, None)),
+                                (2, (0.4, 0.35, 0.45), (0.7, 0.68, 0.72))):  # fmt: skip
+        row = {"ranks": ranks, **value("init", (10, 9, 11)), **value("later", (10, 9, 11))}
+        rows.append(row | eff("init", first) | eff("later", later))
+    s = study(rows, ["ranks"])
+    assert only(other_phases(s)).text == "First epoch: 2 ranks reach 40 [35, 45] % of the ideal."
+    told = [one.text for one in find(s)]
+    assert sum("70.0 [68.0, 72.0] %" in text for text in told) == 1
+    assert sum("40 [35, 45] %" in text for text in told) == 1

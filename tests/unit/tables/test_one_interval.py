@@ -1,0 +1,153 @@
+"""The interval of the ledger's step and of its loss is that of the efficiency."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scalesweep.analysis.stats import difference_interval
+from scalesweep.analysis.types import Floats
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.step_ledger import Ledger, ledgers
+from scalesweep.findings.efficiency import largest_loss
+from scalesweep.tables.build import make_tables
+from tests.fakes.plan import whole_plan
+from tests.unit.tables.test_efficiency import account, noisy, study_of
+
+STEPS = 10  # of an epoch, as in ``account``
+
+
+def campaign(steps: dict[int, Floats], in_blocks: bool = False) -> ExperimentResults:
+    """Weak scaling, 32 samples of a rank in a step, by rate: ``steps`` of each repeat in ms, of
+    which 100 ms are computation and the rest transfer, where there are so many."""
+    runs, rows = [], []
+    for number, (ranks, lengths) in enumerate(steps.items()):
+        for repeat, ms in enumerate(lengths.tolist()):
+            run_id, samples = f"r{ranks}-{repeat}", 32 * STEPS * ranks
+            runs.append(
+                {"run_id": run_id, "repeat": repeat, "point": {"ranks": ranks}, "status": "done"}
+            )
+            parts = {"compute": ms} if ranks == 1 else {
+                "compute": min(ms, 100.0), "transfer": max(ms - 100, 0.0)}  # fmt: skip
+            began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
+            rows.append(
+                {"run_id": run_id, "source": "measured", "started": began, "benchmark": "b",
+                 "repeat": repeat, "samples": samples, "warnings": None, "_metrics": "{}",
+                 "_account": json.dumps(account(ranks, **parts).to_json()),
+                 "rate_mean_run": samples / STEPS / (ms * 1e-3)}
+            )  # fmt: skip
+    entry: dict[str, Any] = {
+        "name": "e", "axes": ["ranks"], "runs": runs, "scaling": "weak", "work": [], "fixed": {},
+        "scale": "ranks", "main_metric": "rate",
+    }  # fmt: skip
+    plan = whole_plan({"experiments": [entry]})
+    summary = pd.DataFrame(rows)
+    summary.attrs["metrics"] = {
+        "b": {"rate": {"unit": "samples/s", "better": "higher", "scope": "total"}}
+    }
+    return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+
+
+def pairs(study: ExperimentResults) -> list[tuple[Ledger, list[float]]]:
+    """The ledgers of points with a loss, with the efficiency of the table `scaling`."""
+    of = {row["ranks"]: [row[f"rate_eff{end}_run"] for end in ("", "_low", "_high")]
+          for row in study.rows("scaling")}  # fmt: skip
+    return [(one, of[one.row["ranks"]]) for one in ledgers(study) if one.elapsed.loss is not None]
+
+
+def scattered(draw: np.random.Generator, ms: float, sd: float, repeats: int = 3) -> Floats:
+    return np.asarray(ms * np.exp(sd * draw.standard_normal(repeats)))
+
+
+def test_scatter_of_40_percent_leaves_one_interval_and_one_answer() -> None:
+    """Linear intervals of these steps reach below no loss, while the efficiency is clear of 1."""
+    base, large = np.array([100.0, 101, 99]), np.array([340.0, 900, 520])
+    old = difference_interval(large, base)
+    assert old.low < 0
+    study = campaign({1: base, 4: large})
+    ((one, (eff, low, high)),) = pairs(study)
+    assert high < 1
+    step, ideal = one.elapsed, one.ideal
+    assert ideal is not None and step.low is not None and step.loss_low is not None
+    assert (step.loss, step.loss_low, step.loss_high) == pytest.approx(
+        [ideal.value * (1 / share - 1) for share in (eff, high, low)]
+    )
+    assert step.low > 0
+    assert step.loss_low > 0
+    # The finding speaks, of one loss that is all there is: with the interval that its term has.
+    (finding,) = largest_loss(study)
+    assert finding.level != "silent" and "transfer" in finding.text
+    transfer = one.parts["transfer"]
+    assert transfer.low is not None and transfer.low > 0
+    assert (transfer.loss_low, transfer.loss_high) == (transfer.low, transfer.high)
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_efficiency_and_loss_agree_in_every_campaign(in_blocks: bool) -> None:
+    """Random campaigns; of a block, where there are some, all points share a state."""
+    draw = np.random.default_rng((28, in_blocks))
+    clear = []
+    for _ in range(25):
+        sd, longer = draw.uniform(0.01, 0.4), draw.uniform(1.0, 2.0)
+        state = np.exp(0.3 * draw.standard_normal(3)) if in_blocks else np.ones(3)
+        steps = {n: scattered(draw, 100 * longer ** math.log2(n), sd) * state for n in (1, 2, 4)}
+        for one, (eff, low, high) in pairs(campaign(steps, in_blocks)):
+            assert one.ideal is not None
+            ends = [one.ideal.value * (1 / share - 1) for share in (eff, high, low)]
+            known = [one.elapsed.loss, one.elapsed.loss_low, one.elapsed.loss_high]
+            assert known == pytest.approx(ends, rel=1e-9, abs=1e-9)
+            assert one.elapsed.loss_low is not None and one.elapsed.loss_high is not None
+            assert (one.elapsed.loss_low > 0) == (high < 1)
+            assert (one.elapsed.loss_high < 0) == (low > 1)
+            clear.append(high < 1)
+    assert 0.2 < np.mean(clear) < 0.9
+
+
+def test_the_loss_is_covered_where_runs_scatter() -> None:
+    """100 campaigns of three repeats that scatter by 40 %: at least 88 % hold the loss (95 % less
+    three standard errors), and no interval of the step reaches below 0."""
+    draw, sd, held = np.random.default_rng(5), 0.4, []
+    # The mean rate of steps that scatter so is that of a step so much shorter.
+    truth = (250 - 100) * math.exp(-(sd**2) / 2)
+    for _ in range(100):
+        steps = {n: scattered(draw, ms, sd) for n, ms in ((1, 100), (4, 250))}
+        ((one, _),) = pairs(campaign(steps))
+        loss = one.elapsed
+        assert loss.low is not None and loss.loss_low is not None and loss.loss_high is not None
+        assert loss.low > 0
+        held.append(loss.loss_low < truth < loss.loss_high)
+    assert np.mean(held) >= 0.88
+
+
+def test_steps_without_a_rate_have_the_interval_of_their_ratio() -> None:
+    """A main metric that is no rate: the steps of the accounts, on logarithms as well."""
+    base = [account(1, compute=ms) for ms in (100, 101, 99)]
+    large = [account(4, compute=100, transfer=ms) for ms in (240, 800, 420)]
+    (one,) = [
+        one for one in ledgers(study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)]))
+        if one.elapsed.loss is not None
+    ]  # fmt: skip
+    assert one.elapsed.loss_low is not None and one.elapsed.loss_low > 0
+    (alone,) = ledgers(study_of([({"ranks": 1}, noisy(1, compute=1), 10)]))
+    assert alone.elapsed.loss is None
+
+
+def test_a_loss_that_stands_against_all_others_is_named_however_wide() -> None:
+    """What is confirmed jointly is said; an interval wider than the loss silences only the rest."""
+    base = [account(1, compute=ms) for ms in (100, 101, 99)]
+    cases = (((30, 60, 45), (0, 0, 0), "confirmed"), ((10, 90, 45), (85, 6, 49), "open"))
+    for transfers, rest, level in cases:
+        large = [
+            account(4, compute=100, transfer=ms, alternating=other)
+            for ms, other in zip(transfers, rest, strict=True)
+        ]
+        study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
+        (loss,) = [one.parts["transfer"] for one in ledgers(study) if one.elapsed.loss is not None]
+        assert loss.loss is not None and loss.loss_high is not None and loss.loss_low is not None
+        assert loss.loss_high - loss.loss_low > loss.loss
+        (finding,) = [one for one in largest_loss(study) if one.level != "silent"]
+        assert finding.level == level
+        assert ("the largest part is transfer" in finding.text) is (level == "confirmed")
