@@ -49,7 +49,7 @@ try:
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
-        reports=facts.asks_only("report"),
+        verbs=facts.verbs(),
         forced=facts.forces(workflow),
     )
 except UserError as error:

@@ -35,6 +35,8 @@ def verbs() -> list[str]:
 def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
     """Parse ``argv`` (None: this process's arguments) for the verb, carry it out, and exit."""
     module = import_module(f"{__name__}.{verb}")
-    parser = argparse.ArgumentParser(prog=f"scalesweep {verb}", description=module.__doc__)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m scalesweep {verb}", description=module.__doc__
+    )
     module.add_arguments(parser)
     run_main(lambda: module.run(parser.parse_args(argv)))

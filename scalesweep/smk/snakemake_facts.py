@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from scalesweep.config.overrides import RUN, VERBS
+
 _log = logging.getLogger(__name__)
 
 # The Snakefile asks for 9.10 (scheduler plugins). The patches below were read against versions
@@ -111,10 +113,7 @@ def only_shows(workflow: Any) -> bool:
 
 
 # Targets beside the campaign's own results: what is stale there is no failure of theirs.
-ASIDE = (
-    *("plan", "report", "compare", "predict", "advise", "history", "settle", "first_bad", "doctor"),
-    *("import_logs", "import_cosmoflow", "import_table", "import_profiles"),
-)
+ASIDE = tuple(verb for verb in VERBS if verb != RUN)
 
 
 def forces(workflow: Any) -> bool:
@@ -130,6 +129,12 @@ def asks_only(*rules: str) -> bool:
     """Whether the command line names targets, and no others than these."""
     named = set(getattr(_arguments(), "targets", None) or ())
     return bool(named) and named <= set(rules)
+
+
+def verbs() -> set[str]:
+    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run."""
+    named = set(getattr(_arguments(), "targets", None) or ()) or {RUN}
+    return {name if name in VERBS else RUN for name in named}
 
 
 def at_success(workflow: Any, check: Callable[[], str]) -> None:

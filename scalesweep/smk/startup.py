@@ -2,13 +2,13 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.overrides import read_options
+from scalesweep.config.overrides import RUN, read_options
 from scalesweep.config.study import default_campaign, find_campaign, shown, study_folder
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
@@ -49,22 +49,21 @@ def prepare(
     overrides: Mapping[str, Any],
     cluster: bool,
     dry: bool,
-    reports: bool = False,
+    verbs: Collection[str] = (RUN,),
     forced: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
-    ``reports``: a report is all that is asked for. ``forced``: runs that are done may be measured
-    again. Broken records are set aside here, before
-    Snakemake builds its DAG. Raises UserError, also where there are records of a newer version that
-    runs would be added to.
+    ``verbs`` are what is asked for (``config.overrides.VERBS``). ``forced``: runs that are done may
+    be measured again. Broken records are set aside here, before Snakemake builds its DAG. Raises
+    UserError, also where there are records of a newer version that runs would be added to.
     """
     set_up()
     if cluster:
         leave_job()  # as Snakemake's Slurm plugin does, which forgets the cluster too
-    options = read_options(overrides)
+    options = read_options(overrides, verbs)
     path = _campaign_file(configfiles, options)
     campaign = load_campaign(
         path,
@@ -93,7 +92,9 @@ def prepare(
     full = options.get("check") == "full"
     states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
     odd = {i: state for i, state in states.items() if state.status in (FAILED, STALE)}
-    _refuse_newer(campaign, odd, only_warn=reports or options.get("pending") == "ignore")
+    _refuse_newer(
+        campaign, odd, only_warn=set(verbs) == {"report"} or options.get("pending") == "ignore"
+    )
     if "retry" in options:
         if not dry:
             forget_unsupported(campaign.runs_folder, runs)
@@ -171,18 +172,18 @@ def _check_names(campaign: Campaign, cluster: bool) -> None:
             )
 
 
-def _with_past(workflow: SnakemakeContext, submission: Submission) -> SnakemakeContext:
+def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
         submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
-        return workflow
-    if not workflow.dry and submission.settle_past(workflow.pending):
-        states = take_stock(workflow.campaign, workflow.runs)
+        return context
+    if not context.dry and submission.settle_past(context.pending):
+        states = take_stock(context.campaign, context.runs)
         submission.states = states
-        return replace(workflow, states=states)
-    return workflow
+        return replace(context, states=states)
+    return context
 
 
 def _campaign_file(configfiles: Sequence[Path], options: Mapping[str, str]) -> Path:

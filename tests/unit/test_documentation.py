@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import ROOT
 
@@ -14,6 +15,8 @@ PAGES = sorted(
 )
 FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"
 PACKAGES = "|".join(path.name for path in (ROOT / "scalesweep").iterdir() if path.is_dir())
+# `module.py` (`function`): what stands in parentheses is of the module.
+MEMBERS = re.compile(rf"`((?:{PACKAGES})/[\w./-]+\.py)`\s+\((`\w+`(?:,?\s+(?:and\s+)?`\w+`)*)\)")
 # `config/run_order.py` is short for the module in scalesweep/.
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+|(?:{PACKAGES})/[\w./-]+\.py)")
 EXAMPLES = {
@@ -50,3 +53,27 @@ def test_files_that_are_named_exist(page: Path) -> None:
     named = set(NAMED.findall(page.read_text())) - EXAMPLES
     places = (ROOT, ROOT / "scalesweep")
     assert {name for name in named if not any((at / name).exists() for at in places)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_named_of_a_module_is_in_it(page: Path) -> None:
+    for module, named in MEMBERS.findall(page.read_text()):
+        text = (ROOT / "scalesweep" / module).read_text()
+        for name in re.findall(r"\w+", named):
+            assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), (module, name)
+
+
+@pytest.mark.parametrize(("heading", "schema"), [("Campaign", "campaign"), ("Site", "site")])
+def test_the_reference_has_the_keys_of_the_schema(heading: str, schema: str) -> None:
+    text = (ROOT / "config" / "README.md").read_text().partition(f"\n## {heading}: ")[2]
+    table = text.partition("\n### ")[0]
+    first = {
+        key
+        for row in re.findall(r"^\| (`.*?) \|", table, re.M)
+        for key in re.findall(r"`(\w+)`", row)
+    }
+    allowed = yaml.safe_load((ROOT / "workflow" / "schemas" / f"{schema}.yaml").read_text())
+    keys = set(allowed["properties"])
+    if each := allowed["properties"].get("experiments"):
+        keys |= set(each["additionalProperties"]["properties"])
+    assert first == keys

@@ -217,7 +217,11 @@ def test_check_full_puts_every_run_into_the_dag(finished: Project) -> None:
     [
         (
             ["--config", "stie=x"],
-            "--config stie: unknown; did you mean site? allowed: site, results",
+            "--config stie: unknown; did you mean site? allowed: campaign, site",
+        ),
+        (
+            ["--config", "budget_node_hours=5"],
+            "--config budget_node_hours: `snakemake` does not read it; read by: `snakemake advise`",
         ),
         (["--config", "check=half"], "--config check=half: allowed: check=full"),
         (["--config", "site=mars"], "c.yaml: site: no site 'mars'"),

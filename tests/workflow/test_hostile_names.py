@@ -249,7 +249,7 @@ def test_what_is_refused_is_refused_by_name(
     monkeypatch.chdir(tmp_path)
     before = set(files(tmp_path))
     with pytest.raises(UserError) as caught:
-        prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, False, False, lambda: False)
+        prepare([tmp_path / "c $(touch pwned)'s.yaml"], {}, False, False)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert set(files(tmp_path)) == before
 

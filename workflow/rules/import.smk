@@ -63,7 +63,7 @@ rule import_table:
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
         ranks=SWEEP.options.get("ranks", ""),
-        snakefile=workflow.main_snakefile,
+        snakefile=ROOT / "Snakefile",
     message:
         "Importing a table"
     shell:
@@ -83,7 +83,7 @@ rule import_profiles:
         site=SWEEP.options.get("site", "imported"),
         results=SWEEP.options.get("results", "results/imported"),
         ranks=SWEEP.options.get("ranks", ""),
-        snakefile=workflow.main_snakefile,
+        snakefile=ROOT / "Snakefile",
     message:
         "Importing profiles"
     shell:

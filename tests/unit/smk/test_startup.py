@@ -49,7 +49,8 @@ def record_of(run: Any, **more: Any) -> dict[str, Any]:
 
 
 def call(campaign: Campaign, dry: bool, reports: bool = False, **options: str) -> SnakemakeContext:
-    context, _, _ = prepare([campaign.file], options, False, dry, reports)
+    verbs = ("report",) if reports else ("run",)
+    context, _, _ = prepare([campaign.file], options, False, dry, verbs)
     return context
 
 
