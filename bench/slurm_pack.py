@@ -35,7 +35,7 @@ experiments:
       - {{ranks: 2, ranks_per_node: 2}}
       - {{ranks: 2, ranks_per_node: 1}}
       - {{ranks: 4, ranks_per_node: 2}}
-    memory_gb_per_rank: 0.1
+    memory_gib_per_rank: 0.1
     time_limit_minutes: 1
     expected_minutes: 0.05
     repeats: {repeats}

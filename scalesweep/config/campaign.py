@@ -12,6 +12,7 @@ from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import check_own_launch, check_programs
 from scalesweep.config.history_settings import HistorySettings, Track, read_history, read_track
 from scalesweep.config.profiled_runs import ASKED, check_any
+from scalesweep.config.renamed_keys import rename_keys
 from scalesweep.config.repeats import Run, repeated
 from scalesweep.config.run_order import arranged
 from scalesweep.config.site import Site, load_site
@@ -131,6 +132,7 @@ def load_campaign(
     for each. Raises UserError naming file, key and allowed values.
     """
     content = load_yaml(path)
+    rename_keys(content, path)
     check_schema(content, "campaign", path)
     site_name = site or _site_name(content["site"], cluster, f"{path}: site")
     machine = load_site(site_name, f"{path}: site")

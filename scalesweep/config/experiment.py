@@ -38,7 +38,7 @@ class Experiment:
 
     ``profiles`` are runs of the points once more, under a profiler.
 
-    ``memory_gb_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
+    ``memory_gib_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
     parameters in braces. ``control`` is set for the control point, repeated between all others.
     ``predict``: counts of what it scales over whose results are to be predicted.
     With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
@@ -59,7 +59,7 @@ class Experiment:
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
     expected_minutes: float | None
-    memory_gb_per_rank: float | None
+    memory_gib_per_rank: float | None
     constraint: str | None
     main_metric: str | None
     until_precise: UntilPrecise | None = None
@@ -139,7 +139,7 @@ def expand_experiment(
         excluded=tuple(excluded),
         time_limit_minutes=float(spec.get("time_limit_minutes", site.time_limit_minutes)),
         expected_minutes=spec.get("expected_minutes"),
-        memory_gb_per_rank=spec.get("memory_gb_per_rank"),
+        memory_gib_per_rank=spec.get("memory_gib_per_rank"),
         constraint=check_constraint(own, spec.get("constraint"), f"{where}.constraint"),
         main_metric=check_metric(benchmark, spec.get("main_metric"), f"{where}.main_metric"),
         until_precise=until_precise(benchmark, spec.get("repeats"), f"{where}.repeats"),

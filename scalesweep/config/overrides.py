@@ -155,7 +155,5 @@ def _unread(key: str, value: Any, verbs: Collection[str]) -> str:
         ", ".join("`snakemake`" if verb == RUN else f"`snakemake {verb}`" for verb in group)
         for group in (sorted(verbs), OVERRIDES[key].verbs)
     )
-    written = (
-        f"; for this campaign write `{key}: {value}` in its file" if key in _IN_CAMPAIGN else ""
-    )
-    return f"--config {key}: {asked} does not read it; read by: {read_by}{written}"
+    line = f"--config {key}: {asked} does not read it; read by: {read_by}"
+    return f"{line}; in a campaign write `{key}: {value}`" if key in _IN_CAMPAIGN else line

@@ -10,6 +10,7 @@ from typing import Any
 from scalesweep.compute.placement import starts_srun
 from scalesweep.compute.power.domains import POWER_SOURCES
 from scalesweep.config.launcher_template import fill_launcher
+from scalesweep.config.renamed_keys import rename_keys
 from scalesweep.config.sbatch_options import check_extra
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import check_schema, load_yaml
@@ -37,7 +38,7 @@ class SlurmSite:
     max_attempts: int
     max_minutes: float
     staging_minutes: float
-    staging_memory_gb: float
+    staging_memory_gib: float
     # Minutes of an allocation that short runs share at most; None: each run has a job of its own.
     pack_minutes: int | None = None
     # Nodes of such an allocation at most, where runs are measured in it at the same time; None:
@@ -62,7 +63,7 @@ class Site:
     file: Path  # as a person would type it
     nodes: int
     cores_per_node: int
-    memory_gb_per_node: float | None
+    memory_gib_per_node: float | None
     gpus_per_node: int
     oversubscribe: bool
     concurrent_runs: int | None
@@ -159,6 +160,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         known = sorted({file.stem for file in files})
         raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
     content = load_yaml(path)
+    rename_keys(content, path)
     check_schema(content, "site", path)
     if content["site"] != name:
         raise UserError(f"{path}: site: {content['site']!r} differs from the file name {name!r}")
@@ -167,7 +169,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         file=shown(path),
         nodes=content["nodes"],
         cores_per_node=content.get("cores_per_node") or len(os.sched_getaffinity(0)),
-        memory_gb_per_node=content.get("memory_gb_per_node"),
+        memory_gib_per_node=content.get("memory_gib_per_node"),
         gpus_per_node=content.get("gpus_per_node", 0),
         oversubscribe=content.get("oversubscribe", False),
         # On a cluster each run has its own nodes; on one machine two would disturb each other.
@@ -238,7 +240,7 @@ def _slurm(content: Mapping[str, Any], path: Path) -> SlurmSite | None:
         max_attempts=section.get("max_attempts", 3),
         max_minutes=float(section.get("max_minutes", 4 * content.get("time_limit_minutes", 60))),
         staging_minutes=float(staging.get("minutes", 60)),
-        staging_memory_gb=float(staging.get("memory_gb", 4)),
+        staging_memory_gib=float(staging.get("memory_gib", 4)),
         pack_minutes=section.get("pack", {}).get("minutes"),
         pack_nodes=_pack_nodes(section.get("pack", {}).get("nodes"), content, path),
     )

@@ -31,14 +31,14 @@ from scalesweep.findings.general import (
     waiting,
     warnings,
 )
+from scalesweep.findings.input_share import data_loading, input_share
 from scalesweep.findings.links import slow_links
 from scalesweep.findings.load import other_load, resting_on_disturbed
 from scalesweep.findings.machine import against_machine
 from scalesweep.findings.node_hours import best_for_a_node_hour
 from scalesweep.findings.prediction import prediction
 from scalesweep.findings.ranks import slow_ranks
-from scalesweep.findings.reading import data_loading, input_share
-from scalesweep.findings.reading_ceiling import against_reads
+from scalesweep.findings.reading import against_reads
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.findings.score import score

@@ -1,84 +1,90 @@
-"""Findings on input: the share of training that it takes, and that of loading data before it."""
+"""Findings on reading: what of the rate of plain reads a pipeline makes use of."""
 
-import math
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from scalesweep.analysis.stats import mean_interval, without_interval
-from scalesweep.core.formatting import counted, finite, percent, with_interval
-from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.experiment.training_curves import learns
-from scalesweep.findings.base import CONFIRMED, OPEN, Finding, claim_of, evidence_of, marked
+from scalesweep.core.formatting import PHASES, percent, scaled_unit, with_interval
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.readings import Reading, readings
+from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.findings.base import (
+    CONFIRMED,
+    OPEN,
+    SILENT,
+    Finding,
+    claim_of,
+    evidence_of,
+    marked,
+)
 from scalesweep.findings.differences import share_p
-from scalesweep.tables.training import curve_column
 
-# A share of the run spent loading data below this is not worth a sentence.
-NOTABLE_LOADING = 0.1
+RULE = "reading"
+# At this share of the ceiling files are what limits the rate; below the other one they are not.
+NEAR, FAR = 0.8, 0.5
+MOST = 4
 
 
-def input_share(study: ExperimentResults) -> list[Finding]:
-    """The share of training that ranks wait for input, at the point where it is largest.
+def against_reads(study: ExperimentResults) -> list[Finding]:
+    """The best share of the reading ceiling, by state of the page cache and by workload.
 
-    Of each run the seconds that a rank waits for batches over those of its training, both means
-    over the ranks and summed over the epochs; the interval is that of the mean over repeats.
+    Points whose samples come from a cache of the pipeline's own read no files, and are left out.
     """
-    waited, trained = (curve_column(name, study.axes) for name in ("span_input", "local_times"))
-    sums: dict[Key, dict[str, tuple[float, float]]] = {}
-    rows: dict[Key, Row] = {}
-    for row in study.rows("epochs"):
-        if finite(row.get(waited), row.get(trained)) and learns(study, row):
-            key = (*study.key(row, study.axes), row["source"])
-            rows.setdefault(key, row)
-            run = sums.setdefault(key, {})
-            before = run.get(row["run_id"], (0.0, 0.0))
-            run[row["run_id"]] = (before[0] + row[waited], before[1] + row[trained])
-    shares = {
-        key: np.array([part / whole for part, whole in runs.values() if whole > 0])
-        for key, runs in sums.items()
-    }
-    shares = {key: values for key, values in shares.items() if values.size}
-    if not shares:
-        return []
-    key = max(shares, key=lambda key: float(shares[key].mean()))
-    row, values = rows[key], shares[key]
-    mean, interval = float(values.mean()), mean_interval(values)
-    sure = math.isfinite(interval.high)
-    numbers: dict[str, Any] = {"share": mean, "low": interval.low, "high": min(interval.high, 1.0)}
-    text = f"waiting for input takes {percent(mean, numbers['low'], numbers['high'])} of training"
-    text += f" at {study.describe(row)}" if study.axes else ""
-    text += f", the most measured at {counted(len(shares), 'point')}" if len(shares) > 1 else ""
-    text += "." if sure else f"; {without_interval(values)}, not confirmed."
-    evidence = evidence_of(study, "epochs", row, ()) | {"numbers": numbers}
-    level = CONFIRMED if sure else OPEN
-    return [Finding(study.name, "input share", level, marked(row["source"], text), evidence)]
+    groups: dict[Key, list[Reading]] = {}
+    kinds = [name for name in study.leaders if parameter_of(study.entry, name).get("workload")]
+    for one in readings(study):
+        if one.from_files:
+            key = (*study.key(one.row, kinds), one.row["source"], one.state)
+            groups.setdefault(key, []).append(one)
+    chosen = list(groups.values())[:MOST]
+    return [finding for those in chosen for finding in _finding(study, those)]
 
 
-def data_loading(study: ExperimentResults) -> list[Finding]:
-    """Where loading data before training takes a notable share of the run."""
-    told = [
-        row
-        for row in study.rows("phases")
-        if row["phase"] == "data_loading"
-        and finite(row.get("share"))
-        and row["share"] >= NOTABLE_LOADING
-    ]
-    if not told:
-        return []
-    row = max(told, key=lambda row: float(row["share"]))
-    sure = finite(row["share_low"]) and row["share_low"] >= NOTABLE_LOADING
-    share = percent(row["share"], row["share_low"], row["share_high"])
-    text = f"data loading takes {share} of the run's phases at {study.describe(row)}"
-    text += f" ({with_interval(row['seconds'], row['seconds_low'], row['seconds_high'], 's')})"
-    if len(told) > 1:
-        text += f", the most of {counted(len(told), 'point')} where it takes 10 % or more"
-    text += "." if sure else "; no interval, or a wide one: not confirmed."
-    columns = ("share", "share_low", "share_high", "seconds", "seconds_low", "seconds_high")
-    evidence = evidence_of(study, "phases", row, columns)
-    level = CONFIRMED if sure else OPEN
-    ends = (row["share_low"], row["share_high"])
-    p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
-    # The largest of so many.
-    claims = (claim_of(min(1.0, p * len(told)), "data loading"),)
-    text = marked(row["source"], text)
-    return [Finding(study.name, "data loading", level, text, evidence, claims=claims)]
+def _what_else(study: ExperimentResults, best: Reading) -> str:
+    """What limits the rate where files do not: what the consumer waits for, if that is known."""
+    measure = study.measures.get("waiting_share")
+    key = (*study.key(best.row, study.axes), best.row["source"])
+    rows = [row for row in study.points if (*study.key(row, study.axes), row["source"]) == key]
+    waited = measure.value(rows[0], "mean", "run") if measure and rows else None
+    if waited is None:
+        return ": the pipeline's own work limits the rate, not the files"
+    return f": files do not limit the rate; the consumer waits {percent(waited)} of the time"
+
+
+def _finding(study: ExperimentResults, those: Sequence[Reading]) -> list[Finding]:
+    best = max(those, key=lambda one: one.share)
+    least = min(those, key=lambda one: one.share)
+    factor, unit = scaled_unit("bytes/s", best.ceiling)
+    low, high = (None if v is None else v * factor for v in (best.low, best.high))
+    text = f"{'at best ' if len(those) > 1 else ''}samples are read at the rate of "
+    text += with_interval(best.rate * factor, low, high, unit)
+    text += f" ({PHASES[best.phase]}, {study.describe(best.row)}), "
+    text += f"{percent(best.share, best.share_low, best.share_high)} of what plain reads reach "
+    text += (
+        f"from a {best.state} page cache ({with_interval(best.ceiling * factor, None, None, unit)})"
+    )
+    if len(those) > 1:
+        text += f"; the least is {percent(least.share)}, {study.describe(least.row)}"
+    level, against = CONFIRMED, None
+    if best.share_low is None or best.share_high is None:
+        text += "; no interval, not confirmed"
+        level = OPEN
+    elif best.share_low >= NEAR:
+        text += ": files limit the rate, not the pipeline"
+        against = NEAR
+    elif best.share_high <= FAR:
+        text += _what_else(study, best)
+        against = FAR
+    columns = ("share", "share_low", "share_high", "low", "high")
+    evidence = evidence_of(study, "reading", best.row, columns)
+    evidence["key"]["phase"] = best.phase
+    text = marked(best.row["source"], f"{text}.")
+    # Of so many the best is cited, and held against two bounds.
+    repeats = best.row.get("repeats")
+    p = None
+    if against is not None:
+        p = share_p(best.share, best.share_low, best.share_high, repeats, against) * len(those)
+    what = (RULE, *study.key(best.row, study.axes), best.row["source"], best.state)
+    claims = (claim_of(p, *what),)
+    if against is None:  # an estimate, which claims nothing, but might have
+        said = Finding(study.name, RULE, level, text, evidence)
+        return [said, Finding(study.name, RULE, SILENT, "", claims=claims)]
+    return [Finding(study.name, RULE, level, text, evidence, claims=claims)]

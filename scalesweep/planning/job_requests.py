@@ -91,7 +91,7 @@ def request_for(
         if failure["cause"] == "OUT_OF_MEMORY" and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
     shape = run_shape(
-        site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gb_per_rank,
+        site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gib_per_rank,
         mem_mb, experiment.constraint,
     )  # fmt: skip
     return Request(shape, limit_s)
@@ -166,4 +166,4 @@ def longest_s(campaign: Campaign, experiment: Experiment) -> float:
 
 
 def _largest_mb(campaign: Campaign) -> int:
-    return int((campaign.site.memory_gb_per_node or 0) * MB_PER_GB)
+    return int((campaign.site.memory_gib_per_node or 0) * MB_PER_GB)

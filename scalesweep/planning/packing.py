@@ -128,7 +128,9 @@ def _side_by_side(
     """The same where runs are measured at the same time on nodes of their own; ``run_ids`` are in
     the campaign's order."""
     site, slurm, runs = campaign.site, of_slurm(campaign.site), campaign.unique_runs()
-    most_mb = None if site.memory_gb_per_node is None else int(site.memory_gb_per_node * MB_PER_GB)
+    most_mb = (
+        None if site.memory_gib_per_node is None else int(site.memory_gib_per_node * MB_PER_GB)
+    )
     assert slurm.pack_minutes is not None
     capacity_s = (slurm.pack_minutes - slurm.startup_minutes) * 60 + _ROUNDING_S
     kinds: dict[Shape, list[str]] = {}

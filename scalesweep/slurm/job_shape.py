@@ -107,14 +107,14 @@ def run_shape(
     site: Site,
     point: Mapping[str, Any],
     limit_s: float,
-    memory_gb_per_rank: float | None = None,
+    memory_gib_per_rank: float | None = None,
     mem_mb: int | None = None,
     constraint: str | None = None,
 ) -> Shape:
     """The shape of the job of a point.
 
     ``limit_s`` is the limit of its program in seconds. Memory (MiB per node) is ``mem_mb``, else
-    ``memory_gb_per_rank`` (GiB) times the ranks of a node and STARTUP_MB, else the share of the
+    ``memory_gib_per_rank`` (GiB) times the ranks of a node and STARTUP_MB, else the share of the
     node's memory that goes with the CPUs asked for. ``constraint`` is an expression of node
     features, which may name parameters in braces. Raises UserError where the site cannot hold the
     point.
@@ -123,17 +123,19 @@ def run_shape(
     ranks, nodes = int(point["ranks"]), site.nodes_for(point)
     per_node = -(-ranks // nodes)
     cpus = max(1, site.cores_per_node // per_node)
-    node_mb = None if site.memory_gb_per_node is None else int(site.memory_gb_per_node * MB_PER_GB)
-    if mem_mb is None and memory_gb_per_rank is not None:
-        mem_mb = math.ceil(memory_gb_per_rank * per_node * MB_PER_GB) + STARTUP_MB
+    node_mb = (
+        None if site.memory_gib_per_node is None else int(site.memory_gib_per_node * MB_PER_GB)
+    )
+    if mem_mb is None and memory_gib_per_rank is not None:
+        mem_mb = math.ceil(memory_gib_per_rank * per_node * MB_PER_GB) + STARTUP_MB
     if mem_mb is None and node_mb is not None:
         share = 1.0 if slurm.exclusive else per_node * cpus / site.cores_per_node
         mem_mb = max(1, int(node_mb * share))
     if mem_mb is not None and node_mb is not None and mem_mb > node_mb:
         raise UserError(
             f"{per_node} ranks on a node take {mem_mb / MB_PER_GB:g} GiB, a node of site "
-            f"{site.name} has {site.memory_gb_per_node:g}; lower ranks_per_node or "
-            "memory_gb_per_rank"
+            f"{site.name} has {site.memory_gib_per_node:g}; lower ranks_per_node or "
+            "memory_gib_per_rank"
         )
     features = [part for part in (slurm.constraint, fill(constraint or "", point)) if part]
     return Shape(
@@ -164,7 +166,7 @@ def staging_shape(site: Site) -> Shape:
         tasks_per_node=1,
         cpus_per_task=min(site.stage_workers, site.cores_per_node),
         minutes=math.ceil(slurm.staging_minutes),
-        mem_mb=math.ceil(slurm.staging_memory_gb * MB_PER_GB),
+        mem_mb=math.ceil(slurm.staging_memory_gib * MB_PER_GB),
         exclude=joined(*_given(site).exclude),
         constraint=slurm.constraint,
         account=slurm.account,

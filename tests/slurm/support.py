@@ -19,7 +19,7 @@ SITE = """\
 site: toy_cluster
 nodes: 4
 cores_per_node: 2
-memory_gb_per_node: 2
+memory_gib_per_node: 2
 time_limit_minutes: 5
 launch:
   single: [srun, "--mpi=none", -N, "1", -n, "1", -c, "{cpus_per_rank}"]

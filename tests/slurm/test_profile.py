@@ -25,7 +25,7 @@ experiments:
     benchmark: toy
     axes: {behaviour: [good, exit3, nan, slow, hungry]}
     fixed: &on_one {ranks_per_node: 1, ranks: 1}
-    memory_gb_per_rank: 0.1
+    memory_gib_per_rank: 0.1
     constraint: cache
     time_limit_minutes: 0.1
   stuck:

@@ -21,7 +21,7 @@ experiments:
     axes: {behaviour: [good, noisy, exit3]}
     fixed: {ranks_per_node: 1, ranks: 1}
     repeats: {min: 3, max: 5, until: 5 %}
-    memory_gb_per_rank: 0.1
+    memory_gib_per_rank: 0.1
     time_limit_minutes: 1
 """
 

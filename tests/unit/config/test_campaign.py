@@ -209,8 +209,8 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
             "1 rank only (4 at 2 ranks, 8 at 1 rank); scaling: strong fits",
         ),
         ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
-        ("memory_gb_per_rank: 0", "experiments.e.memory_gb_per_rank: 0 is not more than 0"),
-        ("memory_gb_per_rank: 4G", "memory_gb_per_rank: '4G' is not a number of GiB above 0"),
+        ("memory_gib_per_rank: 0", "experiments.e.memory_gib_per_rank: 0 is not more than 0"),
+        ("memory_gib_per_rank: 4G", "memory_gib_per_rank: '4G' is not a number of GiB above 0"),
         (
             "main_metric: speed",
             "experiments.e.main_metric: 'speed' is not a metric of benchmark toy",
@@ -293,14 +293,14 @@ def test_unknown_benchmark_names_the_known_ones(toy) -> None:
 def test_what_jobs_may_take(campaign_of: Load) -> None:
     campaign = campaign_of("repeats: 1", "campaign: test\nsite: toy\n")
     assert campaign.budget_node_hours is None
-    assert campaign.experiments[0].memory_gb_per_rank is None
+    assert campaign.experiments[0].memory_gib_per_rank is None
     assert campaign.experiments[0].constraint is None
     campaign = campaign_of(
-        "memory_gb_per_rank: 1.5\nconstraint: 'knl&{behaviour}'",
+        "memory_gib_per_rank: 1.5\nconstraint: 'knl&{behaviour}'",
         "campaign: test\nsite: toy\nbudget_node_hours: 12.5\n",
     )
     assert campaign.budget_node_hours == 12.5
-    assert campaign.experiments[0].memory_gb_per_rank == 1.5
+    assert campaign.experiments[0].memory_gib_per_rank == 1.5
     assert campaign.experiments[0].constraint == "knl&{behaviour}"
 
 

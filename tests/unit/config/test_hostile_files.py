@@ -50,14 +50,14 @@ experiments:
     profile: cprofile
     time_limit_minutes: 5
     expected_minutes: 1
-    memory_gb_per_rank: 1
+    memory_gib_per_rank: 1
     constraint: "knl&{behaviour}"
 """
 SITE = """
 site: toy
 nodes: 4
 cores_per_node: 8
-memory_gb_per_node: 16
+memory_gib_per_node: 16
 gpus_per_node: 1
 oversubscribe: false
 concurrent_runs: 1

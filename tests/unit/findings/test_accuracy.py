@@ -16,7 +16,7 @@ from scalesweep.findings.accuracy import (
     target_time,
 )
 from scalesweep.findings.best import best_configuration
-from scalesweep.findings.reading import data_loading, input_share
+from scalesweep.findings.input_share import data_loading, input_share
 from tests.fakes.finding_rows import said
 from tests.fakes.training import Training, make_training, nt3
 

@@ -19,7 +19,7 @@ SITE = """\
 site: toy
 nodes: 4
 cores_per_node: 4
-memory_gb_per_node: 8
+memory_gib_per_node: 8
 time_limit_minutes: 10
 slurm: {margin: 3, max_minutes: 20}
 """
@@ -32,7 +32,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     path = project.write(
         "campaign.yaml",
         "campaign: c\nsite: toy\nexperiments:\n  e:\n    benchmark: data_loading\n"
-        "    axes: {ranks: [1, 2, 4]}\n    memory_gb_per_rank: 1.5\n    repeats: 2\n",
+        "    axes: {ranks: [1, 2, 4]}\n    memory_gib_per_rank: 1.5\n    repeats: 2\n",
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scalesweep.config.site.SITES", project.path / "config" / "sites")

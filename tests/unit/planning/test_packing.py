@@ -57,7 +57,7 @@ def campaign(toy: Path, campaign_of: Callable[..., Campaign]) -> Campaign:
     site = toy / "sites" / "toy.yaml"
     content = site.read_text().replace("oversubscribe: true\n", "")
     slurm = "{startup_minutes: 1, pack: {minutes: 10}}"
-    site.write_text(f"{content}memory_gb_per_node: 4\nslurm: {slurm}\n")
+    site.write_text(f"{content}memory_gib_per_node: 4\nslurm: {slurm}\n")
     return campaign_of(
         "axes: {ranks: [1, 2], size: [3, 4, 5]}\nrepeats: 6\ntime_limit_minutes: 1",
     )

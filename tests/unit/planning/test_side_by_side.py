@@ -79,7 +79,7 @@ SITE = """\
 site: toy
 nodes: 8
 cores_per_node: 4
-memory_gb_per_node: 4
+memory_gib_per_node: 4
 launch: {single: [srun, -n, '1'], multi: [python, gloo.py, /usr/bin/srun, --]}
 slurm: {startup_minutes: 1, pack: {minutes: 10, nodes: 4}}
 """
@@ -96,7 +96,7 @@ def test_runs_of_several_sizes_share_allocations_of_whole_nodes(
     site: Path, campaign_of: Callable[..., Campaign]
 ) -> None:
     grid = "axes: {ranks: [1, 2, 4, 8]}\nfixed: {ranks_per_node: 1}\nrepeats: 6"
-    campaign = campaign_of(f"{grid}\ntime_limit_minutes: 1\nmemory_gb_per_rank: 1")
+    campaign = campaign_of(f"{grid}\ntime_limit_minutes: 1\nmemory_gib_per_rank: 1")
     positions, runs = campaign.positions(), campaign.unique_runs()
     states, estimates, shapes, found = allocated(campaign, 2.0)
     small, large = sorted(found, key=lambda job: job.shape.nodes)

@@ -40,7 +40,7 @@ def submission(
     site = toy / "sites" / "toy.yaml"
     content = site.read_text().replace("oversubscribe: true\n", "")
     slurm = "{max_attempts: 3, max_minutes: 60, startup_minutes: 1}"
-    site.write_text(f"{content}memory_gb_per_node: 4\nslurm: {slurm}\n")
+    site.write_text(f"{content}memory_gib_per_node: 4\nslurm: {slurm}\n")
     campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1")
     runs = campaign.unique_runs()
     states = {run_id: RunState(NEW) for run_id in runs}

@@ -19,7 +19,7 @@ SITE = """\
 site: big
 nodes: 1024
 cores_per_node: 24
-memory_gb_per_node: 96
+memory_gib_per_node: 96
 gpus_per_node: {gpus}
 time_limit_minutes: 60
 stage_workers: 8
@@ -116,12 +116,12 @@ def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
     here = site(tmp_path)
     assert run_shape(here, point(1), 60).mem_mb == 96 * 1024
     assert run_shape(here, point(5, 5), 60).mem_mb == 96 * 1024 * 20 // 24
-    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5).mem_mb == 6 * 1024 + 128
-    assert run_shape(here, point(4, 4), 60, memory_gb_per_rank=1.5, mem_mb=7000).mem_mb == 7000
-    unknown = replace(here, memory_gb_per_node=None)
+    assert run_shape(here, point(4, 4), 60, memory_gib_per_rank=1.5).mem_mb == 6 * 1024 + 128
+    assert run_shape(here, point(4, 4), 60, memory_gib_per_rank=1.5, mem_mb=7000).mem_mb == 7000
+    unknown = replace(here, memory_gib_per_node=None)
     assert run_shape(unknown, point(4, 4), 60).mem_mb is None
     with pytest.raises(UserError, match=r"4 ranks on a node take 100\.125 GiB, .* site big has 96"):
-        run_shape(here, point(4, 4), 60, memory_gb_per_rank=25)
+        run_shape(here, point(4, 4), 60, memory_gib_per_rank=25)
 
 
 def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_options_that_are_not_the_users_are_refused(
 
 
 def test_staging_is_one_task(tmp_path: Path) -> None:
-    shape = staging_shape(site(tmp_path, "{staging: {minutes: 90, memory_gb: 2}, partition: p}"))
+    shape = staging_shape(site(tmp_path, "{staging: {minutes: 90, memory_gib: 2}, partition: p}"))
     assert shape == Shape(
         nodes=1, tasks=1, tasks_per_node=1, cpus_per_task=8, minutes=90, mem_mb=2048,
         partition="p", extra=("--no-requeue",),

@@ -10,7 +10,7 @@ import pytest
 from scalesweep.experiment.readings import readings
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.reading import reading_figures
-from scalesweep.findings.reading_ceiling import against_reads
+from scalesweep.findings.reading import against_reads
 from scalesweep.tables.build import make_tables
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import read_ceilings, reading_table, state_of

@@ -386,7 +386,7 @@ def test_data_sets_to_come_are_a_part_of_it(
     campaign_of: Load, toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = "site: toy\nnodes: 4\ncores_per_node: 16\nlaunch: {single: [], multi: []}\n"
-    slurm = f"{site}slurm: {{startup_minutes: 0.5, staging: {{minutes: 6, memory_gb: 1}}}}\n"
+    slurm = f"{site}slurm: {{startup_minutes: 0.5, staging: {{minutes: 6, memory_gib: 1}}}}\n"
     (toy / "sites" / "toy.yaml").write_text(f"{slurm}data: {toy / 'data'}\n")
     spec = toy / "benchmarks" / "toy" / "benchmark.yaml"
     data = "data: {name: d, program: main.py, parameters: [rate], files: {train: 2 * ranks}, "
