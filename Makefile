@@ -32,9 +32,9 @@ study: setup
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
-# The third worker waits for Slurm most of its time (tests/scheduling.py).
+# Two of the workers wait for Slurm most of their time (tests/scheduling.py).
 test: setup
-	@pytest -n 3 --dist loadfile $(or $(TESTS),--ignore $(README))
+	@pytest -n 4 --dist loadfile $(or $(TESTS),--ignore $(README))
 
 # The demo measures: with nothing else on the machine, its sentences are those of a quiet one.
 README := tests/workflow/test_readme.py

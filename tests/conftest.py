@@ -4,6 +4,7 @@ import compileall
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.snakemake_calls import call_snakemake
+
+# To rewrite the assertions of all tests takes each worker longer than to import the result: it is
+# kept, also where PYTHONDONTWRITEBYTECODE is set. What tests start keeps that setting.
+sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")

@@ -8,22 +8,25 @@ from xdist.workermanage import WorkerController
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 600, "workflow/test_cnn_campaigns": 90,
+    "slurm": 400, "slurm, part 2": 400, "workflow/test_cnn_campaigns": 90,
     "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 70,
     "workflow/test_nt3_campaign": 60, "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45, "report/test_large_report": 40,
     "soak/test_kills": 35, "workflow/test_import": 30,
 }  # fmt: skip
-# Waits most of its time: the worker that gets it gets nothing else, and the others the cores.
-WAITING = "slurm"
+# They mostly wait: a worker that gets one gets nothing else, and the others have the cores.
+WAITING = ("slurm", "slurm, part 2")
+# Files of tests/slurm of the second of them, on a cluster of its own.
+SECOND = ("test_pack", "test_repeats", "test_restart", "test_settle", "test_trouble")
 # Of a file of slow tests that is not among them, and of one unit test.
 OTHER_S, UNIT_S = 20.0, 0.1
 
 
 def group_of(nodeid: str) -> str:
-    """Tests of a file share its fixtures; those of Slurm share a cluster besides."""
+    """Tests of a file share its fixtures; half of those of Slurm share a cluster besides."""
     path = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
-    return "slurm" if path.startswith("slurm/") else path
+    folder, _, name = path.partition("/")
+    return WAITING[name in SECOND] if folder == "slurm" else path
 
 
 def seconds_of(group: str, tests: Collection[str]) -> float:
@@ -38,7 +41,8 @@ class LongestFirst(LoadScopeScheduling):
         return group_of(nodeid)
 
     def _reschedule(self, node: WorkerController) -> None:
-        if WAITING in self.assigned_work[node] and len(self.nodes) > 2:
+        waits = any(group in self.assigned_work[node] for group in WAITING)
+        if waits and len(self.nodes) > len(WAITING):
             if not node.shutting_down:
                 node.shutdown()  # once it has done what it has
             return

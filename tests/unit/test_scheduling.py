@@ -7,13 +7,22 @@ from unittest import mock
 import pytest
 
 from tests.conftest import ROOT
-from tests.scheduling import OTHER_S, SECONDS, LongestFirst, group_of, seconds_of
+from tests.scheduling import (
+    OTHER_S,
+    SECOND,
+    SECONDS,
+    WAITING,
+    LongestFirst,
+    group_of,
+    seconds_of,
+)
 
 SLOW = ("tests/workflow/test_cnn_campaigns.py::test_a", "tests/slurm/test_b.py::T::test_b[x::y]")
 
 
-def test_groups_are_files_and_slurm() -> None:
+def test_groups_are_files_and_two_of_slurm() -> None:
     assert [group_of(test) for test in SLOW] == ["workflow/test_cnn_campaigns", "slurm"]
+    assert group_of(f"tests/slurm/{SECOND[0]}.py::test_a") == "slurm, part 2"
 
 
 def test_a_worker_gets_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,4 +65,6 @@ def test_a_worker_that_waits_for_slurm_gets_nothing_else() -> None:
 
 def test_every_known_group_is_there() -> None:
     for group in SECONDS:
-        assert group == "slurm" or (ROOT / "tests" / f"{group}.py").is_file(), group
+        assert group in WAITING or (ROOT / "tests" / f"{group}.py").is_file(), group
+    for name in SECOND:
+        assert (ROOT / "tests" / "slurm" / f"{name}.py").is_file(), name
