@@ -16,6 +16,8 @@ from scalesweep.compute.log_lines import Line, open_packed, read_lines
 _NAMED = re.compile(r"\[(?:rank|default|trainer|worker)(?P<rank>\d{1,7})\]:[ ]?")
 _NUMBERED = re.compile(r"\[(?P<rank>\d{1,7})\]:[ ]?")
 _COLON = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
+# What srun and slurmstepd write themselves has no label.
+_OF_SLURM = re.compile(r"(?:srun|slurmstepd(?:-[\w.]{1,80})?): ")
 # Whether any line may have a label that the rest of the file must confirm.
 _UNSURE = re.compile(rb"(?:^|[\r\n])(?: {0,6}\d{1,7}: ?)?(?:\[\d{1,7}\]:| {0,6}\d{1,7}: ?)")
 _CHUNK_BYTES = 1 << 20
@@ -54,7 +56,8 @@ def labels_of(path: Path, ranks: int, srun_labels: bool) -> Labels:
     """What labels a log of so many ranks has.
 
     A bare number is one only where the file has exactly those of all ranks, ``N:`` moreover before
-    every line: else it may be a table, or a step's number. Raises OSError if it cannot be read.
+    every line but Slurm's own: else it may be a table, or a step's number. Raises OSError if it
+    cannot be read.
     """
     if ranks < 2 or not (srun_labels or _may_be_labelled(path)):
         return Labels(ranks)
@@ -69,7 +72,7 @@ def labels_of(path: Path, ranks: int, srun_labels: bool) -> Labels:
         if found := _COLON.match(text):
             colons.add(int(found["rank"]))
             text = text[found.end() :]
-        elif text.strip():
+        elif text.strip() and not _OF_SLURM.match(text):
             all_colons = False
         if found := _NUMBERED.match(text):
             numbers.add(int(found["rank"]))

@@ -78,10 +78,11 @@ def is_probe(study: ExperimentResults) -> bool:
 def ceilings(study: ExperimentResults) -> list[Ceiling]:
     """The ceilings of an experiment of probes, one for each kind of work and source.
 
-    Kinds differ in parameters that say what is computed rather than how (``workload``).
+    Kinds differ in parameters that say what is computed rather than how (``workload``). Times, as
+    latencies by size, have no ceiling.
     """
     main = study.main
-    if main is None or not is_probe(study):
+    if main is None or not main.higher or not is_probe(study):
         return []
     kinds = [name for name in study.axes if parameter_of(study.entry, name).get("workload")]
     found: dict[Key, tuple[BestRate, Row, Sequence[str]]] = {}

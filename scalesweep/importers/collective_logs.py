@@ -4,7 +4,7 @@ Each table becomes a run of the benchmark allreduce, whose report fits the netwo
 osu_allreduce, osu_bcast and osu_allgather (mvapich.cse.ohio-state.edu/benchmarks), and
 all_reduce_perf, broadcast_perf and all_gather_perf (github.com/NVIDIA/nccl-tests: src/util.cu
 writes both forms). The size of an allgather is that of its result, as nccl-tests has it; OSU's is a
-rank's share.
+rank's share. OSU's other latencies are runs of a benchmark of their own (``osu_latency``).
 """
 
 import json
@@ -23,6 +23,7 @@ from scalesweep.analysis.profile import bus_factor
 from scalesweep.compute.log_lines import Line, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
+from scalesweep.importers import osu_latency
 from scalesweep.importers.imported_run import (
     GPU,
     ImportedRun,
@@ -50,6 +51,7 @@ _OSU_ROW = re.compile(
     rf"^(?P<size>\d{{1,15}})\s+(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}"
     rf"(?:\s+(?P<right>Pass|Fail)(?:\s+{_NUMBER}){{0,4}})?\s*$"
 )
+_OSU_TIME = re.compile(rf"^\s*(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}\s*$")  # of a barrier
 _OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
 _OSU_TEST = re.compile(r"^MPI[\w-]* (?P<name>\w+) Latency$")
 _OSU_COMMAND = re.compile(r"\bosu_\w+")
@@ -83,7 +85,7 @@ class _Table:
     program: str
     version: str | None
     test: str  # as the program names it
-    collective: str
+    collective: str  # empty of other latencies (``osu_latency``)
     line: int
     ranks: int | None = None
     ranks_per_node: int | None = None
@@ -94,6 +96,8 @@ class _Table:
     seconds: list[float] = field(default_factory=list)
     repeats: list[list[float]] = field(default_factory=list)  # s, by size, where each is known
     last_line: int = 0
+    stated: list[str] = field(default_factory=list)  # of other latencies, in front of the columns
+    headed: bool = False  # its columns have been read
 
     def add(self, size: int, microseconds: float, line: int) -> None:
         """Take a row; raises LogRefused if its time or size cannot be."""
@@ -194,12 +198,30 @@ def _tables(
 def _takes(table: _Table, row: re.Pattern[str], text: str, line: int) -> bool:
     """Whether a line is a row of the table, or the verdict behind it; raises LogRefused where its
     results were wrong."""
+    if table.program == OSU and not table.collective and not table.headed:
+        return _heads(table, text, line)
+    if osu_latency.BARRIER.search(table.test) and (found := _OSU_TIME.match(text)):
+        table.add(0, float(found["time"]), line)
+        return True
     if found := row.match(text):
         if (size := int(found["size"])) > 0:
             table.add(size, _microseconds(table, found, line), line)
     elif (found := _OUT_OF_BOUNDS.match(text)) and int(found["count"]):
         raise LogRefused(f"{found['count']} values out of bounds", line)
     return found is not None
+
+
+def _heads(table: _Table, text: str, line: int) -> bool:
+    """Whether a line belongs to the heading of a table of other latencies."""
+    if osu_latency.COLUMNS.match(text):
+        table.headed = True
+    elif text.startswith("# Size") or _OSU_TIME.match(text):
+        raise LogRefused(f"OSU {table.test} Test: columns other than a latency", line)
+    elif text.startswith("#") and not osu_latency.PLAIN.match(text):
+        table.stated.append(shown(text.lstrip("# "))[:100])
+    else:
+        return not text.strip()
+    return True
 
 
 def _microseconds(table: _Table, row: re.Match[str], line: int) -> float:
@@ -258,13 +280,13 @@ def _file_names(file: Path) -> str | None:
 
 def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     test = _OSU_TEST.match(head["test"])
-    if test is None or test["name"] not in _OSU_TESTS:
-        raise LogRefused(
-            f"OSU {head['test']} Test: only {', '.join(_OSU_TESTS)} Latency are read", line
-        )
-    collective = _OSU_TESTS[test["name"]]
+    collective = _OSU_TESTS.get(test["name"], "") if test else ""
+    if not (collective or osu_latency.is_latency(head["test"])):
+        raise LogRefused(f"OSU {head['test']} Test: only latencies are read", line)
     version = shown(head["version"] or "")[:20] or None
     ranks, per_node = before.command
+    if not collective and (always := osu_latency.ranks_of(head["test"])):
+        ranks = always
     return _Table(
         OSU, version, head["test"], collective, line, ranks=ranks, ranks_per_node=per_node
     )
@@ -351,6 +373,8 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         )
     if count < 2:
         raise LogRefused("a single rank exchanges nothing", table.line)
+    if table.program == OSU and not table.collective:
+        return _latency_run(table, file, count)
     share = table.program == OSU and table.collective == "allgather"
     sizes = [size * count for size in table.sizes] if share else table.sizes
     seconds = np.array(table.seconds)[:, None]
@@ -387,6 +411,44 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
                 "by": "message size", "unit": "bytes", "amount_unit": "bytes",
                 "collective": table.collective, "values": sizes, "amounts": sizes,
             },
+        },
+    )  # fmt: skip
+
+
+def _latency_run(table: _Table, file: Path, ranks: int) -> ImportedRun:
+    """A table of other latencies; a barrier has a single time and no sizes."""
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    sizes = [size for size in table.sizes if size]
+    per_node = table.ranks_per_node if table.ranks else None
+    variant = {"program": table.program, "placement": _placement(ranks, per_node)}
+    variant |= {"stated": "; ".join(table.stated)} if table.stated else {}
+    sweep = {
+        "by": "message size", "unit": "bytes", "amount_unit": "bytes", "collective": None,
+        "values": sizes, "amounts": sizes,
+    }  # fmt: skip
+    stated = [table.program, table.test, ranks, table.sizes, repr(table.seconds), table.line]
+    return ImportedRun(
+        benchmark=osu_latency.BENCHMARK,
+        made=osu_latency.MADE,
+        point={
+            "ranks": ranks, "test": shown(table.test),
+            **({"ranks_per_node": per_node} if per_node else {}),
+        },
+        file=file,
+        line=table.line,
+        source_digest=digest_of(stated),
+        started=modified,
+        ended=modified,
+        variant=variant,
+        samples={"sweep_seconds": np.array(table.seconds)[:, None, None]} if sizes else {},
+        samples_per_epoch=0,
+        metrics=osu_latency.metrics_of(table.seconds, sizes),
+        notes={
+            "importer": f"{table.program} table",
+            "lines": [table.line, table.last_line],
+            "version": table.version,
+            "dates": file_dates("the log"),
+            **({"sweep": sweep} if sizes else {}),
         },
     )  # fmt: skip
 

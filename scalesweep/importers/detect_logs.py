@@ -15,6 +15,7 @@ from scalesweep.importers import (
     keras_multi_gpu,
     mlperf_log,
     mlperf_runs,
+    osu_latency,
     tf_cnn_reader,
 )
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
@@ -24,7 +25,9 @@ from scalesweep.importers.tf_cnn_log import is_srun_label
 
 RULES = {
     kind.BENCHMARK: kind.RULES
-    for kind in (tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv, collective_logs)
+    for kind in (
+        *(tf_cnn_reader, keras_multi_gpu, mlperf_runs, keras_csv, collective_logs, osu_latency),
+    )
 }
 NAMES = (
     "tf_cnn_benchmarks, keras-multi-gpu, MLPerf, OSU Micro-Benchmarks or nccl-tests, and no "

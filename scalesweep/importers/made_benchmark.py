@@ -29,7 +29,7 @@ class Made:
 
     summary: str
     parameters: Mapping[str, Mapping[str, Any]]
-    metrics: Mapping[str, str]
+    metrics: Mapping[str, str | Mapping[str, str]]
 
 
 def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:

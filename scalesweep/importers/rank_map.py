@@ -12,8 +12,8 @@ from scalesweep.core.errors import UserError
 MOST = 9_999_999
 _NUMBER = re.compile(r"[1-9]\d{0,6}", re.ASCII)
 _FORMS = (
-    f"a whole number from 1 to {MOST}, a map such as '{{FOLDER: 128, FILE: 256}}', or a YAML "
-    "file that holds such a map"
+    f"a whole number from 1 to {MOST}, a map such as '{{FOLDER: 128, \"*FILE\": 256}}' "
+    "(with quotes around a name that begins with *), or a YAML file that holds such a map"
 )
 
 

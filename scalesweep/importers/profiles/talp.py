@@ -147,7 +147,9 @@ def _profile(
     elapsed = _time(region, "elapsedTime", where)
     if elapsed is None or elapsed <= 0:
         raise ProfileRefused(f"{where}: has no elapsed time")
-    stated = _count(region.get("numMpiRanks") or resources.get("numMpiRanks"), where)
+    mpi = region.get("numMpiRanks") or resources.get("numMpiRanks")
+    # Of a program without MPI, TALP states 0 ranks; its file is of one process.
+    stated = 1 if mpi == 0 and not processes and ranks is None else _count(mpi, where)
     ranks = stated or (len(processes) if processes else None) or ranks
     if processes and ranks != len(processes):
         raise ProfileRefused(f"{where}: {ranks} ranks, but {len(processes)} processes")

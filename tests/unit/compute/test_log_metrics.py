@@ -142,6 +142,10 @@ LABELLED = {
     "mpirun": HOROVODRUN.replace("[", "[1,"),
     "mpirun 5": HOROVODRUN.replace("[", "[prterun-node-12345@1,").replace(">:", ">: "),
     "srun": "0: rate: 10\n1: rate: 20\n0: total: 30\n1: total: 30\n",
+    "srun with lines of its own": (
+        "0: rate: 10\n1: rate: 20\nsrun: job 7 has been requeued\n0: total: 30\n"
+        "slurmstepd: error: task 1: a core file\n1: total: 30\n"
+    ),
     "srun of many": "  0: rate: 10\n  1: rate: 20\n  0: total: 30\n  1: total: 30\n",
 }
 
@@ -154,6 +158,13 @@ def test_labels_tell_ranks_apart(tmp_path: Path, launcher: str) -> None:
     assert found.arrays == {"rate": Array((2,), [10, 20])}
     assert found.notes["rate"] == {"matches": 2, "ranks": "0-1", "file": "stdout.log", "line": 1}
     assert found.notes["total"]["taken_from_rank"] == 0 and not found.warnings
+
+
+def test_srun_s_own_lines_are_no_reason_against_labels(tmp_path: Path) -> None:
+    text = LABELLED["srun with lines of its own"]
+    assert value(read(tmp_path, text, RATE, ranks=2)) == 15
+    with pytest.raises(Unreadable, match="matches no line"):
+        read(tmp_path, text.replace("srun: ", "note: "), RATE, ranks=2)
 
 
 def test_a_table_is_not_taken_for_labels(tmp_path: Path) -> None:

@@ -181,7 +181,11 @@ def test_short_tables_several_in_a_log_and_labels_of_srun(read: Read) -> None:
 REFUSED = {
     "without ranks": (OSU.partition("\n")[2], "does not state the number of ranks"),
     "one rank": (OSU.replace("-np 4", "-np 1"), "a single rank"),
-    "another test": (OSU.replace("Allreduce Latency", "Alltoall Latency"), "only Allreduce"),
+    "overlap": (OSU.replace("Allreduce", "Non-blocking Allreduce"), "only latencies"),
+    "another heading": (
+        OSU.replace("Allreduce", "Alltoall").replace("Avg Latency(us)", "Overall(us)"),
+        "columns other than a latency",
+    ),
     "bandwidths": (OSU.replace("Allreduce Latency", "Bandwidth"), "OSU MPI Bandwidth Test: only"),
     "no row": (OSU.partition("4   ")[0], "a header without a row"),
     "mixed rows": (OSU + OSU.splitlines()[4] + "\n", "size 4 follows size 1048576"),
@@ -210,6 +214,76 @@ def test_what_cannot_be_trusted_is_refused(read: Read, kind: str) -> None:
     assert len(refusals) == 1
     assert reason in refusals[0].message
     assert refusals[0].line is not None
+
+
+# github.com/converged-computing/flux-usernetes (aws/experiment/final/results-osu/bare-metal),
+# without its later rows; NASA's and Archer2's pages print the same heading.
+POINT_TO_POINT = """\
+# OSU MPI Latency Test v5.8
+# Size          Latency (us)
+0                       7.46
+1                       7.48
+4194304               239.43
+"""
+BARRIER = """\
+# OSU MPI Barrier Latency Test v5.8
+# Avg Latency(us)
+           100.29
+"""
+# An All-to-Allv of github.com/gvallee/alltoall_profiling's examples; a one-sided one and one of
+# buffers on a GPU as OSU's README prints them.
+OTHERS = {
+    "All-to-Allv": """\
+# OSU MPI All-to-Allv Personalized Exchange Latency Test v5.6.3
+# Size       Avg Latency(us)
+1                     159.35
+2                     118.59
+""",
+    "one-sided": """\
+# OSU MPI_Get_accumulate latency Test v5.8
+# Window creation: MPI_Win_create
+# Synchronization: MPI_Win_lock/unlock
+# Size          Latency (us)
+1                       2.78
+2                       1.65
+""",
+    "of a GPU": """\
+# OSU MPI-CUDA Latency Test v7.2
+# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
+# Size          Latency (us)
+1                       2.78
+2                       1.65
+""",
+}
+
+
+def test_latencies_between_two_ranks_and_of_a_barrier(read: Read) -> None:
+    (two, barrier), refusals = read(POINT_TO_POINT, "mpirun -np 64 ./osu_barrier\n" + BARRIER)
+    assert refusals == []
+    assert two.benchmark == barrier.benchmark == "osu_latency"
+    assert two.point == {"ranks": 2, "test": "MPI Latency"}
+    assert barrier.point == {"ranks": 64, "test": "MPI Barrier Latency"}
+    values = {name: one["value"] for name, one in two.metrics.items()}
+    assert values == pytest.approx({"latency": 7.48e-6, "largest_time": 239.43e-6})
+    assert two.notes["sweep"]["values"] == [1, 4194304]
+    assert {n: one["value"] for n, one in barrier.metrics.items()} == pytest.approx(
+        {"latency": 100.29e-6}
+    )
+    assert barrier.samples == {}
+    _, refusals = read(BARRIER, name="zz")
+    assert "does not state the number of ranks" in refusals[-1].message
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_latencies(read: Read, kind: str) -> None:
+    (run,), refusals = read(OTHERS[kind], ranks=8)
+    assert refusals == []
+    assert run.point["ranks"] == (8 if kind == "All-to-Allv" else 2)
+    # What else the heading states sets runs apart.
+    assert ("stated" in run.variant) == (kind != "All-to-Allv")
+    assert run.metrics["latency"]["value"] == pytest.approx(1e-6 * float(
+        OTHERS[kind].splitlines()[-2].split()[1]
+    ))  # fmt: skip
 
 
 def test_ranks_that_a_log_does_not_state(read: Read) -> None:

@@ -101,6 +101,15 @@ def test_talp_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
     assert "not JSON" in reasons(read(tmp_path, t__json=fake.talp()[:-40]))
 
 
+def test_talp_of_a_program_without_mpi_is_one_process(tmp_path: Path) -> None:
+    # github.com/bsc-pm/dlb, talp-pages/tests/jsons/unit-tests/dlb_2gpu_0mpi.json.
+    text = json.dumps({"dlbVersion": "3.6.0", "resources": {"numCpus": 2, "numMpiRanks": 0},
+                       "Application": {"Global": {"numMpiRanks": 0, "elapsedTime": 6268538474,
+                                                  "parallelEfficiency": 0.77}}})  # fmt: skip
+    assert the_one(read(tmp_path / "a", talp__json=text)).ranks == 1
+    assert the_one(read(tmp_path / "b", ranks=4, talp__json=text)).ranks == 4
+
+
 def test_mpitrace_of_every_rank(tmp_path: Path) -> None:
     files = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
     profile = the_one(read(tmp_path, **files))
