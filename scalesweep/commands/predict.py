@@ -13,11 +13,12 @@ from scalesweep.experiment.predictions import Predicted, predictions
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
-from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
+from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import prediction_table
 from scalesweep.tables.scaling import series_of
+from scalesweep.tables.witnesses import predicting_machine
 
 LARGEST = 10_000_000
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     counts = counts_of(args.ranks)
     campaign = campaign_of(args)
     plan, summary = read_now(campaign)
-    machine = known_machine(summary, plan)
+    machine = predicting_machine(summary, plan)
     texts = []
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])

@@ -8,7 +8,7 @@ tables read, or the code.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,8 @@ from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import reads_files
 from scalesweep.tables.timeline import timeline_table
 from scalesweep.tables.trace import trace_table
+from scalesweep.tables.witnesses import KEPT as KEPT_SERIES
+from scalesweep.tables.witnesses import campaign_series, keep_series, predicting_machine
 
 # What makes numbers and files of them.
 LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
@@ -145,7 +147,8 @@ def _parts(
         "digest": "",
     }
     found = {}
-    machine = known_machine(summary, plan)
+    predicts = any(entry.get("predict") for entry in plan["experiments"])
+    machine = (predicting_machine if predicts else known_machine)(summary, plan)
     for entry in plan["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         own = {
@@ -161,9 +164,16 @@ def _parts(
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
             [one for one, _ in measured],
-            machine if _held_against(entry, here) else UNKNOWN,
+            _known_to(entry, here, machine),
         )
     return found
+
+
+def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Machine:
+    """What of the machine tables of an experiment are made of."""
+    if not _held_against(entry, rows):
+        return UNKNOWN
+    return machine if entry.get("predict") else replace(machine, series=())
 
 
 def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
@@ -254,4 +264,5 @@ def write_all(
     if links:
         kept.link_to(links)
     keep_predictions(experiments, out, out.parent / KEPT)
+    keep_series(plan, campaign_series(summary, plan), out.parent / KEPT_SERIES)
     return len(files)

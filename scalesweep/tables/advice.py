@@ -15,8 +15,8 @@ from scalesweep.tables.advice_choices import ask_choices
 from scalesweep.tables.advice_points import Prices
 from scalesweep.tables.advice_series import ask_series
 from scalesweep.tables.advice_study import Gather, Study
-from scalesweep.tables.machine import known_machine
 from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.witnesses import predicting_machine
 
 
 def make_study(
@@ -32,7 +32,7 @@ def make_study(
     Options are runs that cost no more than ``budget`` (node-hours).
     """
     study, left_out, stopped = Study(), _excluded(campaign), stopped_at(campaign)
-    machine = known_machine(summary, plan)  # as the page and `snakemake predict` know it
+    machine = predicting_machine(summary, plan)  # as the page and `snakemake predict` know it
     entries = {entry["name"]: entry for entry in plan["experiments"]}
     for experiment in campaign.experiments:
         if experiment.control or wanted.experiment not in ("", experiment.name):

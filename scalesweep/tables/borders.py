@@ -12,6 +12,7 @@ from scalesweep.analysis.prediction.topology import NODE, Border, Growth
 from scalesweep.tables.machine import Machine, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.witnesses import witnesses
 
 ISLAND, SWITCH_GROUP = "island", "switch group"
 # What logs of others state of nodes is read as a parameter only where they state it.
@@ -46,9 +47,15 @@ def borders_of(
 
 
 def similar_series(
-    data: ExperimentData, own: Sequence[Point], groups: Sequence[Sequence[Point]], measure: Measure
+    data: ExperimentData,
+    own: Sequence[Point],
+    groups: Sequence[Sequence[Point]],
+    measure: Measure,
+    machine: Machine | None = None,
 ) -> tuple[Growth, ...]:
-    """The other series of an experiment whose points have the source and the nodes of ``own``."""
+    """Series like that of ``own`` points, which tell what a border costs: the others of the
+    experiment that have its source and nodes, and what the machine knows of other experiments and
+    campaigns (``tables.witnesses``). The same measured points count once."""
     found = []
     layout = Layout.of(whole_point(data, own[-1])).per_node
     for group in groups:
@@ -64,4 +71,13 @@ def similar_series(
             counts = np.array(sorted(known))
             rates = np.array([known[count] for count in counts.tolist()])
             found.append(Growth(counts, counts / rates))
+    for one in witnesses(machine, data, own, measure):
+        if not any(_shares_points(one, other) for other in found):
+            found.append(one)
     return tuple(found)
+
+
+def _shares_points(one: Growth, other: Growth) -> bool:
+    """Whether two series have a measured point in common."""
+    pairs = (set(zip(each.ranks, each.cost, strict=True)) for each in (one, other))
+    return bool(set.intersection(*pairs))

@@ -7,13 +7,15 @@ were measured.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RangeFit
+from scalesweep.analysis.prediction.topology import Growth
 from scalesweep.analysis.roofline import rated_flop
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
@@ -57,6 +59,30 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Finished:
+    """A finished series: where it is from (``campaign`` is empty of the one that is looked at),
+    what was measured how, ``ranks`` (sorted) and their ``rates``; ``transport`` says what decides
+    how its messages go."""
+
+    site: str
+    campaign: str
+    experiment: str
+    benchmark: str
+    scaling: str
+    source: str
+    measure: tuple[str, str]  # metric and phase
+    per_node: int
+    ranks: tuple[float, ...]
+    rates: tuple[float, ...]
+    transport: Mapping[str, Any] = field(default_factory=dict)
+
+    def growth(self) -> Growth:
+        """Its costs by rank count."""
+        ranks = np.array(self.ranks)
+        return Growth(ranks, ranks / np.array(self.rates))
+
+
+@dataclass(frozen=True)
 class Machine:
     """All that is known of a machine."""
 
@@ -66,6 +92,7 @@ class Machine:
     models: Sequence[Model] = ()
     islands: int = 1  # sockets or NVLink islands of a node, among which its ranks are divided
     switch_group: int = 0  # nodes below one switch; 0 where that is not known
+    series: Sequence[Finished] = ()  # what crossing a border cost (``tables.witnesses``)
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -85,6 +112,7 @@ class Machine:
             [*self.models, *named(other.models)],
             self.islands,
             self.switch_group,
+            self.series,
         )
 
 

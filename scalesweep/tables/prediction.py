@@ -93,10 +93,10 @@ def predictable(
             errors = np.array([relative_error(data, point, measure) for point in points])
             costs = counts / np.array(rates)
             parts = None if machine is None else parts_of(data, points, costs, measure, machine)
+            similar = similar_series(data, points, groups, measure, machine)
             series = make_series(
-                counts, costs, scaling, errors, parts,
-                borders_of(data, points, machine), similar_series(data, points, groups, measure),
-            )  # fmt: skip
+                counts, costs, scaling, errors, parts, borders_of(data, points, machine), similar
+            )
             yield MeasuredSeries(measure, points, rates, series)
 
 

@@ -1,5 +1,7 @@
 """Borders that a series' points and the site's file tell, and series that have crossed them."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,13 @@ from scalesweep.tables.machine import Machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.prediction import predictable, prediction_table
 from scalesweep.tables.scaling import series_of
+from scalesweep.tables.witnesses import (
+    KEPT,
+    campaign_series,
+    keep_series,
+    predicting_machine,
+    read_series,
+)
 from tests.fakes.results import Fake, make_results
 
 TO_8 = [1, 2, 4, 8]
@@ -88,3 +97,82 @@ def test_another_series_of_the_experiment_tells_the_step(tmp_path: Path) -> None
     table = prediction_table(data, alone, [8])
     assert table is not None
     assert table["refused"].str.contains("measure 8 ranks on two nodes").all()
+
+
+def two_experiments(root: Path) -> tuple[Any, Any]:
+    """``near`` has been measured on one node, ``far`` across the border at less speed."""
+    near = Fake("near", {"ranks": [1, 2, 4]}, "weak", linked={"ranks_per_node": lambda p: 4},
+                predict=[8])  # fmt: skip
+    far = Fake("far", {"ranks": [2, 4, 8, 16]}, "weak",
+               linked={"ranks_per_node": lambda p: 4, "batch_size": lambda p: 2},
+               speed=crossing)  # fmt: skip
+    make_results(root, [near, far])
+    return read_plan(root / "plan.json"), read_table(root / "summary.parquet")
+
+
+def predicted(summary: Any, plan: Any, machine: Machine) -> Any:
+    data = ExperimentData(summary, plan["experiments"][0])
+    points = data.points()
+    groups = [[points[i] for i in group] for group in series_of(data, points)]
+    table = prediction_table(data, groups, [8, 16], machine)
+    assert table is not None
+    return table.query("phase == 'later'").set_index("ranks")
+
+
+def test_another_experiment_of_the_campaign_tells_the_step(tmp_path: Path) -> None:
+    plan, summary = two_experiments(tmp_path)
+    rows = predicted(summary, plan, predicting_machine(summary, plan))
+    assert rows["refused"].isna().all()
+    assert rows["efficiency"][8] == pytest.approx(0.8, rel=0.08)
+    # Of another kind of scaling, of nodes filled differently, or imported, it tells nothing.
+    changes: list[dict[str, Any]] = [
+        {"scaling": "strong"}, {"per_node": 2}, {"source": "imported"}, {"benchmark": "nt3"},
+        {"transport": {"hierarchical_allreduce": True}},
+    ]  # fmt: skip
+    for change in changes:
+        known = predicting_machine(summary, plan)
+        known = replace(known, series=[replace(one, **change) for one in known.series])
+        alone = predicted(summary, plan, known)
+        refused = "transport" not in change  # which the points do not state
+        assert alone["refused"].notna().all() == refused, change
+
+
+def test_another_campaign_of_the_folder_tells_the_step(tmp_path: Path) -> None:
+    plan, summary = two_experiments(tmp_path / "a")
+    kept = tmp_path / KEPT
+    other = {**plan, "campaign": "earlier", "experiments": plan["experiments"][1:]}
+    keep_series(other, campaign_series(summary, other), kept)
+    near = {**plan, "experiments": plan["experiments"][:1], "results": str(tmp_path)}
+    machine = predicting_machine(summary, near)
+    assert {one.campaign for one in machine.series} == {"", "earlier"}
+    assert predicted(summary, near, machine)["refused"].isna().all()
+    named = {**near, "results": "", "ceilings": str(tmp_path)}  # by the site
+    assert {one.campaign for one in predicting_machine(summary, named).series} == {"", "earlier"}
+    # Measured again the campaign's series take the place of the earlier ones.
+    before = kept.read_text()
+    keep_series(other, campaign_series(summary, other), kept)
+    assert kept.read_text() == before
+    keep_series(other, [], kept)
+    assert not read_series(kept)
+    kept.write_text(before)
+    # The same runs in two campaigns tell once, those of another site nothing.
+    keep_series({**other, "campaign": "copy"}, campaign_series(summary, other), kept)
+    assert len(predicting_machine(summary, near).series) == len(machine.series)
+    elsewhere = predicting_machine(summary, {**near, "site": "elsewhere"})
+    assert {one.campaign for one in elsewhere.series} == {""}
+
+
+def test_lines_that_are_no_series_are_left_out(tmp_path: Path) -> None:
+    plan, summary = two_experiments(tmp_path)
+    kept = tmp_path / KEPT
+    keep_series(plan, campaign_series(summary, plan), kept)
+    good = read_series(kept)
+    first = json.loads(kept.read_text().splitlines()[0])
+    bad = [
+        {**first, "rates": [1.0]}, {**first, "ranks": [4, 2, 1]}, {**first, "per_node": "4"},
+        {**first, "rates": [float("nan")] * len(first["ranks"])}, {**first, "extra": 1}, [], 7,
+        {**first, "measure": "rate"}, {**first, "rates": [0.0] * len(first["ranks"])},
+    ]  # fmt: skip
+    kept.write_text(kept.read_text() + "".join(json.dumps(one) + "\n" for one in bad) + "{\n")
+    assert read_series(kept) == good
+    assert read_series(tmp_path) == [] and read_series(tmp_path / "none") == []

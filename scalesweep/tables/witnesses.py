@@ -1,0 +1,167 @@
+"""Finished series of a program on a site: what crossing a border cost it in other experiments.
+
+Those of the other experiments of a campaign come from its summary, those of other campaigns from a
+file in the results folder (``KEPT``) to which each campaign adds its own when its tables are made.
+They tell a prediction of the same program what a border of the machine costs (``tables.borders``).
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.analysis.prediction.topology import Growth
+from scalesweep.core.files import canonical_json, write_atomic
+from scalesweep.core.formatting import finite
+from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.tables.machine import (
+    Finished,
+    Machine,
+    agree,
+    known_machine,
+    transport_of,
+    whole_point,
+)
+from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.scaling import series_of
+
+KEPT = ".series.jsonl"
+# A file of more campaigns than anyone has is none of ours.
+_MOST_BYTES = 16 << 20
+_log = logging.getLogger(__name__)
+
+
+def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
+    """What is known of the machine (``known_machine``), with the finished series of the campaign
+    and of others, of the same results folder or that which the site names (``ceilings``)."""
+    machine = known_machine(summary, plan)
+    folders = dict.fromkeys(one for one in (plan["results"], plan.get("ceilings")) if one)
+    others = [
+        one
+        for folder in folders
+        for one in read_series(Path(folder) / KEPT)
+        if one.site == plan["site"] and one.campaign != plan["campaign"]
+    ]
+    own = [replace(one, campaign="") for one in campaign_series(summary, plan)]
+    return replace(machine, series=tuple(_distinct([*own, *others])))
+
+
+def campaign_series(summary: pd.DataFrame, plan: Plan) -> list[Finished]:
+    """The finished series of all experiments of a campaign."""
+    return [
+        one
+        for entry in plan["experiments"]
+        if _scales(entry)
+        for one in finished_series(ExperimentData(summary, entry), plan)
+    ]
+
+
+def finished_series(data: ExperimentData, plan: Plan) -> Iterator[Finished]:
+    """The series of an experiment over ranks, of one layout each, in every extensive rate."""
+    experiment = data.experiment
+    points = data.points()
+    rates = [measure for measure in data.measures if data.quantities[measure[0]].scales]
+    for group in series_of(data, points):
+        for measure in rates:
+            known = [
+                (points[i], float(values.mean()))
+                for i in group
+                if (values := data.repeats(points[i], measure)).size and values.mean() > 0
+            ]
+            every = [whole_point(data, point) for point, _ in known]
+            layouts = {Layout.of(one).per_node for one in every}
+            counts = tuple(float(Layout.of(one).ranks) for one in every)
+            if len(layouts) != 1 or len(set(counts)) < max(len(counts), 2):
+                continue
+            yield Finished(
+                plan["site"], plan["campaign"], experiment["name"], experiment["benchmark"],
+                experiment["scaling"], str(known[0][0].source), measure, layouts.pop(), counts,
+                tuple(rate for _, rate in known), transport_of(every[0]),
+            )  # fmt: skip
+
+
+def witnesses(
+    machine: Machine | None, data: ExperimentData, own: Sequence[Point], measure: Measure
+) -> Iterator[Growth]:
+    """The series of other experiments and campaigns that are like that of ``own`` points: of the
+    same program, kind of scaling, source and measure, on nodes as full, with messages that take
+    the same ways."""
+    experiment, point = data.experiment, whole_point(data, own[-1])
+    alike = (experiment["benchmark"], experiment["scaling"], own[-1].source, measure)
+    for one in machine.series if machine else ():
+        if (
+            (one.campaign, one.experiment) != ("", experiment["name"])
+            and (one.benchmark, one.scaling, one.source, tuple(one.measure)) == alike
+            and one.per_node == Layout.of(point).per_node
+            and agree(one.transport, transport_of(point))
+        ):
+            yield one.growth()
+
+
+def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
+    """Put the finished series of a campaign in the place of those that the file has of it."""
+    others = [
+        one
+        for one in read_series(path)
+        if (one.site, one.campaign) != (plan["site"], plan["campaign"])
+    ]
+    lines = [canonical_json(asdict(one)) for one in (*others, *series)]
+    text = "".join(f"{line}\n" for line in lines)
+    if text != (path.read_text(errors="replace") if path.exists() else ""):
+        write_atomic(path, text, durable=False)
+
+
+def read_series(path: Path) -> list[Finished]:
+    """The series of a file; lines that are not whole are left out, with one line of warning."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            _log.warning("%s: too large for finished series: left out", path)
+            return []
+        lines = path.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        _log.warning("%s: cannot be read: %s", path, error.strerror)
+        return []
+    found = [_of_line(line) for line in lines]
+    if bad := sum(one is None for one in found):
+        _log.warning("%s: %d lines are no finished series and are left out", path, bad)
+    return [one for one in found if one is not None]
+
+
+def _of_line(line: str) -> Finished | None:
+    try:
+        fields = json.loads(line)
+        metric, phase = fields.pop("measure")
+        ranks, rates = (tuple(map(float, fields.pop(name))) for name in ("ranks", "rates"))
+        one = Finished(**fields, measure=(metric, phase), ranks=ranks, rates=rates)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    numbers = all(map(finite, (*ranks, *rates))) and min(ranks + rates, default=0) > 0
+    sorted_ = len(ranks) == len(rates) > 1 and list(ranks) == sorted(set(ranks))
+    texts = (one.site, one.campaign, one.experiment, one.benchmark, one.scaling, one.source)
+    words = all(isinstance(text, str) for text in (*texts, *one.measure))
+    whole = isinstance(one.per_node, int) and isinstance(one.transport, dict)
+    return one if numbers and sorted_ and words and whole else None
+
+
+def _scales(entry: PlanExperiment) -> bool:
+    """Whether an experiment measures series over ranks."""
+    over_ranks = entry["scale"] == "ranks" and "ranks" in entry["axes"]
+    return over_ranks and entry["scaling"] != "none" and not entry.get("control")
+
+
+def _distinct(series: Sequence[Finished]) -> Iterator[Finished]:
+    """Without those that share a measured point with a longer one: the same runs tell once."""
+    taken: set[tuple[Any, ...]] = set()
+    for one in sorted(series, key=lambda each: -len(each.ranks)):
+        head = (one.benchmark, one.scaling, one.source, *one.measure)
+        points = {(*head, *pair) for pair in zip(one.ranks, one.rates, strict=True)}
+        if not points & taken:
+            taken |= points
+            yield one
