@@ -22,6 +22,8 @@ Applications in Genetics and Molecular Biology 3, 2004, article 3). It is infini
 shows that variances differ, and falls for a point that scatters more than the others. One that
 scatters as chance makes one in a hundred (F test) has no share in this: it keeps its own interval.
 
+All that is of intervals. A claim is judged by a p value that rests on no such test (``ratio_p``).
+
 Pure functions on NumPy arrays. bench/intervals.py simulates coverage and width.
 """
 
@@ -35,8 +37,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scalesweep.analysis.stats import Interval, LogError, identical, t_quantile
+from scalesweep.analysis.stats import (
+    Interval,
+    LogError,
+    cautious_degrees,
+    identical,
+    one_sidedness,
+    t_chance,
+    t_quantile,
+)
 from scalesweep.analysis.types import Floats, Places
+from scalesweep.analysis.variance_model import VarianceModel
 
 # Of two points the residuals mirror each other: nothing tells their variances apart.
 LEAST_POINTS = 3
@@ -171,8 +182,7 @@ class Blocks:
     @cached_property
     def drifted(self) -> bool:
         """Whether the blocks differ by more than chance (F test, 5 %)."""
-        logs = self.logs[self.alike] if self.pool else self.logs
-        return _blocks_differ(*_mean_squares(logs), len(logs), self.free)
+        return _shifted(self.logs[self.alike] if self.pool else self.logs)
 
     @cached_property
     def _own(self) -> Floats:
@@ -203,6 +213,33 @@ class Blocks:
         if self.drifted and apart > _ROUNDING**2:
             return self._error(Variance(apart, self.free))
         return None
+
+    def ratio_p(self, top: Hashable, bottom: Hashable, apart: float) -> float | None:
+        """Two-sided p value of the logarithm of the ratio of two points' means, ``apart`` from what
+        is claimed to be another value: what claims are judged by.
+
+        Of three points or more by what all of them tell of each one's variance
+        (``variance_model``), of two whose blocks drifted by the differences within these. Else
+        None: independent repeats say more.
+        """
+        first, second = self.places.get(top), self.places.get(bottom)
+        if first is None or second is None or first == second:
+            return None
+        if self._model is not None:
+            return self._model.chance(first, second, apart)
+        if (error := self.ratio_error(top, bottom)) is None:
+            return None
+        one_sided = one_sidedness([float(self._own[first])], [float(self._own[second])])
+        degrees = cautious_degrees(error.degrees, self.free + 1, one_sided)
+        return t_chance(apart, error.error, degrees)
+
+    @cached_property
+    def _model(self) -> VarianceModel | None:
+        """What the points tell of the variance of each; None of fewer than three that scatter."""
+        spreads = _spreads(self.logs, _shifted(self.logs))
+        if np.count_nonzero(spreads > _ROUNDING**2) < LEAST_POINTS:
+            return None
+        return VarianceModel(np.maximum(spreads, _ROUNDING**2), self.free + 1)
 
     def _error(self, variance: "Variance") -> LogError:
         """Of the mean over the blocks."""
@@ -266,10 +303,8 @@ def _unequal(logs: Floats) -> bool:
 
     points, blocks = logs.shape
     free = blocks - 1
-    between, rest = _mean_squares(logs)
-    shift = _blocks_differ(between, rest, points, free)
-    spreads = _residual_variances(logs) if shift else logs.var(axis=1, ddof=1)
-    spreads = np.maximum(spreads, _ROUNDING**2)
+    shift = _shifted(logs)
+    spreads = np.maximum(_spreads(logs, shift), _ROUNDING**2)
     values = np.log(spreads)
     apart = points * free * math.log(float(spreads.mean())) - free * float(values.sum())
     scale = 1 + (points / free - 1 / (points * free)) / (3 * (points - 1))
@@ -288,6 +323,17 @@ def _blocks_differ(between: float, rest: float, points: int, free: int) -> bool:
     if rest <= _ROUNDING**2:
         return between > _ROUNDING**2
     return bool(fdtrc(free, free * (points - 1), between / rest) < DRIFTED)
+
+
+def _shifted(logs: Floats) -> bool:
+    """Whether the blocks of points differ by more than chance."""
+    points, blocks = logs.shape
+    return _blocks_differ(*_mean_squares(logs), points, blocks - 1)
+
+
+def _spreads(logs: Floats, shifted: bool) -> Floats:
+    """The points' variances: those of the residuals where blocks differ, else their own."""
+    return _residual_variances(logs) if shifted else np.asarray(logs.var(axis=1, ddof=1))
 
 
 def _residual_variances(logs: Floats) -> Floats:

@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.stats import LogError, joined, t_chance, t_quantile
+from scalesweep.analysis.stats import (
+    LogError,
+    cautious_degrees,
+    joined,
+    one_sidedness,
+    t_chance,
+    t_quantile,
+)
 from scalesweep.analysis.types import Floats
 
 # What each run adds to an effect, by group of runs: the effect is the sum of the groups' means.
@@ -85,10 +92,23 @@ def _difference(effect: Effect, other: Effect, paired: bool) -> _Difference:
     error = joined(sides)
     if error.error == 0:  # repeats that are the same number say nothing about their scatter
         return _Difference(value, math.nan, 1.0)
-    p = t_chance(value, error.error, error.degrees)
+    degrees = cautious_degrees(
+        error.degrees, min(group.size for group in groups), _one_sided(effect, other)
+    )
+    p = t_chance(value, error.error, degrees)
     return _Difference(
         value, value - t_quantile(error.degrees) * error.error, p if value > 0 else 1.0
     )
+
+
+def _one_sided(effect: Effect, other: Effect) -> float:
+    """How much of the skewness of its parts the difference of two effects has; those of the
+    reference are subtracted in an effect, as they are negative."""
+    sides: dict[bool, list[float]] = {True: [], False: []}
+    for of, sign in ((effect, 1), (other, -1)):
+        for values in of.values():
+            sides[sign * float(values.mean()) >= 0].append(float(values.var(ddof=1) / values.size))
+    return one_sidedness(sides[True], sides[False])
 
 
 def _apart(effect: Effect, other: Effect, group: Hashable) -> Floats:

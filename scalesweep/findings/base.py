@@ -203,10 +203,12 @@ def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, l
 BlockErrors = Callable[[Key, Key], LogError | None]
 
 
-def block_errors(study: ExperimentResults, metric: str, phase: str) -> BlockErrors:
-    """What gives the error of the logarithm of two points' ratio, by their ``point_key``, within
-    the blocks that both ran in; None where there are none (``analysis.blocks``), or where repeats
-    were added until points were precise, whose number depends on their scatter."""
+def blocks_of(study: ExperimentResults, metric: str, phase: str) -> Mapping[Hashable, Blocks]:
+    """The blocks that each point ran in, by ``point_key`` (``analysis.blocks``).
+
+    None where there are none, or where repeats were added until points were precise, whose number
+    depends on their scatter.
+    """
     name = column(metric, "mean", phase)
     wanted = ["source", "repeat", "started", name, *study.axes]
     rows = [r for r in study.rows("runs", wanted) if r["source"] not in (None, "imported")]
@@ -218,6 +220,13 @@ def block_errors(study: ExperimentResults, metric: str, phase: str) -> BlockErro
     for layout in () if study.entry.get("repeats") else layouts(points, numbers, began):
         if blocks := layout.blocks(values):
             found.update(dict.fromkeys(layout.points, blocks))
+    return found
+
+
+def block_errors(study: ExperimentResults, metric: str, phase: str) -> BlockErrors:
+    """What gives the error of the logarithm of two points' ratio within the blocks that both ran
+    in; None where there are none."""
+    found = blocks_of(study, metric, phase)
 
     def error(top: Key, bottom: Key) -> LogError | None:
         return found[top].ratio_error(top, bottom) if top in found else None

@@ -10,14 +10,14 @@ from scalesweep.analysis.stats import (
     SIGNIFICANT,
     LogError,
     joined,
-    log_ratio_error,
+    ratio_p,
     t_chance,
     t_quantile,
     without_interval,
 )
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import block_errors, point_key, repeats_of
+from scalesweep.findings.base import blocks_of, point_key, repeats_of
 
 # Degrees of freedom of an interval whose source does not say how many repeats it is of.
 _UNSTATED = 2
@@ -28,53 +28,59 @@ Span = tuple[float | None, float | None]
 class Differences:
     """Tests of one metric's means between the points of an experiment, in one phase.
 
-    Student's t on the logarithms: within the blocks that both points ran in, else Welch's over the
-    repeats, else by the intervals that the tables have.
+    On the logarithms: by what the blocks that both points ran in tell (``Blocks.ratio_p``), else
+    Welch's t over the repeats, else by the intervals that the tables have.
     """
 
     def __init__(self, study: ExperimentResults, metric: str, phase: str) -> None:
         self._study, self._metric, self.phase = study, metric, phase
         self._repeats = repeats_of(study, metric, phase)
-        self._within = block_errors(study, metric, phase)
+        self._blocks = blocks_of(study, metric, phase)
 
-    def p(self, one: Row, other: Row, ratio: float = 1.0) -> float:
-        """Two-sided p value of the ratio of two points' means being another one than ``ratio``.
+    def p(self, one: Row, other: Row) -> float:
+        """Two-sided p value of two points' means being the same.
 
         NaN where a point has no interval, or a mean is not positive. Where repeats were added until
         points were precise, in terms of the plain 95 %, as ``study.level`` covers these.
         """
-        error = self.error(one, other)
         name = column(self._metric, "mean", self.phase)
-        if error is None or not finite(one.get(name), other.get(name)):
+        if not finite(one.get(name), other.get(name)) or min(one[name], other[name]) <= 0:
             return math.nan
-        apart = math.log(one[name] / other[name] / ratio)
-        p = t_chance(apart, error.error, error.degrees)
-        return min(1.0, p * SIGNIFICANT / (1 - self._study.level))
+        apart = math.log(one[name] / other[name])
+        p = self._of_repeats(one, other, apart)
+        if p is None:
+            sides = [self._of_interval(row) for row in (one, other)]
+            known = [side for side in sides if side is not None]
+            if len(known) < len(sides):
+                return math.nan
+            error = joined(known)
+            p = t_chance(apart, error.error, error.degrees)
+        return self._plain(p)
 
     def p_of_share(self, one: Row, base: Row, share: float, ends: Span, of: float) -> float:
         """Two-sided p value of ``share``, a ratio to the base times a constant, being ``of``.
 
         By the error of that ratio, else by the interval ``ends`` of the share.
         """
-        error = self._of_repeats(one, base)
-        if error is None:
+        if share <= 0:
+            return math.nan
+        p = self._of_repeats(one, base, math.log(share / of))
+        if p is None:
             count = min(int(row.get("repeats") or 1) for row in (one, base))
-            error = interval_error(*ends, count - 1)
-        return min(1.0, _chance(error, share, of) * SIGNIFICANT / (1 - self._study.level))
+            p = share_p(share, *ends, count, of)
+        return self._plain(p)
 
-    def error(self, one: Row, other: Row) -> LogError | None:
-        """Of the logarithm of the ratio of two points' means; None where it is not known."""
-        error = self._of_repeats(one, other)
-        sides = [self._of_interval(row) for row in (one, other)]
-        known = [side for side in sides if side is not None]
-        return error or (joined(known) if len(known) == len(sides) else None)
+    def _plain(self, p: float) -> float:
+        return min(p * SIGNIFICANT / (1 - self._study.level), 1.0)
 
-    def _of_repeats(self, one: Row, other: Row) -> LogError | None:
+    def _of_repeats(self, one: Row, other: Row, apart: float) -> float | None:
         keys = (point_key(self._study, one), point_key(self._study, other))
         sides = [np.array(self._repeats.get(key, [])) for key in keys]
         if without_interval(*sides):
             return None
-        return self._within(*keys) or log_ratio_error(*sides)
+        top, bottom = keys
+        p = self._blocks[top].ratio_p(top, bottom, apart) if top in self._blocks else None
+        return ratio_p(sides[0], sides[1], apart) if p is None else p
 
     def _of_interval(self, row: Row) -> LogError | None:
         """By the interval of a mean in the tables."""
@@ -85,14 +91,11 @@ class Differences:
 def share_p(share: float, low: float | None, high: float | None, repeats: Any, of: float) -> float:
     """Two-sided p value of a share with this 95 % interval being ``of``, of so many repeats.
 
-    The degrees of freedom are those of one side alone, the least that the interval may have.
+    The degrees of freedom are those of one side alone, the least that the interval may have. NaN
+    where the error is not known, or the share is not positive.
     """
     count = int(repeats) if finite(repeats) else 1
-    return _chance(interval_error(low, high, count - 1), share, of)
-
-
-def _chance(error: LogError | None, share: float, of: float) -> float:
-    """NaN where the error is not known, or the share is not positive."""
+    error = interval_error(low, high, count - 1)
     if error is None or share <= 0:
         return math.nan
     return t_chance(math.log(share / of), error.error, error.degrees)

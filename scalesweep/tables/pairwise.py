@@ -19,9 +19,8 @@ from scalesweep.analysis.factors import fold_axes, planned_points
 from scalesweep.analysis.stats import (
     SIGNIFICANT,
     Interval,
-    log_ratio_error,
     ratio_interval,
-    t_chance,
+    ratio_p,
     without_interval,
 )
 from scalesweep.analysis.table_io import typed_values
@@ -276,8 +275,7 @@ def _chance(one: Any, other: Any, level: float) -> float:
     """p value of two samples of repeats having the same mean; NaN where nothing tells."""
     if without_interval(one, other):
         return math.nan
-    error = log_ratio_error(one, other)
-    p = t_chance(math.log(one.mean() / other.mean()), error.error, error.degrees)
+    p = ratio_p(one, other, math.log(one.mean() / other.mean()))
     return min(1.0, p * SIGNIFICANT / (1 - level))
 
 

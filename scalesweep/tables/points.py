@@ -19,10 +19,10 @@ from scalesweep.analysis.stats import (
     Stated,
     mean_interval,
     ratio_interval,
+    ratio_p,
     stated_interval,
     stated_ratio_error,
     stated_ratio_interval,
-    t_chance,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
@@ -246,13 +246,12 @@ class ExperimentData:
         values, others = (self.repeats(one, measure) for one in (point, base))
         sides = [self.stated(one, measure) or of
                  for one, of in ((point, values), (base, others))]  # fmt: skip
-        blocks = self._blocks_of(point, measure)
-        error = blocks.ratio_error(place_of(point), place_of(base)) if blocks else None
-        error = error or stated_ratio_error(*sides)
-        if error is None:
+        if stated_ratio_error(*sides) is None:
             return math.nan
         apart = math.log(float(values.mean()) / float(others.mean()) / null)
-        p = t_chance(apart, error.error, error.degrees)
+        blocks = self._blocks_of(point, measure)
+        p = blocks.ratio_p(place_of(point), place_of(base), apart) if blocks else None
+        p = ratio_p(sides[0], sides[1], apart) if p is None else p
         return min(1.0, p * SIGNIFICANT / (1 - self.level))
 
     @cached_property

@@ -20,7 +20,18 @@ RATE, CV = 100.0, 0.05
 # Independent noise of three kinds; a machine that is in another state in each block of runs; noise
 # that grows tenfold from the smallest count to the largest; a state that fades from run to run.
 STATES, GROWING, FADING = "states", "growing", "fading"
-KINDS = (*noise.KINDS, STATES, GROWING, FADING)
+# Noise that grows from the smallest count to the largest: by how much, of which kind, and by how
+# much the state of a block scatters, over the noise in the middle.
+GROWTHS: dict[str, tuple[float, str, float]] = {
+    GROWING: (10, noise.NORMAL, 0),
+    "growing 3": (3, noise.NORMAL, 0),
+    "growing 30": (30, noise.NORMAL, 0),
+    "growing heavy": (10, noise.HEAVY, 0),
+    "growing skewed": (10, noise.SKEWED, 0),
+    "growing outliers": (10, noise.OUTLIERS, 0),
+    "growing states": (10, noise.NORMAL, 1.5),
+}
+KINDS = (*noise.KINDS, STATES, GROWING, FADING, *list(GROWTHS)[1:], noise.OUTLIERS)
 # Experiments by what varies in them.
 SCALING = {"ranks": [1, 2, 4, 8], "mode": ["a", "b"]}
 GRID = {"ranks": [1], "mode": ["a", "b", "c", "d"], "threads": [1, 2, 4]}
@@ -34,11 +45,10 @@ _PARAMETERS = {
 def _factors(generator: np.random.Generator, kind: str, points: int, repeats: int) -> Any:
     """What chance makes of each run's rate, ``[point, repeat]``, of mean 1."""
     shape = (points, repeats)
-    own = noise.draw(generator, kind if kind in noise.KINDS else noise.NORMAL, shape)
-    if kind == STATES:
-        own += 1.5 * generator.normal(size=repeats)
-    if kind == GROWING:
-        own *= np.geomspace(0.3, 3, points)[:, None]
+    growth, of, drift = GROWTHS.get(kind, (1, kind, 1.5 if kind == STATES else 0))
+    own = noise.draw(generator, of, shape)
+    own *= np.geomspace(growth**-0.5, growth**0.5, points)[:, None]
+    own += drift * generator.normal(size=repeats)
     if kind == FADING:
         steps = generator.normal(size=points * repeats)
         state = np.zeros(points * repeats)

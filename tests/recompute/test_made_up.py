@@ -252,7 +252,7 @@ def test_sentences_of_training_to_a_target(training: Path) -> None:
     target.hold(
         "energy",
         "Fastest is 4 ranks ({} [{}, {}] s of training, {} [{}, {}] kJ); 1 rank needs the least "
-        "energy ({} [{}, {}] s, {} [{}, {}] kJ).",
+        "energy ({} [{}, {}] s, {} [{}, {}] kJ)*",
         [*lasted[4], *(value / 1e3 for value in joules[4]),
          *lasted[1], *(value / 1e3 for value in joules[1])],
         [lasted[4], joules[4]],

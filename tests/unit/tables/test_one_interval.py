@@ -138,7 +138,7 @@ def test_steps_without_a_rate_have_the_interval_of_their_ratio() -> None:
 def test_a_loss_that_stands_against_all_others_is_named_however_wide() -> None:
     """What is confirmed jointly is said; an interval wider than the loss silences only the rest."""
     base = [account(1, compute=ms) for ms in (100, 101, 99)]
-    cases = (((30, 60, 45), (0, 0, 0), "confirmed"), ((10, 90, 45), (85, 6, 49), "open"))
+    cases = (((35, 55, 45), (0, 0, 0), "confirmed"), ((10, 90, 45), (85, 6, 49), "open"))
     for transfers, rest, level in cases:
         large = [
             account(4, compute=100, transfer=ms, alternating=other)
