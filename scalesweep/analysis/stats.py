@@ -417,11 +417,14 @@ def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
 def linear_interval(values: ArrayLike) -> Interval:
     """95 % confidence interval of the mean by Student's t on the values themselves.
 
-    For parts of a whole, which may be next to nothing, or negative. Missing for one value.
+    For parts of a whole, which may be next to nothing, or negative. Missing for one value, and for
+    identical ones, which say nothing of their scatter.
     """
     array = finite_values(values).reshape(-1)
     if array.size < 2:
         return MISSING
+    if identical(array):
+        return IDENTICAL
     half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
     return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
 
@@ -437,7 +440,7 @@ def positive_interval(values: ArrayLike) -> Interval:
 def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
     """95 % confidence interval of ``mean(one) - mean(other)`` of independent repeats: Welch's t.
 
-    Missing if a side has one value only.
+    Missing if a side has one value only, or both identical ones.
     """
     first, second = finite_values(one).reshape(-1), finite_values(other).reshape(-1)
     if min(first.size, second.size) < 2:
@@ -446,7 +449,7 @@ def difference_interval(one: ArrayLike, other: ArrayLike) -> Interval:
     variances = np.array([side.var(ddof=1) / side.size for side in (first, second)])
     total = float(variances.sum())
     if total == 0:
-        return Interval(apart, apart, "t")
+        return IDENTICAL
     shares = variances / total
     degrees = 1 / (shares[0] ** 2 / (first.size - 1) + shares[1] ** 2 / (second.size - 1))
     half = t_quantile(degrees) * math.sqrt(total)

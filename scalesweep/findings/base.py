@@ -189,6 +189,11 @@ def why_unconfirmed(why: str) -> str:
     }.get(why, "there is no interval")
 
 
+def from_single_runs(*alone: bool) -> str:
+    """What a number without an interval is taken from, by whether each side is a single run."""
+    return "from single runs" if all(alone) else "with a single run on one side"
+
+
 def repeats_of(study: ExperimentResults, metric: str, phase: str) -> dict[Key, list[float]]:
     """Values of a metric over the finished runs of every point, by ``point_key``."""
     name = column(metric, "mean", phase)

@@ -19,6 +19,7 @@ from scalesweep.findings.base import (
     best_among,
     claim_of,
     evidence_of,
+    from_single_runs,
     marked,
     why_unconfirmed,
 )
@@ -149,7 +150,8 @@ def _single_runs(
     times = f"{number(low['ratio'])} times the {label}{_where(study, low, names)}"
     if len(ordered) > 1:
         times = f"from {times} to {number(high['ratio'])} times{_where(study, high, names)}"
-    text = f"{over} ({', '.join(names)}): {times}, from single runs"
+    alone = [row[side] == 1 for row in rows for side in ("repeats", "reference_repeats")]
+    text = f"{over} ({', '.join(names)}): {times}, {from_single_runs(*alone)}"
     pairs = _pairs(study, names, rows)
     above = sum(ratio > 1 for ratio in pairs)
     p = sign_test(above, len(pairs))

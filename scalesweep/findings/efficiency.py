@@ -200,9 +200,12 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     named = named if why is None else SHORTER.get(term, named)
     gained = largest.loss if why is None else why.gain
     reached, now = ideal / (whole.value - gained), ideal / whole.value
+    # What it reaches now is the verdict's to say, or follows from the two times.
+    nothing = _whole(reached) == _whole(now)
+    would = f"the {step} would {'still ' if nothing else ''}reach {_whole(reached)} of the ideal"
     text = (
-        f"{head}; the largest part is {named}, {interval}{_machine(largest)}{because}: without it "
-        f"the {step} would reach {_whole(reached)} of the ideal instead of {_whole(now)}"
+        f"{head}; the largest part is {named}, {interval}{_machine(largest)}{because}: "
+        f"without it {would}"
     )
     if why is not None and why.without_all is not None:
         all_gone = ideal / (whole.value - why.without_all)

@@ -100,11 +100,7 @@ def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
     left = ledger.elapsed.value - one.numbers["gain_ms"]
     if left <= 0:
         return ""
-    ideal = ledger.ideal.value
-    return (
-        f" and reach {100 * ideal / left:.0f} % of the ideal instead of "
-        f"{100 * ideal / ledger.elapsed.value:.0f} %"
-    )
+    return f" and reach {100 * ledger.ideal.value / left:.0f} % of the ideal"
 
 
 def _ledger(study: ExperimentResults, point: PointCauses) -> Ledger | None:

@@ -21,6 +21,7 @@ from scalesweep.findings.base import (
     Finding,
     Number,
     evidence_of,
+    from_single_runs,
     marked,
     number_of,
     why_unconfirmed,
@@ -264,7 +265,10 @@ def _why_open(one: Verdict) -> str:
 
 
 def _from_what(one: Verdict) -> str:
-    return "from identical repeats" if one.lacks == IDENTICAL else "from single runs"
+    if one.lacks == IDENTICAL:
+        return "from identical repeats"
+    phase, rows = one.measure.steady_phase, (one.series.rows[0], one.cited.row)
+    return from_single_runs(*(bool(one.measure.without_interval(row, phase)) for row in rows))
 
 
 def other_phases(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:

@@ -68,7 +68,8 @@ def scaling(*effs: Triple, **more: Any) -> ExperimentResults:
     """A series over ranks, doubled from 1, with these efficiencies."""
     rows = []
     for i, triple in enumerate(((1.0, None, None), *effs)):
-        bounds = (None, None) if i and triple[1] is None else (9.0, 11.0)
+        single = all(one[1] is None for one in (effs if i == 0 else [triple]))
+        bounds = (None, None) if single else (9.0, 11.0)
         rows.append(
             {"ranks": 2**i, **value("later", (10.0 * 2**i, *bounds)), **eff("later", triple)}
         )

@@ -100,8 +100,8 @@ def test_sentences_of_reading(reading: Path) -> None:
         "largest loss",
         "Simulated: At 2 ranks an epoch takes {} s instead of the ideal {} s; the largest part is "
         "input and computation, which take longer on each rank than at the reference, {} [{}, {}] "
-        "s: without it the epoch would reach {} % of the ideal instead of {} %.",
-        [epoch[1], epoch[0], *loss, without, 100 * later[0]],
+        "s: without it the epoch would reach {} % of the ideal.",
+        [epoch[1], epoch[0], *loss, without],
         [[1e3 * value for value in loss]],
     )
     failures = [*reading.glob("runs/*/*/failure.json")]

@@ -266,4 +266,4 @@ def test_intervals_of_positive_terms_cover(
     term = stats.positive_interval(values[0])
     assert (term.low, term.high) == pytest.approx((low[0], high[0]))
     assert stats.positive_interval([0.0, *values[0]]) == stats.linear_interval([0.0, *values[0]])
-    assert stats.positive_interval([2.0, 2.0]) == stats.Interval(2.0, 2.0, "t")
+    assert stats.positive_interval([2.0, 2.0]) is stats.IDENTICAL

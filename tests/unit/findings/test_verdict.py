@@ -179,3 +179,15 @@ def test_other_phases_have_a_sentence_of_their_own_and_no_number_is_told_twice()
     told = [one.text for one in find(s)]
     assert sum("70.0 [68.0, 72.0] %" in text for text in told) == 1
     assert sum("40 [35, 45] %" in text for text in told) == 1
+
+
+def test_a_single_run_on_one_side_is_said_so() -> None:
+    rows = [
+        {"ranks": ranks, "repeats": repeats, **value("later", ends), **eff("later", triple)}
+        for ranks, repeats, ends, triple in (
+            (1, 1, (10, None, None), (1, None, None)),
+            (2, 3, (10, 9, 11), (0.5, None, None)),
+        )
+    ]
+    found = only(scaling_verdict(study(rows, ["ranks"])))
+    assert "reach 50.0 % of the ideal, with a single run on one side: not confirmed" in found.text
