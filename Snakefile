@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,10 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.10")  # scheduler plugins
+
+# Until the campaign is read nothing has begun, and Ctrl-C is answered with one line.
+INTERRUPTED = "error: interrupted while the campaign was read: nothing was started"
+INTERRUPT = signal.signal(signal.SIGINT, lambda *_: sys.exit(INTERRUPTED))
 
 # Thousands of long-lived job objects: collecting garbage among them again and again buys nothing.
 gc.freeze()
@@ -54,6 +59,7 @@ try:
     )
 except UserError as error:
     sys.exit(f"error: {error}")
+signal.signal(signal.SIGINT, INTERRUPT)
 
 if not facts.asks_only(*facts.ASIDE):
     facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())

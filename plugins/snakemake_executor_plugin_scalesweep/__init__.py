@@ -25,6 +25,7 @@ Snakemake's Slurm executor.
 import asyncio
 import re
 import shlex
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -125,6 +126,9 @@ class Hooks(Protocol):
     def refused(self, rule: str, wildcards: Mapping[str, str], why: str) -> str:
         """Note a job that was not submitted; a line that says so."""
 
+    def waiting(self) -> int:
+        """How many jobs are known that have not been submitted yet."""
+
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""
 
@@ -178,8 +182,12 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._full_since = 0.0
         # Those whose id another job has got: slurmctld crashed before it had saved its state.
         self._lost: list[SubmittedJobInfo] = []
-        # When a job has last been over.
+        # When a job has last been over, and whether all that were then have left what they should.
         self._quiet_since = time.monotonic()
+        self._ends_well = False
+        # When the first job was submitted, and how many were since.
+        self._submitting_since: float | None = None
+        self._submitted = 0
 
     def run_jobs(self, jobs: list[Any]) -> None:
         """Submit jobs; where runs share jobs, the limits of these count them and not the runs."""
@@ -376,6 +384,9 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                     self.hooks.submitted(*words, *[pack] * bool(pack))
                 except OSError as error:  # the job is in the queue all the same
                     self.logger.warning(f"Slurm job {job_id}: cannot be noted: {error}")
+        if self._submitting_since is None:
+            self._submitting_since = time.monotonic()
+        self._submitted += len(infos)
         for info in infos:
             super().report_job_submission(info, register_job=register_job)
 
@@ -387,13 +398,20 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             async for info in super().check_active_jobs(active_jobs):
                 yield info
             return
+        least_s = self.workflow.executor_settings.init_seconds_before_status_checks
+        if not active_jobs:  # nor may ``__post_init__`` have ended, which asks Slurm
+            self._quiet_since = time.monotonic()
+            self.next_seconds_between_status_checks = least_s
+            return
         ended = await asyncio.to_thread(self._ended, active_jobs)
-        quiet = not ended and bool(active_jobs)
+        quiet = not ended
+        outcomes = set[bool]()
         for info in active_jobs:
             job_id = int(info.external_jobid or 0)
             if any(info is lost for lost in self._lost):
                 self._lost = [lost for lost in self._lost if lost is not info]
                 await asyncio.to_thread(self._report_failed, info, job_id, lost=True)
+                outcomes.add(False)
                 continue
             made = ended.get(job_id)
             if job_id in ended:
@@ -404,21 +422,41 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             quiet = quiet and made is None
             if made is None:
                 yield info
-            elif made:
+                continue
+            outcomes.add(made)
+            if made:
                 self.report_job_success(info)
             else:
                 await asyncio.to_thread(self._report_failed, info, job_id)
         if not quiet:
             self._quiet_since = time.monotonic()
+        if outcomes:
+            self._ends_well = False not in outcomes
         # Of a wait, a tenth at most is idle.
-        quiet_s = (time.monotonic() - self._quiet_since) / 10
-        least_s = self.workflow.executor_settings.init_seconds_before_status_checks
-        self.next_seconds_between_status_checks = max(least_s, min(quiet_s, LONGEST_S))
+        now = time.monotonic()
+        queued = len({info.external_jobid for info in active_jobs})
+        idle_s = max(now - self._quiet_since, self._submitting_s(queued, now)) / 10
+        self.next_seconds_between_status_checks = max(least_s, min(idle_s, LONGEST_S))
+
+    def _submitting_s(self, queued: int, now: float) -> float:
+        """For how long jobs will still be submitted, whether others end or not.
+
+        The rate of submissions is what they wait for, so the end of a job lets nothing begin: the
+        queue need not be looked at. 0 where it has no room for more, and while jobs fail: what
+        fails may be tried again, or no more like it are to be submitted (``Hooks.failed``).
+        """
+        assert self.hooks is not None
+        if self._limits is not None:
+            most = self._limits.most
+        else:
+            most = self.workflow.scheduler.global_resources.get("_nodes", sys.maxsize)
+        if self._room is not None or queued >= most or not self._ends_well or not self._submitted:
+            return 0.0
+        since = now if self._submitting_since is None else self._submitting_since
+        return self.hooks.waiting() * (now - since) / self._submitted
 
     def _ended(self, active_jobs: list[SubmittedJobInfo]) -> Mapping[int, bool]:
         assert self.hooks is not None
-        if not active_jobs:
-            return {}
         try:
             return self.hooks.ended(sorted({int(info.external_jobid or 0) for info in active_jobs}))
         except Exception as error:  # of a full disk, say: the jobs are looked at again

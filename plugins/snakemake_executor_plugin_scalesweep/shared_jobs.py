@@ -53,7 +53,7 @@ class Limits:
     """How many jobs may be in Slurm's queue, and be submitted in a span of time."""
 
     def __init__(self, most: int, rate: Any) -> None:
-        self._most, self._rate = most, rate
+        self.most, self._rate = most, rate
         self._lock = threading.Lock()
 
     @classmethod
@@ -71,7 +71,7 @@ class Limits:
     def allow(self, queued: int) -> bool:
         """Whether one more job may be submitted now, with so many in the queue; it then counts."""
         with self._lock:
-            if queued >= self._most or (self._rate is not None and not self._rate.get_free_jobs()):
+            if queued >= self.most or (self._rate is not None and not self._rate.get_free_jobs()):
                 return False
             if self._rate is not None:
                 self._rate.register_jobs(1)

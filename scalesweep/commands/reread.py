@@ -3,6 +3,7 @@
 import argparse
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.stamps import remove_stamp
 from scalesweep.planning.reextract import MARKERS, reread, runs_to_reread
 from scalesweep.planning.run_state import scan
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
@@ -23,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     hindered: list[str] = []
     rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
     for marker in (campaign.results / MARKERS).glob("*"):
-        marker.unlink()
+        remove_stamp(marker)
     for run_id, extract in rereads.items():
         try:
             why = reread(campaign.runs_folder / run_id, extract)

@@ -8,6 +8,7 @@ put together again. Standard library only: the launcher reads logs on compute no
 
 import codecs
 import contextlib
+import errno
 import itertools
 import re
 import zlib
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from scalesweep.core.files import NotAFile, open_regular
 
 _CHUNK_BYTES = 1 << 20
 # A line without an end is searched in pieces: no log may fill the memory.
@@ -75,8 +78,10 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
 
     Raises OSError where it cannot be read, also while it is: DamagedPack if a packed file was cut.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         start = file.read(6)
+        if start is None:  # of what would block, as /proc/kmsg does
+            raise NotAFile(errno.EAGAIN, "is not a file with an end", str(path))
         packer = next((it for mark, it in _PACKERS.items() if start.startswith(mark)), None)
         file.seek(0)
         if packer is None:

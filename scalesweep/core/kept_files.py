@@ -3,7 +3,8 @@
 What a step has made stays in a hidden folder next to its output, as further names of the same files
 (hard links; copies where the file system has none). A part whose inputs are the same is put back
 from there. Whatever is in doubt (an index that is not whole, a file whose content is not what was
-noted) is made again. In the output folder itself a user's file is never replaced (``own_files``).
+noted) is made again. A user's file is neither replaced nor removed, in the output folder and in the
+hidden one (``own_files``).
 """
 
 import contextlib
@@ -17,8 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scalesweep.core.files import file_digest, is_whole, read_json, sealed, write_atomic
-from scalesweep.core.own_files import ready_to_replace
+from scalesweep.core.files import file_digest, is_whole, read_json, sealed
+from scalesweep.core.own_files import (
+    is_sealed,
+    make_way,
+    ready_to_replace,
+    remove,
+    replace_sealed,
+)
 from scalesweep.core.paths import REPO, RESOURCES
 
 INDEX = "index.json"
@@ -129,7 +136,8 @@ class KeptFiles:
         Where they cannot be kept (a full disk) the next call makes them again.
         """
         with contextlib.suppress(OSError):
-            (self._folder / INDEX).unlink(missing_ok=True)
+            if is_sealed(self._folder / INDEX):
+                (self._folder / INDEX).unlink()
             for part in self._made:
                 for name in self._parts[part]["files"]:
                     _place(self._out / name, self._folder / name)
@@ -137,14 +145,16 @@ class KeptFiles:
             self._remove_others(names)
             index = {"format": _FORMAT, "made_by": self._made_by, "parts": self._parts}
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(self._folder / INDEX, sealed(index), durable=False)
+            replace_sealed(self._folder / INDEX, sealed(index).encode())
 
     def _remove_others(self, names: set[str]) -> None:
+        """Remove what was kept and is not among ``names``; files of others stay."""
         for folder, _, files in os.walk(self._folder, topdown=False):
             here = Path(folder)
             for file in files:
-                if str((here / file).relative_to(self._folder)) not in names:
-                    (here / file).unlink()
+                name = str((here / file).relative_to(self._folder))
+                if name not in (*names, INDEX):
+                    remove(here / file, further=self._out / name)
             with contextlib.suppress(OSError):  # not empty
                 here.rmdir()
 
@@ -165,9 +175,9 @@ def digests_of(folder: Path) -> dict[str, str]:
 
 
 def _place(source: Path, target: Path, published: bool = False) -> None:
-    """Give a file a further name, in the place of what is there.
+    """Give a file a further name, in the place of what is there; a user's file is set aside.
 
-    ``published``: people read it there, and what is there may be a user's.
+    ``published``: people read it there; else its content is known as that of ``source``.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
@@ -182,6 +192,8 @@ def _place(source: Path, target: Path, published: bool = False) -> None:
     try:
         if published:
             ready_to_replace(temporary, target)
+        else:
+            make_way(target, further=source)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

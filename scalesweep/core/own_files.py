@@ -15,7 +15,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalesweep.core.files import file_digest, read_json, replacing, write_atomic
+from scalesweep.core.files import (
+    file_digest,
+    is_whole,
+    read_json,
+    read_regular,
+    replacing,
+    write_atomic,
+)
 
 MARKER, MANIFEST = ".scalesweep", ".scalesweep.files"
 FORMAT = 1
@@ -24,6 +31,8 @@ SET_ASIDE = ".set-aside"
 # A manifest that has grown beyond this is written again, with the files that are there.
 _LONG = 1 << 21  # bytes
 _LAST = 3  # contents of a file that stay known
+# Snakemake keeps the time of a folder in it.
+_TIME_OF_SNAKEMAKE = ".snakemake_timestamp"
 _DRAFT = re.compile(r"\..+\.([0-9]+)\.tmp")
 
 _log = logging.getLogger(__name__)
@@ -126,9 +135,10 @@ def _manifest_of(path: Path) -> _Manifest | None:
     return None
 
 
-def _is_known(manifest: _Manifest, path: Path) -> bool:
+def _is_known(manifest: _Manifest, path: Path, name: Path | None = None) -> bool:
+    """Whether a file has a content that scalesweep gave it, or the file ``name``."""
     try:
-        return not path.is_symlink() and manifest.knows(path, file_digest(path))
+        return not path.is_symlink() and manifest.knows(name or path, file_digest(path))
     except OSError:  # a folder, a pipe, a file that cannot be read
         return False
 
@@ -150,22 +160,66 @@ def note(paths: Iterable[Path]) -> None:
         _manifests[root].add(files)
 
 
-def make_way(path: Path) -> Path | None:
+def make_way(path: Path, further: Path | None = None) -> Path | None:
     """Set aside what lies under a name that is needed, unless it is ours.
 
-    Returns its new name; None if nothing was to be moved. In a folder without a marker nothing is
-    known, and nothing moved. Raises OSError.
+    ``further``: the file that ``path`` is to be a further name of, or a copy. Returns the new name;
+    None if nothing was to be moved. In a folder without a marker nothing is known, and nothing
+    moved. Raises OSError.
     """
     manifest = _manifest_of(path)
-    if manifest is None or not os.path.lexists(path) or _is_known(manifest, path):
+    if manifest is None or not os.path.lexists(path) or _is_known(manifest, path, further):
         return None
-    number, aside = 1, path.with_name(path.name + SET_ASIDE)
-    while os.path.lexists(aside):
-        number += 1
-        aside = path.with_name(f"{path.name}{SET_ASIDE}-{number}")
-    path.rename(aside)
+    aside = set_aside(path)
     _log.warning("%s: is not as scalesweep left it: kept as %s", path, aside.name)
     return aside
+
+
+def set_aside(path: Path) -> Path:
+    """Give a file another name, which is returned; raises OSError."""
+    aside = _free_name(path.with_name(path.name + SET_ASIDE))
+    path.rename(aside)
+    return aside
+
+
+def _free_name(path: Path) -> Path:
+    """A name that nothing has: this one, or with a number behind it."""
+    number, free = 1, path
+    while os.path.lexists(free):
+        number += 1
+        free = path.with_name(f"{path.name}-{number}")
+    return free
+
+
+def save_others(folder: Path, published: Path) -> None:
+    """Before a folder of further names is removed: move what is not ours out of it.
+
+    Its files are further names of those in ``published``, or copies. What others have put there
+    keeps its place below FOLDER.set-aside. Raises OSError.
+    """
+    manifest = _manifest_of(folder)
+    if manifest is None or folder.is_symlink():
+        return
+    saved = folder.with_name(folder.name + SET_ASIDE)
+    for top, folders, files in os.walk(folder):
+        here = Path(top)
+        links = [name for name in folders if (here / name).is_symlink()]
+        for path in (here / name for name in (*files, *links)):
+            name = path.relative_to(folder)
+            if str(name) == _TIME_OF_SNAKEMAKE or _is_further(manifest, path, published / name):
+                continue
+            target = _free_name(saved / name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+            _log.warning("%s: scalesweep did not make it: kept as %s", path, target)
+
+
+def _is_further(manifest: _Manifest, path: Path, name: Path) -> bool:
+    """Whether a file is ours as ``name`` is, or another name of it, which stays."""
+    with contextlib.suppress(OSError):
+        if not path.is_symlink() and path.samefile(name):
+            return True
+    return _is_known(manifest, path, name)
 
 
 @contextlib.contextmanager
@@ -182,6 +236,24 @@ def publish(path: Path, content: str | bytes, durable: bool = True) -> None:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def replace_sealed(path: Path, content: bytes, durable: bool = False) -> None:
+    """Write a hidden file that its seal tells from a user's (``files.seal``).
+
+    What is there without a whole seal is set aside. Raises OSError.
+    """
+    if os.path.lexists(path) and not is_sealed(path):
+        make_way(path)
+    write_atomic(path, content, durable)
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a file is as a process of ours has sealed it."""
+    try:
+        return not path.is_symlink() and is_whole(read_regular(path), needed=True)
+    except OSError:
+        return False
+
+
 def ready_to_replace(temporary: Path, path: Path) -> None:
     """Before ``temporary`` is renamed to ``path``: note it as ours, and make way for it."""
     if manifest := _manifest_of(path):
@@ -191,10 +263,13 @@ def ready_to_replace(temporary: Path, path: Path) -> None:
             manifest.add([(path, digest)])
 
 
-def remove(path: Path) -> bool:
-    """Remove a file if it is ours, or lies in a folder without a marker; whether it is gone."""
+def remove(path: Path, further: Path | None = None) -> bool:
+    """Remove a file if it is ours, or lies in a folder without a marker; whether it is gone.
+
+    ``further``: the file that it is a further name of.
+    """
     manifest = _manifest_of(path)
-    if manifest is None or _is_known(manifest, path):
+    if manifest is None or _is_known(manifest, path, further):
         path.unlink(missing_ok=True)
     return not os.path.lexists(path)
 

@@ -1,5 +1,6 @@
 """All checks of a campaign's site, at the same time."""
 
+import re
 import secrets
 import shutil
 import time
@@ -24,6 +25,7 @@ PROGRAMS = "programs"
 FOLDER = ".doctor"  # in the results folder
 OLD_S = 3600.0  # what an earlier call has left there is removed after this time
 _SLURM_S = 30.0
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
 def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
@@ -31,7 +33,7 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     site = campaign.site
     kept = campaign.results.absolute() / FOLDER
     for earlier in kept.glob("*"):
-        if time.time() - earlier.stat().st_mtime > OLD_S:
+        if _NAME.fullmatch(earlier.name) and time.time() - earlier.stat().st_mtime > OLD_S:
             shutil.rmtree(earlier, ignore_errors=True)
     folder = kept / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     yield from carry_out(

@@ -5,10 +5,12 @@ would stay so, and the next figure would be drawn from it.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from scalesweep.core.files import stamp_of, write_atomic
+from scalesweep.core.files import read_json, stamp_of, write_atomic
+from scalesweep.core.own_files import make_way
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
 # In the results folder: what Snakemake takes for the outputs of the rules ``tables`` and
@@ -17,17 +19,36 @@ MADE = ".made.json"  # in the results folder: file -> its time and size
 OUTPUTS = ".outputs"
 # All but the report, which is the last and of which nothing is made.
 _MADE = ("plan.json", "summary.parquet", "jobs.csv", "tables", "figures")
+_STAMP = re.compile(r"[0-9]+:[0-9]+")  # of ``stamp_of``
 
 
 def note_made(results: Path) -> None:
     """Remember what lies in the results folder, which has just been made."""
     found = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
+    _make_way(results)
     write_atomic(results / MADE, json.dumps(found), durable=False)
 
 
 def forget_made(results: Path) -> None:
     """Before all of it is made again."""
+    _make_way(results)
     (results / MADE).unlink(missing_ok=True)
+
+
+def _make_way(results: Path) -> None:
+    """Set aside what lies under the name of the notes and is none."""
+    if not noted_made(results):
+        make_way(results / MADE)
+
+
+def noted_made(results: Path) -> dict[str, str]:
+    """Times and sizes of what was made, by its path in the results folder.
+
+    Empty if nothing is noted, or what lies under the name is a user's.
+    """
+    noted = read_json(results / MADE) or {}
+    stamps = all(isinstance(stamp, str) and _STAMP.fullmatch(stamp) for stamp in noted.values())
+    return noted if stamps else {}
 
 
 def was_changed(results: Path) -> bool:

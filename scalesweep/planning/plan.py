@@ -30,6 +30,7 @@ from scalesweep.core.plan_format import (
     write_plan_file,
 )
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
+from scalesweep.core.stamps import remove_stamp
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
@@ -357,7 +358,7 @@ def stamp_state(campaign: Campaign, states: Mapping[str, RunState]) -> None:
     for old in stamp.parent.iterdir():
         # Snakemake still asks for the others.
         if old != stamp and not old.name.startswith(("adopted-", "look-")):
-            old.unlink()
+            remove_stamp(old)
     stamp.touch()
 
 

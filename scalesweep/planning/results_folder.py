@@ -5,6 +5,7 @@ Nothing is written before that. ``core.own_files`` says which files in it are ou
 
 import contextlib
 import errno
+import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,19 +15,26 @@ from scalesweep.core import own_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import file_digest, read_json, stamp_of
 from scalesweep.core.kept_files import digests_of
+from scalesweep.core.locks import REPORT, RUNS, is_lock
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import PLAN
 from scalesweep.core.record import FAILURE, RECORD
-from scalesweep.planning.artifacts import MADE
+from scalesweep.core.stamps import make_way_for_stamp
+from scalesweep.planning.artifacts import noted_made
+from scalesweep.planning.plan import STATES_FOLDER
+from scalesweep.planning.reextract import MARKERS
+
+_log = logging.getLogger(__name__)
 
 # What says nothing about whose folder it is.
 _NOBODYS = frozenset(
-    {".gitignore", ".gitkeep", ".gitattributes", ".DS_Store", ".snakemake", "lost+found", ".lock"}
+    {".gitignore", ".gitkeep", ".gitattributes", ".DS_Store", ".snakemake", "lost+found"}
 )
-# What only scalesweep leaves at the top of a results folder, or of a history's.
-_OURS = frozenset(
-    {MADE, ".report.lock", ".doctor", ".summary.parquet.previous", ".report.html.previous"}
-)
+_LOGS, TABLE = "logs", "plan.csv"
+# The folders of stamps.
+_STAMPS = (STATES_FOLDER, MARKERS)
+# The table is written right after the plan: so much later at most, in seconds, if nobody edited it.
+_SOON = 2.0
 # Earlier versions kept these with an index.
 _WITH_DIGESTS = (".tables.previous", ".figures.previous")
 _OF_A_RUN = (RECORD, FAILURE, "order.json", "launcher.log")
@@ -34,7 +42,7 @@ _SHOWN = 3
 # The start of plan.csv, which is all that `snakemake plan` of earlier versions left, and of what
 # imports write.
 _BEGINNINGS = {
-    "plan.csv": b"experiment,scaling,run_id,benchmark,site,repeat,",
+    TABLE: b"experiment,scaling,run_id,benchmark,site,repeat,",
     "campaign.yaml": b"# Written by import",
     "refused.csv": b"file,line,what,benchmark,reason",
 }
@@ -59,8 +67,12 @@ def claim_folder(folder: Path, where: str, write: bool = True) -> None:
         if write and not marked:
             own_files.mark(path)
             own_files.note(_known_before(path))
+            _keep_logs(path)
         if write and exists:
             own_files.shorten_manifest(path)
+            for stamps in _STAMPS:
+                for file in list(_entries(path / stamps)):
+                    make_way_for_stamp(file)
     except OSError as error:
         said = error.strerror or str(error)
         raise UserError(f"{where}: {folder}: cannot be used: {said}") from None
@@ -131,19 +143,33 @@ def _refuse_foreign(path: Path, named: Path, where: str) -> None:
 
 
 def _is_nobodys(entry: Path) -> bool:
-    """Whether an entry says nothing about whose folder it is: of the system, logs of ours, or
+    """Whether an entry says nothing about whose folder it is: of the system, a lock, logs, or
     a results folder of its own, such as ``results/imported``."""
     name = entry.name
     if own_files.is_marked(entry) or (entry.is_dir() and _is_ours(entry)):
         return True
-    if name == "logs" and entry.is_dir():
+    if name in (RUNS, REPORT):
+        return is_lock(entry)
+    if name == _LOGS and entry.is_dir():
         return all(file.suffix in (".log", ".failed") for file in entry.iterdir())
     return name in _NOBODYS or name.startswith((".nfs", f".{own_files.MARKER}."))
 
 
+def _keep_logs(path: Path) -> None:
+    """Set aside the logs that are there before the folder is ours: nothing says whose they are."""
+    kept = [
+        own_files.set_aside(file)
+        for file in list(_entries(path / _LOGS))
+        if file.suffix in (".log", ".failed") and (file.is_symlink() or file.stat().st_size)
+    ]
+    if kept:
+        said = "%s: what was there before is kept as NAME%s"
+        _log.info(said, path / _LOGS, own_files.SET_ASIDE)
+
+
 def _is_ours(path: Path) -> bool:
     """Whether a folder without a marker is recognisably one of an earlier version."""
-    if not _OURS.isdisjoint(entry.name for entry in path.iterdir()):
+    if noted_made(path):
         return True
     if any(digests_of(path / kept) for kept in _WITH_DIGESTS):
         return True
@@ -158,6 +184,14 @@ def _is_ours(path: Path) -> bool:
         return True
     # A history.
     return _is_history(path)
+
+
+def _is_table_of_plan(path: Path, noted: str | None) -> bool:
+    """Whether plan.csv was written with the plan, which is as it was ``noted``, and not later."""
+    plan, table = path / PLAN, path / TABLE
+    if noted is None or noted != stamp_of(str(plan)) or not _begins(table, _BEGINNINGS[TABLE]):
+        return False
+    return 0 <= table.stat().st_mtime - plan.stat().st_mtime <= _SOON
 
 
 def _is_history(path: Path) -> bool:
@@ -182,8 +216,10 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 def _known_before(path: Path) -> Iterator[Path]:
     """The files of a folder of an earlier version that are as that version left them."""
-    made = read_json(path / MADE) or {}
+    made = noted_made(path)
     yield from (path / name for name, stamp in made.items() if stamp_of(f"{path}/{name}") == stamp)
+    if _is_table_of_plan(path, made.get(PLAN)):
+        yield path / TABLE
     for kept in _WITH_DIGESTS:
         out = path / kept.removeprefix(".").removesuffix(".previous")
         for name, digest in digests_of(path / kept).items():

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from scalesweep.core.files import is_whole, read_regular, seal, write_atomic
+from scalesweep.core.files import is_whole, read_regular, seal
+from scalesweep.core.own_files import replace_sealed
 
 
 def write_sealed(path: Path, number: int, content: Mapping[str, Any], durable: bool = True) -> None:
@@ -19,7 +20,7 @@ def write_sealed(path: Path, number: int, content: Mapping[str, Any], durable: b
     """
     # JSON without its last brace, which the seal puts behind itself.
     text = orjson.dumps({"format": number, **content}, default=list)[:-1]
-    write_atomic(path, seal(text), durable=durable)
+    replace_sealed(path, seal(text), durable)
 
 
 def read_sealed(path: Path, number: int) -> dict[str, Any]:

@@ -61,6 +61,8 @@ class CampaignHooks:
     # Run or data set of each job of this Snakemake, and how those ended that are over.
     _made: dict[int, Path] = field(default_factory=dict)
     _ends: dict[int, Job] = field(default_factory=dict)
+    # Runs that were to be submitted, also those that were refused.
+    _begun: set[str] = field(default_factory=set)
     # Name of the pack of each job that is of several runs.
     _packs: dict[int, str] = field(default_factory=dict)
     # The nodes that jobs in the queue are kept off.
@@ -75,6 +77,7 @@ class CampaignHooks:
         """Leave the job's order. Raises UserError or OSError."""
         if rule == RUN:
             run_id = wildcards["run_id"]
+            self._begun.add(run_id)
             if run_id in self.submission.left_out:
                 raise UserError("left out (stop_after)")
             if why := self.submission.refused.get(run_id):
@@ -173,6 +176,10 @@ class CampaignHooks:
             return f"staging {wildcards.get('folder', '')}: not submitted: {why}"
         self.submission.refuse(wildcards["run_id"], why)
         return f"{wildcards['run_id']}: not submitted: {why}"
+
+    def waiting(self) -> int:
+        """How many runs are planned that have not been submitted yet."""
+        return len(set(self.jobs.context.awaited) - self._begun)
 
     def ended(self, job_ids: Collection[int]) -> Mapping[int, bool]:
         """Those of these jobs that are over: whether they left what they were to make."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.stamps import remove_stamp
 from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.repeats import RepeatPlan, plan_repeats
 
@@ -94,4 +95,4 @@ class Looks:
 
     def _tidy(self) -> None:
         for number in range(len(self._blocks)):
-            Path(self.pattern().format(number=number)).unlink(missing_ok=True)
+            remove_stamp(Path(self.pattern().format(number=number)))

@@ -13,8 +13,9 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
-from scalesweep.core.own_files import make_way
+from scalesweep.core.own_files import make_way, save_others
 from scalesweep.core.record import RECORD
+from scalesweep.planning.artifacts import OUTPUTS
 
 _log = logging.getLogger(__name__)
 
@@ -69,9 +70,11 @@ class Claims:
 
     def _claim_report(self, wait: bool) -> None:
         self._report.append(claim(self._results, REPORT, wait=wait))
-        for name in _MADE_OF_RUNS:
-            with contextlib.suppress(OSError):  # where nothing can be moved nothing is removed
+        with contextlib.suppress(OSError):  # where nothing can be moved nothing is removed
+            for name in _MADE_OF_RUNS:
                 make_way(self._results / name)
+            for folder in (self._results / OUTPUTS).glob("[!.]*"):
+                save_others(folder, self._results / folder.name)
 
     def release_report(self) -> None:
         """Let a Snakemake that this one calls make the report."""

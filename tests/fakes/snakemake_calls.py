@@ -35,12 +35,17 @@ def _python() -> "tempfile.TemporaryDirectory[str]":
     return folder
 
 
+def python() -> str:
+    """The interpreter for ``-m snakemake``."""
+    return f"{_python().name}/python"
+
+
 def call_snakemake(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: int
 ) -> "CompletedProcess[str]":
     """Do what `python -m snakemake WORDS` does: exit code and output; killed after so long."""
     return subprocess.run(
-        [f"{_python().name}/python", "-m", "snakemake", *words],
+        [python(), "-m", "snakemake", *words],
         cwd=cwd,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from typing import Any
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT, Project, make_project
+from tests.fakes.snakemake_calls import python
 from tests.slurm.cluster import Cluster
 
 SITE = """\
@@ -26,8 +27,7 @@ launch:
   multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
 """
 # As a user would, but looking at the queue often.
-SNAKEMAKE = (sys.executable, "-P", str(Path(__file__).with_name("attentive.py")))
-OFTEN = ("--scalesweep-init-seconds-before-status-checks", "2")
+SNAKEMAKE = ("-P", "-m", "snakemake", "--scalesweep-init-seconds-before-status-checks", "1")
 
 
 @dataclass
@@ -51,15 +51,21 @@ class SlurmProject(Project):
 
     def start(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
+        return self._start([sys.executable, *SNAKEMAKE, *words], **more)
+
+    def _start(self, words: list[str], **more: str | None) -> "subprocess.Popen[str]":
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
-                [*SNAKEMAKE, "--profile", self.profile, *OFTEN, *words], cwd=self.path, text=True,
+                [*words, "--profile", self.profile], cwd=self.path, text=True,
                 env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 
     def slurm(self, *words: str, timeout: float = 400, **more: str | None) -> tuple[int, str]:
-        """Call Snakemake with the Slurm profile; exit code and what it says."""
-        with self.start(*words, **more) as process:
+        """Call Snakemake with the Slurm profile; exit code and what it says.
+
+        Forked from a process that has imported it (``fakes.snakemake_calls``).
+        """
+        with self._start([python(), *SNAKEMAKE[1:], *words], **more) as process:
             try:
                 code = process.wait(timeout)
             finally:

@@ -221,7 +221,7 @@ def test_jobs_of_another_user_are_waited_for_and_not_doubled(cluster: Cluster) -
         )  # fmt: skip
         out = folder / "said"
         with out.open("w") as file, subprocess.Popen(
-            [PYTHON, *SNAKEMAKE[1:], "--profile", "slurm", "--configfile", "c.yaml", "--until",
+            [PYTHON, *SNAKEMAKE, "--profile", "slurm", "--configfile", "c.yaml", "--until",
              "adopt"],
             cwd=project.path, env=env, user=NOBODY.pw_uid, group=NOBODY.pw_gid, extra_groups=[],
             stdout=file, stderr=file,

@@ -6,7 +6,8 @@ from scalesweep.core.own_files import MARKER, SET_ASIDE
 
 BESIDE = (
     *("thesis.txt", "tables/thesis.csv", "figures/paper.pdf", "figures/mine/draft.svg"),
-    *("runs/notes.md", "logs/diary.txt", "compare/mine.csv"),
+    *("runs/notes.md", "logs/diary.txt", "compare/mine.csv", ".tables.previous/thesis.csv"),
+    *(".figures.previous/mine/draft.svg", ".state/notes.txt", ".doctor/notes.txt"),
 )
 # Made again after each kill behind the runs; the user's content must be found aside.
 NAMED_AS_OURS = ("report.html", "plan.csv", "jobs.csv", "summary.parquet", "figures/index.json")

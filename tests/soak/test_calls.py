@@ -69,6 +69,24 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(tmp_path:
 
 
 @pytest.mark.slow
+def test_ctrl_c_while_the_campaign_is_read_is_one_line(tmp_path: Path) -> None:
+    project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
+    startup = project.path / "scalesweep" / "smk" / "startup.py"
+    whole, then = startup.read_text(), "    options = read_options("
+    assert then in whole
+    startup.write_text(whole.replace(then, f"    __import__('os').kill(0, 2)\n{then}"))
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *WORDS], cwd=project.path, check=False, text=True,
+        capture_output=True, env={**os.environ, "PYTHONPATH": ""}, start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert errors(done.stderr) == [
+        "error: interrupted while the campaign was read: nothing was started"
+    ]
+    assert not (project.path / "results").exists()
+
+
+@pytest.mark.slow
 def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     project = make_soaked(tmp_path / "one", sizes=1, repeats=1)
     launch = project.path / "scalesweep" / "commands" / "launch.py"

@@ -13,6 +13,7 @@ import pytest
 
 from scalesweep.core.record import write_record
 from tests.conftest import Project
+from tests.fakes.folder_tree import tree
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +41,6 @@ def numbers(project: Project) -> pd.DataFrame:
 def reasons(project: Project) -> dict[str, str]:
     with (project.path / "results" / "plan.csv").open() as file:
         return {row["run_id"]: row["reason"] for row in csv.DictReader(file) if row["reason"]}
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Names, times and content of all that is below a folder."""
-    return {
-        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
@@ -107,11 +100,11 @@ def test_damaged_results(project: Project) -> None:
     text = (runs / second / "record.json").read_text()
     (runs / second / "record.json").write_text(text.replace('"repeat": ', '"repeat": 1'))
     (runs / ".index.json").unlink()
-    tree = snapshot(results)
+    before_dry = tree(results)
     done = project.snakemake("--configfile", "c.yaml", "-n")
     assert f"1 record cannot be trusted and will be set aside: {second}" in done.stderr
     assert f"Running {second}" in done.stdout and done.returncode == 0
-    assert snapshot(results) == tree
+    assert tree(results) == before_dry
     (runs / second / "record.json").write_text(text)
 
     # Found when stock is taken, and when samples are read that are whole and of another shape: the

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, Project, make_project
+from tests.fakes.folder_tree import tree
 
 pytestmark = pytest.mark.slow
 
@@ -155,9 +156,9 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
     edit(finished, "default: [1, 2]", "default: [1, 3]")
     program = finished.path / "speaker.py"
     program.write_text(program.read_text() + "# more\n")
-    tree = snapshot(finished)
+    unchanged = tree(finished.path / "results")
     dry = finished.snakemake("-n", "--configfile", "c.yaml")
-    assert dry.returncode == 0 and snapshot(finished) == tree
+    assert dry.returncode == 0 and tree(finished.path / "results") == unchanged
     why = f"sizes was [1, 2], is [1, 3]; {program} was edited since"
     assert (
         "4 runs of 4 are stale: their records are of something else than is planned" in dry.stderr
@@ -189,21 +190,12 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
 def test_records_of_a_newer_version_are_left_alone(finished: Project) -> None:
     for path in finished.path.glob("results/runs/toy/*/record.json"):
         path.write_text(path.read_text().replace('"schema": 2', '"schema": 9'))
-    tree = snapshot(finished)
+    unchanged = tree(finished.path / "results")
     for words in ((), ("-n",), ("plan",)):
         done = finished.snakemake(*words, "--configfile", "c.yaml")
         lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
         assert done.returncode == 1 and len(lines) == 1 and "(schema 9)" in lines[0]
-        assert snapshot(finished) == tree and starts(finished) == 6
-
-
-def snapshot(project: Project) -> dict[str, tuple[int, bytes]]:
-    """Names, times and content of the results."""
-    paths = sorted((project.path / "results").rglob("*"))
-    return {
-        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-        for path in paths
-    }
+        assert tree(finished.path / "results") == unchanged and starts(finished) == 6
 
 
 def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:

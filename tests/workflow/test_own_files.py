@@ -1,12 +1,12 @@
 """A user's own files in and around a results folder live through every call, and are named."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Project
+from tests.fakes.folder_tree import tree
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +23,15 @@ experiments:
 BYSTANDERS = (
     *("notes.txt", "tables/thesis.csv", "tables/sizes/thesis.csv", "tables/mine/points.csv"),
     *("figures/paper.pdf", "figures/sizes/draft.svg", "runs/toy/readme.md", "compare/mine.csv"),
-    *("logs/diary.txt", ".outputs.txt", "advice-2.yaml"),
+    *("logs/diary.txt", ".outputs.txt", "advice-2.yaml", ".tables.previous/thesis.csv"),
+    *(".figures.previous/mine/draft.svg", ".state/notes.txt", ".doctor/notes.txt"),
 )
 # By names of ours: each is set aside before its name is used.
 OURS = (
     *("report.html", "plan.csv", "plan.json", "summary.parquet", "jobs.csv"),
     *("tables/sizes/points.csv", "figures/index.json", "figures/sizes/ledger.svg"),
+    *(".tables.previous/index.json", ".tables.previous/sizes/points.csv", ".made.json"),
+    *(".summary.parquet.previous", ".jobs.csv.previous", ".report.lock", "runs/toy/.index.json"),
 )
 
 
@@ -58,6 +61,12 @@ def made(folder: Path) -> set[str]:
     }
 
 
+def names(folder: Path) -> set[str]:
+    """Of what is there, all that is no cache of Python's and nothing that Snakemake keeps."""
+    skipped = {".snakemake", "__pycache__", "home"}
+    return {name for name in tree(folder) if skipped.isdisjoint(Path(name).parts)}
+
+
 def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
     project.write("c.yaml", CAMPAIGN)
     results = project.path / "results"
@@ -83,6 +92,19 @@ def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
     assert made(results) == {name.replace("/sizes/", "/other/") for name in before}
     assert (results / "tables" / "empty").is_dir()
     assert not (results / "runs" / "readme.md").exists()
+
+    # Snakemake removes these folders before they are made again.
+    put(results, (".outputs/tables/thesis.csv", ".outputs/figures/other/draft.svg"))
+    (results / ".outputs" / "figures" / "other" / "ledger.svg").unlink()
+    (results / ".outputs" / "figures" / "other" / "ledger.svg").symlink_to("/nowhere")
+    done = project.snakemake("--configfile", "c.yaml", "--forcerun", "inventory")
+    assert done.returncode == 0, done.stderr
+    saved = results / ".outputs"
+    assert (saved / "tables.set-aside" / "thesis.csv").read_text().startswith("mine: ")
+    assert (saved / "figures.set-aside" / "other" / "draft.svg").read_text().startswith("mine: ")
+    assert (saved / "figures.set-aside" / "other" / "ledger.svg").is_symlink()
+    names = {path.name for path in (saved / "tables.set-aside").rglob("*")}
+    assert names == {"thesis.csv"}
 
     # A step that fails takes nothing with it.
     project.write("c.yaml", CAMPAIGN)
@@ -124,7 +146,7 @@ def test_a_folder_of_others_is_refused_and_nothing_is_written(project: Project) 
         "config": "holds files that scalesweep did not make",
         "thesis": "holds files that scalesweep did not make (figures, plan.csv, report.html)",
     }.items():
-        before = {str(path) for path in project.path.rglob("*") if ".snakemake" not in path.parts}
+        before = names(project.path)
         for words in (("plan",), ()):
             done = project.snakemake(
                 *words, "--configfile", "c.yaml", "--config", f"results={name}"
@@ -132,8 +154,5 @@ def test_a_folder_of_others_is_refused_and_nothing_is_written(project: Project) 
             lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
             assert done.returncode != 0 and len(lines) == 1, done.stderr
             assert why in lines[0] and "Traceback" not in done.stdout + done.stderr
-        after = {str(path) for path in project.path.rglob("*") if ".snakemake" not in path.parts}
-        assert after - before <= {str(project.path / "home")} | {
-            path for path in after if "__pycache__" in path or f"{os.sep}home{os.sep}" in path
-        }
+        assert names(project.path) == before
     assert not lost(thesis, ("report.html", "plan.csv", "figures/paper.pdf"))

@@ -1,6 +1,7 @@
 """Metrics from logs: what a pattern finds is what the program said, once, and of which rank."""
 
 import math
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_metrics import LogsGone, Metric, Reading, Unreadable, read_metrics
 from scalesweep.config.log_patterns import RESERVED
+from scalesweep.core.files import NotAFile
 from scalesweep.core.npy import Array, write_npz
 from tests.conftest import ROOT
 
@@ -519,3 +521,9 @@ def test_arrays_are_what_numpy_reads(tmp_path: Path) -> None:
 
 def test_names_with_a_meaning_of_their_own_are_known() -> None:
     assert set(QUANTITIES) <= RESERVED
+
+
+def test_a_log_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    with pytest.raises(NotAFile, match="is a named pipe, not a file"):
+        list(read_lines(tmp_path / "pipe.log"))

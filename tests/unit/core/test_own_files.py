@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from scalesweep.core import own_files
+from scalesweep.core.files import sealed
 from scalesweep.core.kept_files import KeptFiles
 from scalesweep.core.own_files import MANIFEST, MARKER, SET_ASIDE
+from scalesweep.core.stamps import make_way_for_stamp, remove_stamp
 
 
 @pytest.fixture
@@ -142,3 +144,81 @@ def test_a_folder_without_a_marker_is_left_to_its_caller(tmp_path: Path) -> None
     (tmp_path / "x").write_text("edited")
     own_files.publish(tmp_path / "x", "second")
     assert tree(tmp_path) == {"x": "second"} and not own_files.is_ours(tmp_path / "x")
+
+
+def test_before_a_folder_is_removed_what_is_not_ours_leaves_it(folder: Path) -> None:
+    out, links = folder / "tables", folder / ".outputs" / "tables"
+    for name in ("a/points.csv", "a/scaling.csv", "a/copied.csv"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (links / name).parent.mkdir(parents=True, exist_ok=True)
+        own_files.publish(out / name, name)
+        (links / name).hardlink_to(out / name)
+    # A copy is as good; edited in place, the table itself stays.
+    (links / "a" / "copied.csv").unlink()
+    (links / "a" / "copied.csv").write_text("a/copied.csv")
+    (out / "a" / "points.csv").write_text("edited under both names")
+    (links / ".snakemake_timestamp").touch()
+    own_files.save_others(links, out)
+    assert not (folder / ".outputs" / "tables.set-aside").exists()
+    (links / "a" / "scaling.csv").unlink()
+    (links / "a" / "scaling.csv").write_text("mine")
+    (links / "mine").symlink_to(folder)
+    for _ in range(2):
+        (links / "thesis.csv").write_text("thesis")
+        own_files.save_others(links, out)
+    saved = folder / ".outputs" / "tables.set-aside"
+    assert (saved / "mine").is_symlink() and (saved / "mine").unlink() is None
+    assert tree(saved) == {
+        "a/scaling.csv": "mine", "thesis.csv": "thesis", "thesis.csv-2": "thesis",
+    }  # fmt: skip
+    assert {path.name for path in (links / "a").iterdir()} == {"points.csv", "copied.csv"}
+
+
+def test_kept_files_make_no_way_into_those_of_others(folder: Path) -> None:
+    out = folder / "tables"
+
+    def make(text: str, name: str) -> None:
+        kept = KeptFiles(out, "code")
+        (out / "a").mkdir(parents=True, exist_ok=True)
+        own_files.publish(out / "a" / name, text)
+        kept.add("a", text, [out / "a" / name])
+        kept.save()
+
+    make("first", "points.csv")
+    hidden = folder / ".tables.previous"
+    (hidden / "thesis.csv").write_text("thesis")
+    (hidden / "a" / "points.csv").unlink()
+    (hidden / "a" / "points.csv").write_text("mine")
+    (hidden / "index.json").write_text("{}")
+    make("second", "points.csv")
+    make("third", "scaling.csv")
+    index = json.loads((hidden / "index.json").read_text())
+    assert list(index["parts"]["a"]["files"]) == ["a/scaling.csv"]
+    (hidden / "index.json").unlink()
+    assert tree(hidden) == {
+        "thesis.csv": "thesis", f"a/points.csv{SET_ASIDE}": "mine", "a/scaling.csv": "third",
+        f"index.json{SET_ASIDE}": "{}",
+    }  # fmt: skip
+
+
+def test_a_stamp_is_no_other_file(folder: Path) -> None:
+    names = ("0123abcd", "look-ab-1", "adopted-12", "notes.txt", "abc")
+    texts = ("", "1700000000\n", "mine", "12", "1" * 40)
+    for name, text in zip(names, texts, strict=True):
+        (folder / name).write_text(text)
+        make_way_for_stamp(folder / name)
+        remove_stamp(folder / name)
+    assert tree(folder) == {
+        f"adopted-12{SET_ASIDE}": "mine", "notes.txt": "12", f"abc{SET_ASIDE}": "1" * 40,
+    }  # fmt: skip
+
+
+def test_a_sealed_file_takes_no_other_ones_place(folder: Path) -> None:
+    path = folder / ".index.json"
+    for number in range(2):
+        own_files.replace_sealed(path, sealed({"n": number}).encode())
+    assert list(tree(folder)) == [".index.json"]
+    path.write_text('{"n": 1}')
+    own_files.replace_sealed(path, sealed({"n": 2}).encode())
+    assert own_files.is_sealed(path)
+    assert tree(folder)[f".index.json{SET_ASIDE}"] == '{"n": 1}'

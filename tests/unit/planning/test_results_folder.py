@@ -9,6 +9,7 @@ import pytest
 from scalesweep.core import own_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import file_digest, stamp_of
+from scalesweep.core.locks import claim, release
 from scalesweep.core.own_files import MANIFEST, MARKER
 from scalesweep.planning.results_folder import check_writable, claim_folder
 
@@ -105,6 +106,9 @@ def test_an_empty_folder_is_taken(study: Path) -> None:
     (folder / ".gitignore").write_text("*")
     claim_folder(folder, "w")
     assert own_files.is_marked(folder)
+    # Whose it is nothing says, and the next call writes one of this name.
+    assert (folder / "logs" / "plan.log.set-aside").exists()
+    assert {path.name for path in (folder / "logs").iterdir()} == {"plan.log.set-aside"}
 
 
 def write(folder: Path, name: str, text: str = "{}") -> None:
@@ -145,6 +149,12 @@ def test_a_folder_of_an_earlier_version_is_adopted(study: Path, name: str, text:
         (".scalesweep", "what is this"),
         (".state/notes.txt", "mine"),
         (".tables.previous/mine.txt", "mine"),
+        (".made.json", "[1]"),
+        (".made.json", '{"plan.json": "mine"}'),
+        (".lock", "my diary"),
+        (".report.lock", "my diary"),
+        (".doctor", "Who"),
+        (".summary.parquet.previous", "mine"),
     ],
 )
 def test_a_folder_of_a_user_is_refused(study: Path, name: str, text: str) -> None:
@@ -177,6 +187,28 @@ def test_what_an_earlier_version_left_is_known_and_what_was_edited_is_not(study:
     claim_folder(folder, "w")
     ours = {str(p.relative_to(folder)) for p in folder.rglob("*") if own_files.is_ours(p)}
     assert ours == {"tables/a/points.csv", "tables/a/runs.csv", "plan.json", "report.html"}
+
+
+def test_a_plan_csv_of_an_earlier_version_is_known_unless_it_was_edited(study: Path) -> None:
+    table = "experiment,scaling,run_id,benchmark,site,repeat,position\n"
+    for name, late_s, known in (("a", 0, True), ("b", 60, False), ("c", -60, False)):
+        folder = Path(name)
+        write(folder, "plan.json", "{}")
+        write(folder, "plan.csv", table)
+        write(folder, ".made.json", json.dumps({"plan.json": stamp_of(f"{name}/plan.json")}))
+        time_s = (folder / "plan.json").stat().st_mtime + late_s
+        os.utime(folder / "plan.csv", (time_s + 0.1, time_s + 0.1))
+        claim_folder(folder, "w")
+        assert own_files.is_ours(folder / "plan.csv") is known, name
+
+
+def test_locks_of_users_are_set_aside(study: Path) -> None:
+    claim_folder(Path("r"), "w")
+    write(Path("r"), ".lock", "my diary")
+    for _ in range(2):
+        release(claim(Path("r")))
+    assert Path("r/.lock.set-aside").read_text() == "my diary"
+    assert sorted(path.name for path in Path("r").glob(".lock*")) == [".lock", ".lock.set-aside"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(

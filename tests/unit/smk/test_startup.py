@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from scalesweep.planning.results_folder import claim_folder
 from scalesweep.planning.stock import take_stock
 from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.startup import prepare
+from tests.fakes.folder_tree import tree
 
 Load = Callable[..., Campaign]
-Tree = Mapping[str, tuple[int, bytes]]
 
 
 @pytest.fixture
@@ -52,16 +52,6 @@ def call(campaign: Campaign, dry: bool, reports: bool = False, **options: str) -
     verbs = ("report",) if reports else ("run",)
     context, _, _ = prepare([campaign.file], options, False, dry, verbs)
     return context
-
-
-def tree(folder: Path) -> Tree:
-    """Names, times and content of all that is below a folder."""
-    return {
-        str(path.relative_to(folder)): (
-            path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"",
-        )
-        for path in sorted(folder.rglob("*"))
-    }  # fmt: skip
 
 
 def runs_of(campaign: Campaign) -> list[Path]:
