@@ -31,6 +31,7 @@ SCRIPTS = (
     *(
         "intervals",
         "clear",
+        "comparisons",
         "prediction",
         "data_loading",
         "cnn_training",

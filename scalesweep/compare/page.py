@@ -26,7 +26,7 @@ from scalesweep.compare.page_tables import (
     point_table,
     version_table,
 )
-from scalesweep.compare.significance import IMPROVED, WORSE, Change, Count
+from scalesweep.compare.significance import IMPROVED, WORSE, Change, Count, main_phases
 from scalesweep.compare.verdict_words import verdict_words
 from scalesweep.core.formatting import (
     PHASES,
@@ -65,7 +65,8 @@ def render_comparison(
 
     ``unlike``: metrics that are not compared; ``files``: relative addresses of the tables.
     """
-    main = [one for one in summary if one.main and one.phase == _steady(one, summary)]
+    first = main_phases(summary)
+    main = [one for one in summary if first.get((one.experiment, one.metric)) == one.phase]
     groups = list(by_experiment(joined.both))
     share = max(30, MAX_ROWS // max(len(groups), 1))
     rows: dict[str, list[Change]] = {}
@@ -148,12 +149,6 @@ def _machine_words(one: MachineRate) -> str:
     )
 
 
-def _steady(one: Count, summary: Iterable[Count]) -> str:
-    """The phase to report of a metric: later epochs where there are any."""
-    phases = {o.phase for o in summary if (o.experiment, o.metric) == (one.experiment, one.metric)}
-    return next(phase for phase in ("later", "run", "init") if phase in phases)
-
-
 _LEVELS = {IMPROVED: "confirmed", WORSE: "warning"}
 
 
@@ -179,9 +174,9 @@ def _sentence(one: Count, found: Sequence[Change], around: Surroundings) -> dict
 def _figures(found: Sequence[Change], summary: Iterable[Count]) -> list[dict[str, Any]]:
     """A figure for each main metric, in the phase that runs are compared in."""
     chosen: dict[tuple[str, str, str, str], list[Change]] = {}
-    steady = {(o.experiment, o.metric, _steady(o, summary)) for o in summary if o.main}
+    first = main_phases(summary)
     for one in found:
-        if one.main and (one.pair.experiment, one.metric, one.phase) in steady:
+        if one.main and first[one.experiment, one.metric] == one.phase:
             key = (one.metric, one.phase, one.quantity.unit, one.quantity.better)
             chosen.setdefault(key, []).append(one)
     groups = [group for group in chosen.values() if any(one.ratio > 0 for one in group)]

@@ -2,6 +2,7 @@
 
 A verdict goes by the plain 95 % interval of its own ratio. As many are looked at together, each
 also has a p value corrected for that, and a summary says how many verdicts chance alone would give.
+What the page says first of an experiment is corrected for all that it might have said.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quantity, compared
-from scalesweep.analysis.multiple import adjusted_p
+from scalesweep.analysis.multiple import adjusted_p, holm_p
 from scalesweep.analysis.stats import (
     CONFIDENCE,
     LogError,
@@ -27,6 +28,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.types import Floats
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import Pair, SidePoint, by_experiment
+from scalesweep.findings.family import LEVEL
 
 IMPROVED, WORSE, UNCLEAR = "improved", "worse", "unclear"
 ONLY_BASE, ONLY_NEW = "only base", "only new"
@@ -56,7 +58,8 @@ class Change:
     """A metric of a point in one phase, on both sides (or one); numbers are NaN where missing.
 
     ``error`` is that of the ratio's logarithm (None: no interval); ``adjusted`` is ``p`` after
-    Benjamini and Hochberg, among all points of the metric and phase.
+    Benjamini and Hochberg, among all points of the metric and phase; ``family`` is ``p`` after
+    Holm, among all that the first lines on its experiment may name (``main_phases``), NaN else.
     """
 
     pair: Pair
@@ -72,8 +75,20 @@ class Change:
     error: LogError | None = None
     p: float = math.nan
     adjusted: float = math.nan
+    family: float = math.nan
     verdict: str = UNCLEAR
     reason: str = ""
+
+    @property
+    def experiment(self) -> str:
+        """That its pair is listed under."""
+        return self.pair.experiment
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is improved or worse, and remains so among all of its experiment: at the
+        level of a report's sentences, as Welch's t of few repeats is a bit liberal far out."""
+        return self.verdict in (IMPROVED, WORSE) and self.family <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -227,16 +242,34 @@ def _p_value(ratio: float, error: LogError) -> float:
     return t_chance(math.log(ratio), error.error, error.degrees)
 
 
-def _adjust(found: Iterable[Change]) -> None:
-    """Corrected p values, each among all points of its benchmark, metric and phase."""
-    families: dict[tuple[str, str, str], list[Change]] = {}
-    for one in found:
-        if not math.isnan(one.p):
-            key = (one.pair.point.kind[0], one.metric, one.phase)
-            families.setdefault(key, []).append(one)
-    for family in families.values():
-        for one, adjusted in zip(family, adjusted_p([c.p for c in family]), strict=True):
+def _adjust(found: Sequence[Change]) -> None:
+    """Corrected p values: each among all points of its benchmark, metric and phase; and that of
+    what is said first among all of that of the experiment."""
+    tested = [one for one in found if not math.isnan(one.p)]
+    first = main_phases(found)
+    lists: dict[tuple[str, str, str], list[Change]] = {}
+    experiments: dict[str, list[Change]] = {}
+    for one in tested:
+        lists.setdefault((one.pair.point.kind[0], one.metric, one.phase), []).append(one)
+        if first.get((one.pair.experiment, one.metric)) == one.phase:
+            experiments.setdefault(one.pair.experiment, []).append(one)
+    for several in lists.values():
+        for one, adjusted in zip(several, adjusted_p([c.p for c in several]), strict=True):
             one.adjusted = adjusted
+    for family in experiments.values():
+        for one, adjusted in zip(family, holm_p([c.p for c in family]), strict=True):
+            one.family = adjusted
+
+
+def main_phases(found: Iterable[Change | Count]) -> dict[tuple[str, str], str]:
+    """The phase that is reported first of each experiment's main metrics: later epochs where there
+    are any."""
+    phases: dict[tuple[str, str], set[str]] = {}
+    for one in found:
+        if one.main:
+            phases.setdefault((one.experiment, one.metric), set()).add(one.phase)
+    order = ("later", "run", "init")
+    return {key: next(name for name in order if name in there) for key, there in phases.items()}
 
 
 def counts(found: Iterable[Change]) -> list[Count]:

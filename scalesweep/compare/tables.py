@@ -83,7 +83,7 @@ def _change(one: Change) -> Row:
     row |= {"unit": one.quantity.unit, "better": one.quantity.better, "main": one.main}
     row |= _cell("base", one.base) | _cell("new", one.new)
     row |= {"ratio": one.ratio, "ratio_low": one.low, "ratio_high": one.high}
-    row |= {"p": one.p, "p_adjusted": one.adjusted}
+    row |= {"p": one.p, "p_adjusted": one.adjusted, "p_family": one.family}
     return row | {"verdict": one.verdict, "reason": one.reason or None}
 
 

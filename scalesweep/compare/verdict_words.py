@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.stats import CONFIDENCE
 from scalesweep.compare.environment_diff import Difference
 from scalesweep.compare.significance import IMPROVED, WORSE, Change, geometric_mean
 from scalesweep.core.formatting import PHASES, counted, percent
@@ -19,13 +18,14 @@ def subject_words(subject: Difference | None) -> str:
 def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[str, str]:
     """The verdict on a metric of an experiment in one phase, and its tag.
 
-    ``group``: its points; those count whose verdict remains after the correction for their number.
+    ``group``: its points; those count whose verdict stands among all that may be said first of the
+    experiment, so that any such line is false in at most 5 % of comparisons without a change.
     Of several the geometric mean of their ratios is given.
     """
     known = [one for one in group if one.error is not None]
     first = group[0]
     where = f"{first.pair.experiment}, {first.quantity.label.lower()}, {PHASES[first.phase]}"
-    sure = [one for one in known if one.adjusted <= 1 - CONFIDENCE]
+    sure = [one for one in known if one.stands]
     better, worse = (
         [one for one in sure if one.verdict == verdict] for verdict in (IMPROVED, WORSE)
     )

@@ -5,15 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalesweep.analysis.multiple import holm_p
 from scalesweep.compare.environment_diff import CODE, Surroundings, _subject, surroundings
 from scalesweep.compare.inputs import Side
 from scalesweep.compare.matching import join
 from scalesweep.compare.run import compare
-from scalesweep.compare.significance import changes
+from scalesweep.compare.significance import IMPROVED, WORSE, changes
 from scalesweep.compare.verdict_words import verdict_words
 from scalesweep.tables.provenance import PROGRAM, run_facts
 from tests.fakes.pages import bare
-from tests.fakes.sides import FakePoint, FakeSide, make_side, rates
+from tests.fakes.sides import RATE, FakePoint, FakeSide, make_side, rates
 
 RANKS = (1, 2, 4, 8)
 SEEDS = {"base": 5, "new": 7}
@@ -80,3 +81,34 @@ def test_the_page_begins_with_the_verdict(tmp_path: Path, host: str) -> None:
     assert "The code differs" not in page
     warned = "Besides the commit, more differs between the sides" in page
     assert warned is (host == "node2")
+
+
+def test_the_first_line_stands_among_all_points_of_the_experiment() -> None:
+    """At 40 points without a change some intervals exclude 1; the line names none of them."""
+    rng = np.random.default_rng(4)
+    sides = []
+    for role in ("base", "new"):
+        points = [
+            FakePoint({"ranks": n}, rates((100 * np.exp(rng.normal(0, 0.01, 5))).tolist()))
+            for n in range(40)
+        ]
+        sides.append(make_side(FakeSide(role, points)))
+    base, new = sides
+    found, _ = changes(join(base, new).both, base, new)
+    assert any(one.verdict in (IMPROVED, WORSE) for one in found)
+    assert verdict_words(found, None)[1] == "unclear"
+    assert [one.family for one in found] == pytest.approx(holm_p([one.p for one in found]))
+
+
+def test_the_family_is_of_the_phase_that_is_shown() -> None:
+    rng = np.random.default_rng(0)
+    sides = []
+    for role, factor in (("base", 1.0), ("new", 1.2)):
+        draw = {
+            phase: (factor * np.exp(rng.normal(0, 0.01, 5))).tolist() for phase in ("init", "later")
+        }
+        metrics = {(RATE, phase): values for phase, values in draw.items()}
+        sides.append(make_side(FakeSide(role, [FakePoint({"ranks": 1}, metrics)])))
+    found, _ = changes(join(*sides).both, *sides)
+    assert {one.phase: np.isnan(one.family) for one in found} == {"init": True, "later": False}
+    assert next(one for one in found if one.phase == "later").stands

@@ -1,0 +1,93 @@
+"""False first lines of the compare page: how many comparisons without any change have one.
+
+Both sides of each comparison are equal: one experiment of so many points, its main metric with and
+without a first phase, and a second metric. A page's first line is false where it names a point that
+is faster or slower. A change of 5 % at one point is planted too, for the power.
+
+    python -m bench.comparisons [--json FILE] [--comparisons N]
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bench.lib.pairs import figure, line, write_json
+from scalesweep.analysis.types import Floats
+from scalesweep.compare.matching import join
+from scalesweep.compare.significance import VERDICTS, WORSE, changes, main_phases
+from scalesweep.compare.verdict_words import verdict_words
+from tests.fakes.sides import RATE, FakePoint, FakeSide, make_side
+
+Draw = Callable[[np.random.Generator, int], Floats]
+# Logarithms of repeats of a point.
+NOISE: Mapping[str, Draw] = {
+    "normal": lambda rng, n: 0.02 * rng.standard_normal(n),
+    "heavy-tailed (t, 3 degrees)": lambda rng, n: 0.02 * rng.standard_t(3, n),
+    "skewed (exponential)": lambda rng, n: -0.02 * rng.exponential(size=n),
+    "one repeat in ten 20 % slower": lambda rng, n: (
+        0.01 * rng.standard_normal(n) - 0.2 * (rng.random(n) < 0.1)
+    ),
+    "other noise at each point": lambda rng, n: 0.01 * rng.lognormal(0, 1) * rng.standard_normal(n),
+}
+LAYOUTS = ((4, 3), (12, 5), (40, 3), (12, 24))  # points, repeats
+
+
+def comparison(
+    rng: np.random.Generator, draw: Draw, points: int, repeats: int, step: float = 0.0
+) -> tuple[str, bool]:
+    """The tag of the first line; and whether any point's own interval excludes 1."""
+    sides = []
+    for role in ("base", "new"):
+        made = []
+        for ranks in range(points):
+            logs = draw(rng, repeats) + (step if role == "new" and not ranks else 0.0)
+            first = np.exp(draw(rng, repeats))
+            metrics = {(RATE, "later"): (100 * np.exp(logs)).tolist()}
+            made.append(FakePoint({"ranks": ranks}, {**metrics, (RATE, "init"): first.tolist()}))
+        sides.append(make_side(FakeSide(role, made)))
+    base, new = sides
+    found, _ = changes(join(base, new).both, base, new)
+    phases = main_phases(found)
+    shown = [one for one in found if one.main and phases[one.experiment, one.metric] == one.phase]
+    assert shown
+    own = any(one.verdict in VERDICTS[:2] for one in shown)
+    return verdict_words(shown, None)[1], own
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--comparisons", type=int, default=300, help="of each layout and noise")
+    args = parser.parse_args()
+    figures = []
+    everything = []
+    for noise, draw in NOISE.items():
+        rng = np.random.default_rng(17)
+        false, own = [], []
+        for points, repeats in LAYOUTS:
+            for _ in range(args.comparisons):
+                tag, alone = comparison(rng, draw, points, repeats)
+                false.append(tag != "unclear")
+                own.append(alone)
+        everything += false
+        name = f"comparisons without a change whose first line claims one, {noise}"
+        figures.append(figure(name, float(np.mean(false)), "", 0.05))
+        name = f"the same, any point whose own interval excludes 1, {noise}"
+        figures.append(figure(name, float(np.mean(own)), ""))
+    figures.append(figure("first lines that are false, all", float(np.mean(everything)), "", 0.05))
+    rng = np.random.default_rng(19)
+    tags = [comparison(rng, NOISE["normal"], 12, 5, -0.05)[0] for _ in range(args.comparisons)]
+    share = tags.count(WORSE) / len(tags)
+    figures.append(figure("5 % at one of 12 points, 2 % noise, 5 repeats: said first", share, ""))
+    for row in figures:
+        print(line(row))
+    write_json({"figures": figures}, args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
