@@ -9,6 +9,13 @@ from scalesweep.findings.base import Claim, claim_of, point_key
 from scalesweep.findings.differences import Differences
 
 GOOD = 0.8
+# From this on an efficiency is no result to go by: published tables have such rows where the base
+# and the larger scale were not measured alike. Caches alone make of strong scaling 1.1 or 1.2.
+BEYOND = 1.3
+BEYOND_WHY = (
+    "more than the ideal, so the base or this scale did other work or ran under other conditions "
+    "(caches, files, clocks): check both"
+)
 
 
 @dataclass(frozen=True)
@@ -28,11 +35,19 @@ class Efficiency:
         """Whether its own interval holds 80 %."""
         return self.low is not None and self.high is not None and self.low < GOOD <= self.high
 
+    @property
+    def beyond(self) -> bool:
+        """Whether it is so far above the ideal that something else than the scale differs."""
+        return self.value > BEYOND and (self.low is None or self.low > 1)
+
     def side(self, cut: float) -> str:
-        """``above`` or ``below`` 80 %, ``straddles`` it, or ``~above``/``~below`` unconfirmed.
+        """``above`` or ``below`` 80 %, ``straddles`` it, or ``~above``/``~below`` unconfirmed;
+        ``beyond`` what can be.
 
         ``cut``: up to which p value it is clear of 80 % (``family``).
         """
+        if self.beyond:
+            return "beyond"
         if self.low is None or self.high is None:
             return "~below" if self.value < GOOD else "~above"
         if self.claim.p > cut:

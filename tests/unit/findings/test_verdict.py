@@ -76,6 +76,28 @@ def test_single_runs_tell_the_largest_scale_and_where_80_percent_is_passed() -> 
     assert found.evidence["key"]["ranks"] == 8
 
 
+def test_far_more_than_the_ideal_is_no_good_result() -> None:
+    """As in a published table whose first epochs take 150 s at one rank and 106 s at 1,024."""
+    found = verdict((0.92, 0.9, 0.94), (1.52, 1.45, 1.59))
+    assert found.level == "open"
+    assert found.text.startswith("Not decided: 4 ranks reach 152 [145, 159] % of the ideal, more ")
+    assert "check both" in found.text
+    (one,) = verdicts(scaling((0.92, 0.9, 0.94), (1.52, 1.45, 1.59)))
+    assert (one.kind, one.run, one.more) == (UNDECIDED, 2, None)
+    single = verdict((0.97, None, None), (1.52, None, None))
+    assert single.level == "open" and "not confirmed; more than the ideal" in single.text
+    # Caches may give some more, and scatter may reach far.
+    assert verdict((0.92, 0.9, 0.94), (1.1, 1.05, 1.15)).level == "confirmed"
+    assert "check both" not in verdict((1.4, 0.7, 2.8)).text
+    rows = [
+        {"ranks": n, **value("init", (10, 9, 11)), **value("later", (10, 9, 11))}
+        | eff("init", (1.5 if n == 2 else 1, None, None)) | eff("later", (1, None, None))
+        for n in (1, 2)
+    ]  # fmt: skip
+    (first,) = other_phases(study(rows, ["ranks"]))
+    assert first.level == "open" and "not confirmed; more than the ideal" in first.text
+
+
 def test_a_scale_without_result_is_told() -> None:
     s = scaling((0.9, 0.88, 0.92))
     s.entry["runs"].append(
