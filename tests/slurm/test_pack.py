@@ -160,3 +160,9 @@ def test_runs_at_the_same_time_share_no_node(cluster: Cluster, tmp_path: Path) -
     assert {run_id: set(nodes.split(",")) for run_id, nodes in lines} == {
         one.run_id: one.nodes for one in there
     }
+    # What others took of the cores is never made up: here jobs have no control group, and runs of
+    # this pack are on other nodes than their launcher.
+    for path in begun.parents[1].glob("*/record.json"):
+        load = json.loads(path.read_bytes())["load"]
+        assert load["others"] is None
+        assert "no control group" in load["missing"] or "other nodes" in load["missing"], load
