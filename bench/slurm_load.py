@@ -7,7 +7,8 @@ be taken, and what the accounting has. Each submission, and what a job and its s
 all, is the same however they were submitted.
 
 Questions of a call and looks at its queue do not grow with its jobs in the same way. Hence a
-campaign of half as many jobs goes before, and the line through both says what a larger one takes.
+campaign of half as many jobs goes before, and the line through both says what a larger one takes
+at most: looks become rarer the longer submitting takes (``--jobs 500`` measures them).
 """
 
 import argparse
