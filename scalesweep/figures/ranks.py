@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from scalesweep.analysis.rank_stats import (
     ALONE,
@@ -34,9 +34,8 @@ from scalesweep.figures.style import (
     Drawing,
     caption,
     heading,
-    log_axis,
     points_shown,
-    tick,
+    spread_axis,
 )
 
 MAX_FIGURES = 2
@@ -85,12 +84,7 @@ def _drawn(study: ExperimentResults, times: Times, slow: Sequence[Straggler]) ->
     named = {rank for one in slow for rank in one.ranks}
     draw = _boxes if times.ranks <= MAX_BOXES else _bands
     handles = draw(ax, quantiles, named)
-    low, high = float(quantiles["p05"].min()), float(quantiles["p95"].max())
-    if high / low > 8:
-        log_axis(ax, [low, high])
-    else:
-        ax.margins(y=0.12)
-        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+    spread_axis(ax, [float(quantiles["p05"].min()), float(quantiles["p95"].max())])
     if times.ranks > 2:
         middle = float(np.median(quantiles["median"]))
         style: dict[str, Any] = {"color": FAINT, "linewidth": 1, "linestyle": (0, (5, 1.5))}

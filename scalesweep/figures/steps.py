@@ -2,7 +2,6 @@
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -15,14 +14,11 @@ from scalesweep.figures.style import (
     Drawing,
     caption,
     heading,
-    log_axis,
     points_shown,
-    tick,
+    spread_axis,
 )
 
 MAX_FIGURES = 2
-# A step that is so much longer than the median asks for a logarithmic axis.
-_WIDE = 8
 
 
 def step_figures(study: ExperimentResults) -> list[Drawing]:
@@ -79,11 +75,7 @@ def _drawn(
             Line2D([], [], color=ORANGE, marker="o", markersize=4, linestyle="none", label="stall")
         )
     every = [value for curve in runs.values() for _, value in curve]
-    if max(every) > _WIDE * min(every):
-        log_axis(ax, [min(every), max(every)])
-    else:
-        ax.margins(y=0.12)
-        ax.yaxis.set_major_formatter(FuncFormatter(tick))
+    spread_axis(ax, every)
     ax.set_xlabel("Step")
     ax.set_ylabel("Time of a step [ms]")
     figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.2)

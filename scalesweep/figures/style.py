@@ -25,6 +25,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2
+FAR_APART = 8
 MAX_TICKS = 12
 CUT = 1.6  # times the highest mean: where a linear axis cuts intervals off
 BEYOND = 4  # times the highest mean: where a logarithmic axis cuts intervals off
@@ -151,6 +152,16 @@ def log_axis(ax: Axes, values: Sequence[float]) -> None:
     ax.yaxis.set_major_locator(FixedLocator(log_ticks(low / pad, high * pad)))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(tick))
+
+
+def spread_axis(ax: Axes, values: Sequence[float]) -> None:
+    """y axis of positive times that scatter, not from 0: logarithmic where the largest is more than
+    FAR_APART times the smallest."""
+    if max(values) > FAR_APART * min(values):
+        log_axis(ax, values)
+    else:
+        ax.margins(y=0.12)
+        ax.yaxis.set_major_formatter(FuncFormatter(tick))
 
 
 def log_ticks(low: float, high: float) -> list[float]:
