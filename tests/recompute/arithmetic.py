@@ -87,6 +87,25 @@ def paired_ratio(top: Sequence[float], bottom: Sequence[float], scale: float = 1
     return value, value * math.exp(-half), value * math.exp(half)
 
 
+def block_ratio(blocks: Sequence[Sequence[float]], top: int, bottom: int) -> Triple:
+    """Ratio of two of several points that ran in the same blocks, ``blocks[point][block]``.
+
+    Least squares of the logarithms on points and blocks; all points share the residual variance.
+    """
+    logs = np.log(blocks)
+    points, repeats = logs.shape
+    rows, columns = np.indices(logs.shape)
+    design = np.zeros((logs.size, points + repeats))
+    design[np.arange(logs.size), rows.ravel()] = 1
+    design[np.arange(logs.size), points + columns.ravel()] = 1
+    fitted = design @ np.linalg.lstsq(design, logs.ravel(), rcond=None)[0]
+    degrees = (points - 1) * (repeats - 1)
+    residual = float(((logs.ravel() - fitted) ** 2).sum()) / degrees
+    half = float(stats.t.ppf(0.975, degrees)) * math.sqrt(2 * residual / repeats)
+    value = float(np.mean(blocks[top]) / np.mean(blocks[bottom]))
+    return value, value * math.exp(-half), value * math.exp(half)
+
+
 def within(values: Sequence[float]) -> Triple:
     """Geometric mean of ratios taken within runs; Student's t on the logarithms."""
     _, low, high = mean(values)

@@ -16,6 +16,7 @@ from tests.recompute.arithmetic import (
     Run,
     Value,
     at,
+    block_ratio,
     difference,
     mean,
     ratio,
@@ -28,6 +29,12 @@ from tests.recompute.sentences import Sentences
 
 INIT, LATER = samples_per_second("init"), samples_per_second("later")
 NO = math.nan
+
+# Logarithms of what a run's time is multiplied by, by point and block.
+SCATTER = {
+    ("off", 1): (0.00, 0.21, 0.52), ("off", 4): (0.02, 0.19, 0.48),
+    ("after_shard", 1): (-0.03, 0.23, 0.51), ("after_shard", 4): (0.03, 0.20, 0.50),
+}  # fmt: skip
 
 
 def percents(triple: tuple[float, float, float]) -> list[float]:
@@ -51,6 +58,10 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Fake("reads", {"parallel_reads": [1, 4]}, repeats=1, speed=lambda p: p["parallel_reads"]),
         Fake("allreduce", {"message_bytes": [2**10, 2**25]}, epochs=0,
              metrics={"bus_bandwidth": ("bytes/s", "higher")}),
+        # The machine is slower in each block than in the one before, and points scatter alike.
+        Fake("blocks", {"shuffle": ["off", "after_shard"], "parallel_reads": [1, 4]}, repeats=3,
+             noise=0.0, speed=lambda p: 4.0 if p["shuffle"] == "off" else 1.0,
+             slower=lambda p, r: math.exp(SCATTER[p["shuffle"], p["parallel_reads"]][r])),
         Fake("strong", {"ranks": [1, 4]}, "strong", speed=lambda p: 1 / (1 + 0.1 * p["ranks"])),
     ]  # fmt: skip
     root = tmp_path_factory.mktemp("reading")
@@ -192,6 +203,20 @@ def test_sentences_of_parameters_and_metrics(reading: Path) -> None:
          *(value / 1e9 for value in rates[2**10])],
         [rates[2**25]],
     )  # fmt: skip
+
+
+def test_sentences_of_blocks(reading: Path) -> None:
+    runs, blocks = runs_of(reading, "blocks"), Sentences(reading, "blocks")
+    rates = [at(runs, LATER, shuffle=word, parallel_reads=n) for word, n in SCATTER]
+    for reads, (bottom, top) in ((1, (0, 2)), (4, (1, 3))):
+        times = block_ratio(rates, top, bottom)
+        assert times[2] - times[1] < 0.7 * (ratio(rates[top], rates[bottom])[2] - times[1])
+        blocks.hold(
+            "ratio",
+            "Simulated: after_shard over off (shuffle): {} [{}, {}] times the total throughput at "
+            f"parallel_reads {reads}.",
+            times, [times],
+        )  # fmt: skip
 
 
 def test_sentences_of_a_training(training: Path) -> None:
