@@ -20,7 +20,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import PLAN
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.stamps import make_way_for_stamp
-from scalesweep.planning.artifacts import noted_made
+from scalesweep.planning.artifacts import MADE, noted_made
 from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.reextract import MARKERS
 
@@ -33,8 +33,8 @@ _NOBODYS = frozenset(
 _LOGS, TABLE = "logs", "plan.csv"
 # The folders of stamps.
 _STAMPS = (STATES_FOLDER, MARKERS)
-# The table is written right after the plan: so much later at most, in seconds, if nobody edited it.
-_SOON = 2.0
+# What builds of earlier versions made and noted nothing of.
+_NOT_NOTED = (TABLE, "figures/index.json", ".jobs.csv.previous")
 # Earlier versions kept these with an index.
 _WITH_DIGESTS = (".tables.previous", ".figures.previous")
 _OF_A_RUN = (RECORD, FAILURE, "order.json", "launcher.log")
@@ -186,12 +186,14 @@ def _is_ours(path: Path) -> bool:
     return _is_history(path)
 
 
-def _is_table_of_plan(path: Path, noted: str | None) -> bool:
-    """Whether plan.csv was written with the plan, which is as it was ``noted``, and not later."""
-    plan, table = path / PLAN, path / TABLE
-    if noted is None or noted != stamp_of(str(plan)) or not _begins(table, _BEGINNINGS[TABLE]):
-        return False
-    return 0 <= table.stat().st_mtime - plan.stat().st_mtime <= _SOON
+def _made_with_plan(path: Path) -> Iterator[Path]:
+    """Files of a build that nothing is noted of, if nobody has edited them: they are no older than
+    the plan, with which a build begins, and no younger than the notes, with which it ends."""
+    first, last = ((path / name).stat().st_mtime for name in (PLAN, MADE))
+    for name in _NOT_NOTED:
+        with contextlib.suppress(OSError):
+            if first <= (path / name).stat().st_mtime <= last:
+                yield path / name
 
 
 def _is_history(path: Path) -> bool:
@@ -218,8 +220,8 @@ def _known_before(path: Path) -> Iterator[Path]:
     """The files of a folder of an earlier version that are as that version left them."""
     made = noted_made(path)
     yield from (path / name for name, stamp in made.items() if stamp_of(f"{path}/{name}") == stamp)
-    if _is_table_of_plan(path, made.get(PLAN)):
-        yield path / TABLE
+    if PLAN in made and made[PLAN] == stamp_of(f"{path}/{PLAN}"):
+        yield from _made_with_plan(path)
     for kept in _WITH_DIGESTS:
         out = path / kept.removeprefix(".").removesuffix(".previous")
         for name, digest in digests_of(path / kept).items():

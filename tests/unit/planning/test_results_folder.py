@@ -186,20 +186,29 @@ def test_what_an_earlier_version_left_is_known_and_what_was_edited_is_not(study:
     write(folder, ".tables.previous/index.json", json.dumps({"parts": parts}))
     claim_folder(folder, "w")
     ours = {str(p.relative_to(folder)) for p in folder.rglob("*") if own_files.is_ours(p)}
-    assert ours == {"tables/a/points.csv", "tables/a/runs.csv", "plan.json", "report.html"}
+    assert ours == {
+        "tables/a/points.csv", "tables/a/runs.csv", "plan.json", "plan.csv", "report.html",
+    }  # fmt: skip
 
 
-def test_a_plan_csv_of_an_earlier_version_is_known_unless_it_was_edited(study: Path) -> None:
-    table = "experiment,scaling,run_id,benchmark,site,repeat,position\n"
-    for name, late_s, known in (("a", 0, True), ("b", 60, False), ("c", -60, False)):
-        folder = Path(name)
-        write(folder, "plan.json", "{}")
-        write(folder, "plan.csv", table)
-        write(folder, ".made.json", json.dumps({"plan.json": stamp_of(f"{name}/plan.json")}))
-        time_s = (folder / "plan.json").stat().st_mtime + late_s
-        os.utime(folder / "plan.csv", (time_s + 0.1, time_s + 0.1))
+def test_what_an_earlier_version_noted_nothing_of_is_known_unless_it_was_edited(
+    study: Path,
+) -> None:
+    names = ("plan.csv", "figures/index.json", ".jobs.csv.previous")
+    for folder, late_s, known in (
+        (Path("a"), 5, True),
+        (Path("b"), 60, False),
+        (Path("c"), -1, False),
+    ):
+        for name in ("plan.json", *names):
+            write(folder, name)
+        write(folder, ".made.json", json.dumps({"plan.json": stamp_of(f"{folder}/plan.json")}))
+        time_s = (folder / "plan.json").stat().st_mtime
+        os.utime(folder / ".made.json", (time_s + 10, time_s + 10))
+        for name in names:
+            os.utime(folder / name, (time_s + late_s, time_s + late_s))
         claim_folder(folder, "w")
-        assert own_files.is_ours(folder / "plan.csv") is known, name
+        assert {own_files.is_ours(folder / name) for name in names} == {known}, folder
 
 
 def test_locks_of_users_are_set_aside(study: Path) -> None:
