@@ -7,7 +7,6 @@ of the same program on the same cluster are known too, as a campaign's other ser
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -51,12 +50,6 @@ class Score(NamedTuple):
     in_95: float
 
 
-@cache
-def rule_without(cluster: str, scaling: str, of_a_kind: int) -> Calibration:
-    """The calibration from all series but those of a cluster."""
-    return calibrate(scaling, [one for one in PUBLIC if one.cluster != cluster], of_a_kind)
-
-
 def rows_of(one: PublicSeries, way: str, rule: Calibration | None = None) -> list[Row]:
     """The forecasts of the larger half of a series; none if the smaller has too few counts."""
     series = WAYS[way](one)
@@ -87,7 +80,7 @@ def left_out(way: str, of_a_kind: int, series: Sequence[PublicSeries] = PUBLIC) 
     return [
         row
         for one in series
-        for row in rows_of(one, way, rule_without(one.cluster, one.scaling, of_a_kind))
+        for row in rows_of(one, way, calibrate(one.scaling, frozenset({one.cluster}), of_a_kind))
     ]
 
 

@@ -173,7 +173,7 @@ def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Ma
     """What of the machine tables of an experiment are made of."""
     if not _held_against(entry, rows):
         return UNKNOWN
-    return machine if entry.get("predict") else replace(machine, series=())
+    return machine if entry.get("predict") else replace(machine, series=(), scatter={})
 
 
 def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:

@@ -93,6 +93,8 @@ class Machine:
     islands: int = 1  # sockets or NVLink islands of a node, among which its ranks are divided
     switch_group: int = 0  # nodes below one switch; 0 where that is not known
     series: Sequence[Finished] = ()  # what crossing a border cost (``tables.witnesses``)
+    # Of runs by program, source and measure, pooled (``tables.run_scatter``).
+    scatter: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
     def with_more(self, other: "Machine", where: str) -> "Machine":
         """This, and of another campaign, in ``where``, what this does not know.
@@ -113,6 +115,7 @@ class Machine:
             self.islands,
             self.switch_group,
             self.series,
+            self.scatter,
         )
 
 

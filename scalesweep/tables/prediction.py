@@ -22,13 +22,13 @@ from scalesweep.analysis.prediction.forecast import (
     trusted_limit,
 )
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
-from scalesweep.analysis.stats import identical
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.tables.borders import borders_of, similar_series
 from scalesweep.tables.cost_parts import parts_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.run_scatter import relative_error, scatter_of
 
 PREDICTED = "predicted"
 GOOD = 0.8
@@ -90,7 +90,9 @@ def predictable(
             if len(set(counts)) < len(counts):
                 continue  # two ways to a count (devices of more or fewer ranks)
             rates = [float(values.mean()) for _, values in known]
-            errors = np.array([relative_error(data, point, measure) for point in points])
+            elsewhere = {} if machine is None else machine.scatter
+            run = scatter_of(data, points[-1], measure, elsewhere)
+            errors = np.array([relative_error(data, point, measure, run) for point in points])
             costs = counts / np.array(rates)
             parts = None if machine is None else parts_of(data, points, costs, measure, machine)
             similar = similar_series(data, points, groups, measure, machine)
@@ -106,16 +108,6 @@ def _is_rate(data: ExperimentData, measure: Measure) -> bool:
     epochs = measure[0] == "total_throughput" and measure[1] in EPOCH_PHASES
     plain = measure[1] == "run" and quantity.scope == "total"
     return quantity.scales and (epochs or plain)
-
-
-def relative_error(data: ExperimentData, point: Point, measure: Measure) -> float:
-    """Relative standard error of a point's mean; NaN where it is not known."""
-    if stated := data.stated(point, measure):
-        return stated.std / stated.mean / math.sqrt(stated.count)
-    values = data.repeats(point, measure)
-    if values.size < 2 or bool(identical(values)) or (values <= 0).any():
-        return math.nan
-    return float(np.log(values).std(ddof=1)) / math.sqrt(values.size)
 
 
 def prediction_table(

@@ -27,9 +27,9 @@ from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.prediction import (
     PREDICTED,
     prediction_column,
-    relative_error,
     shared,
 )
+from scalesweep.tables.run_scatter import relative_error
 
 NUMBERS = (
     *("time", "time_low", "time_high", "epochs", "epochs_low", "epochs_high"),

@@ -28,6 +28,7 @@ from scalesweep.tables.machine import (
 )
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.run_scatter import Squares, scatter_key, squares_of
 from scalesweep.tables.scaling import series_of
 
 KEPT = ".series.jsonl"
@@ -37,8 +38,9 @@ _log = logging.getLogger(__name__)
 
 
 def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
-    """What is known of the machine (``known_machine``), with the finished series of the campaign
-    and of others, of the same results folder or that which the site names (``ceilings``)."""
+    """What is known of the machine (``known_machine``), with the scatter of runs in the campaign,
+    and the finished series of it and of others, of the same results folder or that which the site
+    names (``ceilings``)."""
     machine = known_machine(summary, plan)
     folders = dict.fromkeys(one for one in (plan["results"], plan.get("ceilings")) if one)
     others = [
@@ -48,7 +50,26 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
         if one.site == plan["site"] and one.campaign != plan["campaign"]
     ]
     own = [replace(one, campaign="") for one in campaign_series(summary, plan)]
-    return replace(machine, series=tuple(_distinct([*own, *others])))
+    return replace(
+        machine, series=tuple(_distinct([*own, *others])), scatter=_scatter(summary, plan)
+    )
+
+
+def _scatter(summary: pd.DataFrame, plan: Plan) -> dict[str, Squares]:
+    """What the repeated points of all experiments tell of the scatter of runs; one that several
+    have counts as often."""
+    found: dict[str, Squares] = {}
+    for entry in plan["experiments"]:
+        data = ExperimentData(summary, entry)
+        points = data.points()
+        for measure in data.measures:
+            for source in {point.source for point in points}:
+                own = [point for point in points if point.source == source]
+                key = scatter_key(data, source, measure)
+                pair = zip(found.get(key, (0.0, 0)), squares_of(data, own, measure), strict=True)
+                total, degrees = (sum(each) for each in pair)
+                found[key] = (total, int(degrees))
+    return {key: (total, degrees) for key, (total, degrees) in found.items() if degrees}
 
 
 def campaign_series(summary: pd.DataFrame, plan: Plan) -> list[Finished]:

@@ -7,7 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from scalesweep.analysis.prediction.calibration import CALIBRATION, Calibration
-from scalesweep.analysis.prediction.intervals import Signs, Sources, bounds, signs, sources
+from scalesweep.analysis.prediction.intervals import (
+    Signs,
+    Sources,
+    bounds,
+    shifts,
+    signs,
+    sources,
+)
 from scalesweep.analysis.prediction.models import design
 from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series, refusal
@@ -22,7 +29,7 @@ from scalesweep.analysis.types import Floats
 
 # Target over the largest measured count up to which 90 % intervals hold among series that were left
 # out (bench.prediction).
-FARTHEST = {"weak": 32.0, "strong": 4.0}
+FARTHEST = {"weak": 32.0, "strong": 8.0}
 # Upper over lower bound of the 95 % interval; a wider one says no more than the order of magnitude.
 WIDEST = 4.0
 # Counts for each doubling among which a knee is looked for.
@@ -46,14 +53,19 @@ class Prediction:
         return sources(self.signs, self.rule)
 
     @property
+    def log_cost(self) -> Floats:
+        """Its logarithm, with what costs usually grow beyond what is expected of them."""
+        expected = self.final.log_cost[len(self.series.ranks) :]
+        return np.asarray(expected + shifts(self.signs, self.rule), np.float64)
+
+    @property
     def cost(self) -> Floats:
         """Expected cost ``[target]`` in the unit of the series."""
-        return np.asarray(np.exp(self.final.log_cost[len(self.series.ranks) :]), np.float64)
+        return np.asarray(np.exp(self.log_cost), np.float64)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of the cost ``[target]``."""
-        log_cost = self.final.log_cost[len(self.series.ranks) :]
-        low, high = bounds(log_cost, self.sources.total, self.rule, level)
+        low, high = bounds(self.log_cost, self.sources.total, self.rule, level)
         return np.exp(low), np.exp(high)
 
     def efficiency(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -64,8 +76,7 @@ class Prediction:
         base = float(self.series.cost[0])
         parts = self.sources
         total = np.sqrt(parts.total**2 + parts.repeats**2 + parts.scatter**2)
-        log_cost = self.final.log_cost[len(self.series.ranks) :]
-        low, high = bounds(log_cost, total, self.rule, level)
+        low, high = bounds(self.log_cost, total, self.rule, level)
         return base / self.cost, base / np.exp(high), base / np.exp(low)
 
     def shares(self, place: int) -> dict[str, float]:

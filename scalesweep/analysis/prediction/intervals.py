@@ -1,7 +1,10 @@
 """Intervals of a forecast from five sources, in logarithms of the cost.
 
-1. repeats: the standard error of the measured means, where it is known;
-2. scatter between runs: what the points deviate from the models beyond that;
+1. repeats: the standard error of the measured means, where it is known, as a line through them
+   carries it to the target;
+2. scatter between runs: what the points deviate from the models beyond that, drawn towards what
+   published repeats scatter, carried likewise; what costs go up and down again; and what the
+   forecast owes to the largest count alone, which may be an outlier;
 3. spread of the models: their weighted standard deviation at the target;
 4. an allowance for a change of regime, which no fit shows: it grows with log2(target / largest
    measured), with the change that is expected, and with the newest rolling error, and falls with
@@ -22,14 +25,18 @@ from typing import NamedTuple
 import numpy as np
 
 from scalesweep.analysis.prediction.calibration import Calibration, Side
+from scalesweep.analysis.prediction.models import DISCOUNT
 from scalesweep.analysis.prediction.rolling import FIRST_ORIGIN
 from scalesweep.analysis.prediction.series import Series
 from scalesweep.analysis.prediction.topology import Crossing, may_cross
 from scalesweep.analysis.prediction.weights import Fits, Forecast
 from scalesweep.analysis.types import Floats
 
-# Points that the expected scatter weighs as much as.
-SCATTER_STRENGTH = 3
+# Scatter between runs where no repeats tell it, and the points that this weighs as much as: 95 % of
+# 465 submissions to MLPerf Training v4.0, v4.1 and v5.0 of three or more runs (mlcommons/
+# training_results_v4.0 and on, 24 submitters) scatter less in their median throughput; what they
+# scatter is spread over them as a variance of 1 degree of freedom is.
+SCATTER, SCATTER_STRENGTH = 0.0075, 1
 # Similar series that the expected spread of the growth across a border weighs as much as.
 SPREAD_STRENGTH = 2
 # Measured counts at which the allowance for a change of regime has its full size.
@@ -37,6 +44,9 @@ FEWEST = 3
 # Standard deviation of a point for what costs go up and down again: no published series is erratic
 # enough to calibrate it on, simulated ones hold with it (bench.prediction).
 ERRATIC = 1.5
+# Standard deviation for what the largest measured count alone changes a forecast: that it is an
+# outlier lies two of them away.
+OUTLIER = 0.5
 # Sides of an interval: towards lower and towards higher cost.
 LOW, HIGH = 0, 1
 SOURCES = ("repeats", "scatter", "models", "regime", "border")
@@ -70,10 +80,13 @@ class Signs(NamedTuple):
     """What a forecast shows of its uncertainty, each ``[target]`` or one number for all.
 
     ``distance`` in doublings; ``spread`` of the models; the ``change`` that is expected, as far as
-    no probe has measured it; ``squares`` of the points' deviations with their ``degrees``;
+    no probe has measured it; of that ``whole``, what no parts of the costs tell; ``squares`` of the
+    points' deviations with their ``degrees``;
+    ``carried``, the variance of a line's value there over that of a point; ``without``, what the
+    forecast would be without the largest measured count, less what it is (logarithms);
     ``rolled``, the sum of the mean squares of so many rolling forecasts (``origins``); ``newest``,
     the last of them, for a doubling; measured counts over ``FEWEST`` (``counts``); ``repeats``, the
-    variance of the measured means; ``erratic``, what costs go up and down again (logarithm);
+    variance of a measured mean; ``erratic``, what costs go up and down again (logarithm);
     ``border``: 1 where none has been crossed that may lie there;
     ``others``: squared deviations of ``similar`` series from their mean ``growth``, 0 of them where
     none counts.
@@ -82,8 +95,11 @@ class Signs(NamedTuple):
     distance: Floats
     spread: Floats
     change: Floats
+    whole: Floats
     squares: Floats
     degrees: Floats
+    carried: Floats
+    without: Floats
     rolled: Floats
     origins: Floats
     newest: Floats
@@ -104,6 +120,7 @@ def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Cros
     # What a probe has measured is not continued from the points: its share of the slope is known.
     probed = [model.exposed is not None for model in fits.models]
     unknown = 1 - float(final.weights[probed].sum())
+    apart = 1 - float(final.weights[[bool(model.name) for model in fits.models]].sum())
     squares, degrees = _deviations(fits, series, final)
     rolled = []
     newest = 0.0
@@ -119,8 +136,11 @@ def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Cros
         distance=np.maximum(np.log2(targets / series.ranks[-1]), 0.0),
         spread=final.spread[count:],
         change=unknown * (final.log_cost[count:] - final.log_cost[count - 1]),
+        whole=apart * (final.log_cost[count:] - final.log_cost[count - 1]),
         squares=squares * ones,
         degrees=degrees * ones,
+        carried=_carried(doublings, np.log2(targets)),
+        without=said[count - 1].log_cost[count:] - final.log_cost[count:],
         rolled=sum(rolled) * ones,
         origins=len(rolled) * ones,
         newest=newest * ones,
@@ -136,15 +156,18 @@ def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Cros
 
 def sources(seen: Signs, rule: Calibration) -> Sources:
     """The five sources at every target."""
-    noise = (SCATTER_STRENGTH * rule.scatter**2 + seen.squares) / seen.degrees
+    noise = (SCATTER_STRENGTH * SCATTER**2 + seen.squares) / seen.degrees
     scatter = np.sqrt(np.maximum(noise - seen.repeats, 0.0))
+    # Both what is forecast from and what is measured there are means of runs; what similar series
+    # grow is added to the largest count alone.
+    own = seen.similar == 0
+    carried = np.sqrt(1 + np.where(own, seen.carried, 1.0))
     rate = np.sqrt((rule.strength * rule.rate**2 + seen.rolled) / (rule.strength + seen.origins))
     rate = rate / seen.counts**rule.few
     usual = SPREAD_STRENGTH * (rule.spread * seen.growth) ** 2
     others = (usual + seen.others) / (SPREAD_STRENGTH + np.maximum(seen.similar - 1, 0.0))
     others = np.sqrt(others * (1 + 1 / np.maximum(seen.similar, 1.0)))
     # Similar series have gone the whole way: what they differ in takes the place of the rest.
-    own = seen.similar == 0
     sides: Sequence[tuple[Side, int]] = ((rule.low, -1), (rule.high, 1))
 
     def regime(side: Side, sign: int) -> Floats:
@@ -153,21 +176,34 @@ def sources(seen: Signs, rule: Calibration) -> Sources:
         return np.asarray(np.sqrt(far**2 + late**2 + (side.slope * seen.change) ** 2))
 
     return Sources(
-        # Both what is forecast from and what is measured there are means of runs.
-        repeats=np.stack([np.sqrt(2 * seen.repeats) for _ in sides]),
+        repeats=np.stack([carried * np.sqrt(seen.repeats) for _ in sides]),
         scatter=np.stack([
-            np.hypot(side.noise * scatter, ERRATIC * seen.erratic) for side, _ in sides
+            np.sqrt(
+                (carried * scatter) ** 2
+                + (ERRATIC * seen.erratic) ** 2
+                + own * (OUTLIER * np.maximum(sign * seen.without, 0.0)) ** 2
+            )
+            for _, sign in sides
         ]),
         models=np.stack([side.models * seen.spread * own for side, _ in sides]),
         regime=np.stack([regime(side, sign) * own for side, sign in sides]),
         border=np.stack([
-            np.where(own, side.border * seen.border, side.similar * others) for side, _ in sides
+            np.where(own, side.border * seen.border, others) for side, _ in sides
         ]),
         point=float(scatter.max(initial=0.0)),
     )  # fmt: skip
 
 
-def quantile(rule: Calibration, level: float) -> float:
+def shifts(seen: Signs, rule: Calibration) -> Floats:
+    """What is added to the logarithm of the cost: what it usually grows beyond what is expected.
+
+    Nothing where similar series or the parts of costs tell, or where no growth is expected.
+    """
+    grown = rule.shift * np.maximum(seen.whole, 0.0)
+    return np.where(seen.similar > 0, 0.0, grown)
+
+
+def _quantile(rule: Calibration, level: float) -> float:
     """Half width of an interval of this level in standard deviations."""
     # The function behind scipy.stats.t.ppf, whose import takes most of a second.
     from scipy.special import stdtrit
@@ -182,7 +218,7 @@ def bounds(
 
     ``total[side, target]``: standard deviations, of several sources as squares.
     """
-    half = quantile(rule, level) * total
+    half = _quantile(rule, level) * total
     return log_cost - half[LOW], log_cost + half[HIGH]
 
 
@@ -190,6 +226,16 @@ def _erratic(logs: Floats) -> float:
     """What costs go up and down again: the smaller of both, each summed; 0 where they only grow."""
     steps = np.diff(logs)
     return float(min(np.maximum(steps, 0.0).sum(), np.maximum(-steps, 0.0).sum()))
+
+
+def _carried(doublings: Floats, places: Floats) -> Floats:
+    """``[place]``: the variance of what a line through points, weighted as those of a model are
+    (``DISCOUNT``), says there, over that of a point."""
+    terms = np.stack([np.ones(len(doublings)), doublings], axis=1)
+    weighted = terms.T * DISCOUNT ** (doublings[-1] - doublings)
+    each = np.linalg.solve(weighted @ terms, weighted)
+    at = np.stack([np.ones(len(places)), places], axis=1)
+    return np.asarray(((at @ each) ** 2).sum(axis=1), np.float64)
 
 
 def _deviations(fits: Fits, series: Series, final: Forecast) -> tuple[float, int]:

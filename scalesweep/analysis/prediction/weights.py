@@ -12,12 +12,12 @@ from scalesweep.analysis.prediction.series import Series
 from scalesweep.analysis.prediction.topology import steps
 from scalesweep.analysis.types import Floats
 
-# Points from which on a + b log2 p is tried against the models in weak scaling: three give it one
-# forecast, which tells nothing (bench.prediction). In strong scaling it is no law of the cost: the
-# growth per doubling grows there.
-LINE_FROM = 4
-# Errors per doubling that the models and the newest growth are expected to have alike, and the
-# forecasts that this weighs as much as.
+# Points from which on a + b log2 p and the last value are ways of their own in weak scaling: three
+# give each one forecast, which tells nothing (bench.prediction). In strong scaling neither is a law
+# of the cost: the growth per doubling grows there.
+SIMPLE_FROM = 4
+# Errors per doubling that all ways are expected to have alike, and the forecasts that this weighs
+# as much as.
 EVEN, EVEN_STRENGTH = 0.03, 2.0
 # A line's cost is not below this share of the first measured one.
 LEAST = 1e-6
@@ -96,12 +96,13 @@ def _level(series: Series, factors: Floats) -> Series:
 
 
 def combine(fits: Fits, series: Series) -> dict[int, Forecast]:
-    """What is said after the first 2, 3, ... points, from the models and from two simple ways.
+    """What is said after the first 2, 3, ... points, from the models and from simpler ways.
 
     The models are weighted by their forecasts from fewer points. Beyond the largest known count
-    the forecast is a mean of theirs and of the newest growth (``_CONTINUED``): half of each, until
-    forecasts from fewer points tell them apart. In weak scaling, from ``LINE_FROM`` points on,
-    where a + b log2 p has forecast the later of them as well as that, it is the mean of both.
+    the forecast is a mean of ways: the models, the newest growth (``_CONTINUED``), and in weak
+    scaling from ``SIMPLE_FROM`` points on also a + b log2 p and the last value. All weigh the
+    same, until forecasts from fewer points tell them apart (combining beats choosing where few
+    forecasts tell: J. M. Bates and C. W. J. Granger, 1969; A. Timmermann, 2006).
     """
     ranks, lift, count = series.ranks, fits.lift, len(series.ranks)
     places = np.concatenate([ranks, fits.targets])
@@ -109,11 +110,8 @@ def combine(fits: Fits, series: Series) -> dict[int, Forecast]:
     errors = fits.log_cost[:, :, :count] - logs
     doublings = np.log2(places)
     found: dict[int, Forecast] = {}
-    # Errors of all later points per doubling, by origin.
-    own: list[Floats] = []
-    line: list[Floats] = []
-    modelled: list[Floats] = []
-    continued: list[Floats] = []
+    # Squared errors on later points per doubling, ``[origin][way, point]``.
+    tried: list[Floats] = []
     for k in range(FIRST_ORIGIN, count + 1):
         there = np.isfinite(fits.log_cost[k]).all(axis=1)
         weights = weigh(errors, ranks, k, fits.models, there)
@@ -122,44 +120,36 @@ def combine(fits: Fits, series: Series) -> dict[int, Forecast]:
         variance = share @ (values - mean) ** 2
         beyond = doublings > doublings[k - 1]
         grown = _CONTINUED[series.scaling](doublings[:k], logs[:k], doublings)
+        line = _line(doublings[:k], logs[:k], doublings)
+        ways = np.stack([mean, grown, line, np.full(len(places), logs[k - 1])])
+        used = len(ways) if series.scaling == "weak" and k >= SIMPLE_FROM else 2
+        simple = _shares([each[:used] for each in tried], k)
         # Parts of a step that are known apart say more than the whole that is continued.
-        simple = 1 - float(weights[[bool(model.name) for model in fits.models]].sum())
-        simple *= _share(_squares(continued, k), _squares(modelled, k), k - FIRST_ORIGIN)
-        both = np.where(beyond, mean + simple * (grown - mean), mean)
-        away = variance + simple * (grown - mean) ** 2
-        spread = np.where(beyond, (1 - simple) * away, variance)
-        straight = _line(doublings[:k], logs[:k], doublings)
-        # Of the points up to k, from fewer.
-        tried = series.scaling == "weak" and k >= LINE_FROM
-        if tried and _mean(line, k) <= _mean(own, k):
-            both = np.where(beyond, (both + straight) / 2, both)
+        whole = 1 - float(weights[[bool(model.name) for model in fits.models]].sum())
+        simple[1:] *= whole
+        simple[0] = 1 - simple[1:].sum()
+        both = simple @ ways[:used]
+        away = simple[0] * variance + simple @ (ways[:used] - both) ** 2
         distance = doublings[k:count] - doublings[k - 1]
-        ways = ((own, both), (line, straight), (modelled, mean), (continued, grown))
-        for errors_of, said in ways:
-            errors_of.append(np.abs(said[k:count] - logs[k:]) / distance)
-        found[k] = Forecast(both - lift, np.sqrt(spread), weights, grown - lift)
+        tried.append(((ways[:, k:count] - logs[k:]) / distance) ** 2)
+        found[k] = Forecast(
+            np.where(beyond, both, mean) - lift,
+            np.sqrt(np.where(beyond, away, variance)),
+            weights,
+            grown - lift,
+        )
     return found
 
 
-def _mean(errors: Sequence[Floats], k: int) -> float:
-    """Mean of the errors of every origin on the points up to k."""
-    return float(np.mean(np.concatenate([
-        each[: k - origin] for origin, each in enumerate(errors, FIRST_ORIGIN)
-    ])))  # fmt: skip
-
-
-def _squares(errors: Sequence[Floats], k: int) -> float:
-    """Mean squares of the errors of every origin on the points up to k, summed."""
-    each = [one[: k - origin] for origin, one in enumerate(errors, FIRST_ORIGIN)]
-    return float(sum(np.mean(one**2) for one in each))
-
-
-def _share(own: float, other: float, origins: int) -> float:
-    """The weight of one of two ways from the squares of their errors over so many origins, half
-    before any."""
+def _shares(squares: Sequence[Floats], k: int) -> Floats:
+    """The weights of ways after k points: one over the mean square of their errors on the points up
+    to k, over origins; the same for all before any. ``squares[origin][way, point]``."""
     usual = EVEN_STRENGTH * EVEN**2
-    mine, its = ((usual + squares) / (EVEN_STRENGTH + origins) for squares in (own, other))
-    return float(its / (mine + its))
+    each = [one[:, : k - origin].mean(axis=1) for origin, one in enumerate(squares, FIRST_ORIGIN)]
+    if not each:
+        return np.array([0.5, 0.5])
+    score = (usual + np.sum(each, axis=0)) / (EVEN_STRENGTH + len(each))
+    return np.asarray(1 / score / (1 / score).sum(), np.float64)
 
 
 def _continued(doublings: Floats, logs: Floats, places: Floats) -> Floats:

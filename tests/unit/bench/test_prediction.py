@@ -74,7 +74,7 @@ def test_a_cluster_that_was_left_out_is_held() -> None:
 
 
 def test_a_cluster_counts_as_much_as_any_other() -> None:
-    rows = published([one for one in PUBLIC if one.scaling == "weak"])
+    rows = published("weak")
     weights = {name: rows.weight[rows.cluster == name].sum() for name in set(rows.cluster)}
     assert len(weights) == 11
     assert max(weights.values()) <= 3  # one for each way to know the machine

@@ -155,7 +155,9 @@ def test_advice_predicts_as_the_page_does_where_a_network_was_probed(
     data = ExperimentData(summary, plan["experiments"][0])
     widths = []
     for machine in (Machine(networks=[network()]), Machine()):
-        monkeypatch.setattr(scalesweep.tables.advice, "known_machine", lambda *_, it=machine: it)
+        monkeypatch.setattr(
+            scalesweep.tables.advice, "predicting_machine", lambda *_, it=machine: it
+        )
         study = make_study(campaign, plan, summary, prices_of(campaign), Wanted(), 2.0)
         (answer,) = study.options(2.0).now
         table = prediction_table(data, [data.points()], [64], machine)

@@ -139,7 +139,7 @@ def test_advice_for_a_target() -> None:
     after = [one.answers[0].after for one in curve]
     assert after == sorted(after, reverse=True) and curve[-1] == advice
     assert all(one.cost <= one.budget for one in curve)
-    assert not options.advise(0.1).counts
+    assert not options.advise(0.001).counts
 
 
 def test_settings_are_repeated_together_with_falling_returns() -> None:

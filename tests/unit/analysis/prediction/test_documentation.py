@@ -42,7 +42,7 @@ def test_the_worked_example() -> None:
     )
     for rule in CALIBRATION.values():
         assert f"{100 * rule.rate:.3g} %" in page
-        assert f"{100 * rule.scatter:.3g} %" in page
+        assert f"{rule.shift:.0%}".replace("%", " %") in page
         assert f"{rule.degrees:g}" in page
     weak = CALIBRATION["weak"]
     assert f"drawn towards {weak.spread:.0%} of their mean growth".replace("%", " %") in page
