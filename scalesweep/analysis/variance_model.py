@@ -35,7 +35,7 @@ TAUS = (0.2, 0.5, 1.0, 1.5, 2.0, 2.5)
 WEIGHTS = (0.05, 0.1, 0.2, 0.25, 0.2, 0.2)
 # Of one point in ten nothing is known but that: what the others are does not say how noisy it is.
 FAR, WIDE = 0.1, 2.5
-_STEP = 0.4  # of the grids of log variances and of mu; finer where many repeats tell more
+_STEP = 0.25  # of the grids of log variances and of mu; finer where many repeats tell more
 _NOTHING = 1e-8  # a weight, of the largest, that changes no p value that matters
 _MOST = 200  # grid places, also of variances that differ by many orders of magnitude
 
