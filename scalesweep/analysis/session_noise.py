@@ -1,0 +1,168 @@
+"""What noise sessions have: several kinds of it, weighted by how well each describes a series.
+
+A few dozen sessions do not tell noise of each session's own from noise that neighbours share, under
+which a few sessions in a row say much less. Instead of deciding for one kind, a p value is the mean
+over all of them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalesweep.analysis.stats import CONFIDENCE
+from scalesweep.analysis.types import Floats
+
+SPAN = 80  # sessions at most that noise is read from, the newest ones
+# Sessions h apart are correlated by share x memory^h: a process of first order under noise that
+# each session has for itself. The last memory is nearly a random walk; the first kind is white.
+_KINDS = ((0.0, 0.0), *((s, m) for m in (0.5, 0.75, 0.9, 0.97) for s in (0.35, 0.65, 0.95)))
+# Weight of white noise before any session is seen, the other kinds share the rest: the first up to
+# so many sessions, which do not show which noise they have, the second from so many on
+# (bench/history.py).
+_WHITE, _SESSIONS = (0.1, 0.8), (20, 30)
+_STEP_COST = 1.5  # for each level more, times log n (Zhang and Siegmund 2007, to first order)
+_LEAST_WEIGHT = 1e-4
+# Of more than four new sessions a quarter may lie where they like.
+_ALL, _ASIDE = 4, 0.25
+_LEAST_KURTOSIS = 0.5  # a series shows less of its tails than there is
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Kinds of noise: ``weights[kind]`` (sum 1), ``scales[kind]`` (standard deviation of a
+    session), ``degrees[kind]`` of freedom, and what sessions h apart have in common:
+    ``shares[kind] * memories[kind]**h``."""
+
+    weights: Floats
+    scales: Floats
+    degrees: Floats
+    shares: Floats
+    memories: Floats
+
+    def errors(self, old: Sequence[int], new: Sequence[int]) -> Floats:
+        """Standard error of the mean of the sessions ``new`` less that of ``old``, by kind."""
+        places = np.array([*old, *new])
+        contrast = np.repeat([-1 / len(old), 1 / len(new)], [len(old), len(new)])
+        found = _correlations(self.shares, self.memories, places)
+        variances = np.maximum(np.einsum("i,kij,j->k", contrast, found, contrast), 0.0)
+        errors: Floats = self.scales * np.sqrt(variances)
+        return errors
+
+    def error(self, old: Sequence[int], new: Sequence[int]) -> float:
+        """The same over all kinds: the root of the mean square."""
+        return math.sqrt(float(self.weights @ self.errors(old, new) ** 2))
+
+    def chance(self, shift: float, old: Sequence[int], new: Sequence[int]) -> float:
+        """p value of a difference, two-sided: Student's t, the mean over all kinds."""
+        return _mixture(shift, self.errors(old, new), self)
+
+    def chance_if_white(self, shift: float, old: Sequence[int], new: Sequence[int]) -> float:
+        """The same, did neighbouring sessions have nothing in common."""
+        scale = float(self.weights @ self.scales)
+        error = scale * math.sqrt(1 / len(old) + 1 / len(new))
+        return _mixture(shift, np.full(self.weights.size, error), self)
+
+    def half_width(self, old: Sequence[int], new: Sequence[int]) -> float:
+        """Half the width of the 95 % interval of a difference: that of which p is 5 %."""
+        errors = self.errors(old, new)
+        low, high = 0.0, float(errors.max())
+        while _mixture(high, errors, self) > 1 - CONFIDENCE:
+            high *= 2
+        for _ in range(50):
+            middle = (low + high) / 2
+            if _mixture(middle, errors, self) > 1 - CONFIDENCE:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+def _mixture(shift: float, errors: Floats, noise: Noise) -> float:
+    # Behind scipy.stats.t.sf; scipy.stats takes most of a second to import.
+    from scipy.special import stdtr
+
+    return float(noise.weights @ (2 * stdtr(noise.degrees, -abs(shift) / errors)))
+
+
+def _correlations(shares: Floats, memories: Floats, places: NDArray[np.int64]) -> Floats:
+    apart = np.abs(places[:, None] - places[None, :])
+    found: Floats = shares[:, None, None] * memories[:, None, None] ** apart
+    found[:, np.arange(places.size), np.arange(places.size)] = 1.0
+    return found
+
+
+def read_noise(
+    centres: Floats, places: Sequence[int], ways: Sequence[Sequence[int]], floor: float
+) -> Noise:
+    """What the sessions at ``places`` say of their noise, whichever of several ways levels are cut.
+
+    ``ways``: for each the first session of every level; fewer levels than sessions. ``floor``: the
+    least standard deviation of a session, above 0. By restricted likelihood (Patterson and
+    Thompson, Biometrika 58, 1971, 545-554), in which the levels cost no bias, with the penalty of
+    the BIC for each level.
+    """
+    at = np.asarray(places, np.int64)
+    values = centres[at]
+    shares, memories = np.array(_KINDS).T
+    white = float(np.interp(at.size, _SESSIONS, _WHITE))
+    prior = np.full(len(_KINDS), (1 - white) / (len(_KINDS) - 1))
+    prior[0] = white
+    correlations = _correlations(shares, memories, at)
+    inverse = np.linalg.inv(correlations)
+    logs = np.linalg.slogdet(correlations)[1]
+    cuts = {tuple(_levels(starts, at)) for starts in ways}
+    scores, scales, degrees = [], [], []
+    for cut in sorted(cuts):
+        design = np.eye(max(cut) + 1)[list(cut)]  # session, level
+        cross = design.T @ inverse  # kind, level, session
+        inner = cross @ design
+        means = np.linalg.solve(inner, (cross @ values)[:, :, None])
+        left = values - (design @ means)[:, :, 0]
+        square = np.einsum("ki,kij,kj->k", left, inverse, left)
+        free = at.size - design.shape[1]
+        variance = np.maximum(square / free, floor**2)
+        inner_logs = np.linalg.slogdet(inner)[1] - np.log(design.sum(axis=0)).sum()
+        score = -0.5 * (logs + inner_logs + at.size * np.log(variance) + square / variance)
+        scores.append(score - _STEP_COST * math.log(at.size) * (design.shape[1] - 1))
+        scales.append(np.sqrt(variance))
+        degrees.append(np.full(len(_KINDS), float(free)))
+    score = np.concatenate(scores)
+    weights = np.tile(prior, len(cuts)) * np.exp(score - score.max())
+    kept = weights > _LEAST_WEIGHT * weights.sum()
+    many = [np.concatenate(scales), np.concatenate(degrees)]
+    many += [np.tile(shares, len(cuts)), np.tile(memories, len(cuts))]
+    return Noise(weights[kept] / weights[kept].sum(), *(one[kept] for one in many))
+
+
+def _levels(starts: Sequence[int], at: NDArray[np.int64]) -> list[int]:
+    """The level of each session, from 0."""
+    of_session = np.searchsorted(np.sort(np.asarray(starts)), at, side="right")
+    return [int(level) for level in np.unique(of_session, return_inverse=True)[1]]
+
+
+def chance_of_each(off: Floats, left: Floats, spikes: Floats, scale: float) -> float:
+    """p value of single sessions that all lie this far off, two-sided: what the mean of a few
+    heavy-tailed ones leaves open, one of which may be far out by itself.
+
+    ``off``: of each new session, positive in the direction of their mean; of more than four the
+    lowest quarter is left aside. ``left``: all earlier sessions about their levels, from whose
+    excess kurtosis Student's t gets its tails (kurtosis 6 / (nu - 4)); ``spikes``: the single
+    sessions among them that were off, with the sign of ``off``; ``scale``: standard deviation of a
+    session that is none.
+    """
+    from scipy.special import bdtrc, stdtr
+
+    most = off.size if off.size <= _ALL else math.ceil((1 - _ASIDE) * off.size)
+    bound = float(np.sort(off)[::-1][most - 1])
+    if bound <= 0:
+        return 1.0
+    square = float((left**2).mean())
+    kurtosis = float((left**4).mean()) / square**2 - 3 if square > 0 else 0.0
+    nu = 4 + 6 / max(kurtosis, _LEAST_KURTOSIS)
+    tail = float(stdtr(nu, -bound / (scale * math.sqrt((nu - 2) / nu))))
+    if spikes.size:
+        tail += (float((spikes > bound).sum()) + 0.5) / (left.size + 1)
+    return min(1.0, 2 * float(bdtrc(most - 1, off.size, min(tail, 1.0))))
