@@ -39,6 +39,9 @@ from scalesweep.analysis.types import Floats
 SCATTER, SCATTER_STRENGTH = 0.0075, 1
 # Similar series that the expected spread of the growth across a border weighs as much as.
 SPREAD_STRENGTH = 2
+# Growth across a border (logarithm) that similar series are taken to show at least: the median of
+# the published clusters. One that shows none does not say that others have none.
+LEAST_GROWTH = 0.05
 # Measured counts at which the allowance for a change of regime has its full size.
 FEWEST = 3
 # Standard deviation of a point for what costs go up and down again: no published series is erratic
@@ -164,7 +167,8 @@ def sources(seen: Signs, rule: Calibration) -> Sources:
     carried = np.sqrt(1 + np.where(own, seen.carried, 1.0))
     rate = np.sqrt((rule.strength * rule.rate**2 + seen.rolled) / (rule.strength + seen.origins))
     rate = rate / seen.counts**rule.few
-    usual = SPREAD_STRENGTH * (rule.spread * seen.growth) ** 2
+    grown = np.maximum(np.abs(seen.growth), LEAST_GROWTH)
+    usual = SPREAD_STRENGTH * (rule.spread * grown) ** 2
     others = (usual + seen.others) / (SPREAD_STRENGTH + np.maximum(seen.similar - 1, 0.0))
     others = np.sqrt(others * (1 + 1 / np.maximum(seen.similar, 1.0)))
     # Similar series have gone the whole way: what they differ in takes the place of the rest.

@@ -96,6 +96,12 @@ def test_similar_series_tell_the_step_and_what_they_differ_in() -> None:
     assert float(alone[1][0] / alone[0][0]) > ratio[0]  # one of them tells less than three
 
 
+def test_a_similar_series_without_a_step_does_not_rule_one_out() -> None:
+    flat = Growth(RANKS[:6], np.ones(6))
+    low, high = predict(replace(series(4), similar=(flat,)), [16.0]).interval()
+    assert high[0] / low[0] > 1.15
+
+
 def test_growth_between_the_counts_of_a_similar_series_is_on_a_line() -> None:
     one = Growth(np.array([2.0, 8.0]), np.array([1.0, 4.0]))
     found = crossing(np.array([4.0]), (one,), np.array([8.0, 16.0]))
