@@ -63,11 +63,18 @@ class Efficiency:
         return f"{percent(self.value, self.low, self.high)}{unsure}"
 
 
-def efficiencies(study: ExperimentResults, series: Series, phase: str) -> list[Efficiency]:
-    """Efficiencies of a series without its base, by scale."""
-    stem, base = study.scaled_stem, series.rows[0]
+def scaled_differences(study: ExperimentResults, phase: str) -> Differences | None:
+    """Tests of the metric that efficiencies are of: made once for all series, as it reads the
+    repeats of all points."""
     measure = study.scaled_measure
-    differences = None if measure is None else Differences(study, measure.metric, phase)
+    return None if measure is None else Differences(study, measure.metric, phase)
+
+
+def efficiencies(
+    study: ExperimentResults, series: Series, phase: str, differences: Differences | None
+) -> list[Efficiency]:
+    """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``."""
+    stem, base = study.scaled_stem, series.rows[0]
     found = []
     for row in series.rows[1:]:
         value, low, high = (

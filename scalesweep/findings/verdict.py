@@ -33,6 +33,7 @@ from scalesweep.findings.scaling import (
     Efficiency,
     efficiencies,
     efficiency_columns,
+    scaled_differences,
 )
 from scalesweep.findings.series_words import common_and_own, series_words
 
@@ -116,8 +117,9 @@ def verdicts(study: ExperimentResults, cut: float = LEVEL) -> list[Verdict]:
     if measure is None:
         return []
     found = []
+    differences = scaled_differences(study, measure.steady_phase)
     for series in study.series:
-        points = efficiencies(study, series, measure.steady_phase)
+        points = efficiencies(study, series, measure.steady_phase, differences)
         if points:
             found.append(_verdict(study, measure, series, points, cut))
     return found
@@ -293,8 +295,9 @@ def other_phases(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
     found = []
     for phase in phases:
         last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
+        differences = scaled_differences(study, phase)
         for series in study.series:
-            if points := efficiencies(study, series, phase):
+            if points := efficiencies(study, series, phase, differences):
                 key = (study.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
         found += [_in_phase(study, phase, those, cut) for those in last.values()]

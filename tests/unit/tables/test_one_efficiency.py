@@ -9,7 +9,7 @@ import pytest
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.efficiency import largest_loss
-from scalesweep.findings.scaling import efficiencies
+from scalesweep.findings.scaling import efficiencies, scaled_differences
 from scalesweep.findings.verdict import scaling_verdict
 from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, make_training
@@ -58,7 +58,9 @@ def check(study: ExperimentResults) -> list[Ledger]:
     """Every ledger adds up, and its ideal over its step is the efficiency of its point."""
     assert study.main is not None
     (series,) = study.series
-    told = {one.count: one for one in efficiencies(study, series, study.main.steady_phase)}
+    phase = study.main.steady_phase
+    differences = scaled_differences(study, phase)
+    told = {one.count: one for one in efficiencies(study, series, phase, differences)}
     every = ledgers(study)
     for one in every:
         total = sum(term.value for term in one.parts.values())
