@@ -53,6 +53,11 @@ class SlurmProject(Project):
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
         return self._start([sys.executable, *SNAKEMAKE, *words], **more)
 
+    def watch(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
+        """``start`` for a call that is not to be ended by a signal: forked from a process that has
+        imported Snakemake (``fakes.snakemake_calls``)."""
+        return self._start([python(), *SNAKEMAKE[1:], *words], **more)
+
     def _start(self, words: list[str], **more: str | None) -> "subprocess.Popen[str]":
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
@@ -61,11 +66,8 @@ class SlurmProject(Project):
             )  # fmt: skip
 
     def slurm(self, *words: str, timeout: float = 400, **more: str | None) -> tuple[int, str]:
-        """Call Snakemake with the Slurm profile; exit code and what it says.
-
-        Forked from a process that has imported it (``fakes.snakemake_calls``).
-        """
-        with self._start([python(), *SNAKEMAKE[1:], *words], **more) as process:
+        """Call Snakemake with the Slurm profile; exit code and what it says."""
+        with self.watch(*words, **more) as process:
             try:
                 code = process.wait(timeout)
             finally:

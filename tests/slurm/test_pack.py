@@ -77,7 +77,7 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
 
     # The next call waits for the job, in which runs fail, and one loses its launcher. What had
     # failed before is run again meanwhile.
-    with project.start("--configfile", "c.yaml") as snakemake:
+    with project.watch("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: "of an earlier snakemake has it" in out.read_text(), 60)
         assert wait_until(lambda: at_work(project) is not None, 60), out.read_text()
         launcher = at_work(project)
@@ -106,7 +106,7 @@ def test_every_run_of_a_pack_has_its_own_end(cluster: Cluster, tmp_path: Path) -
     # A node is lost with the runs to come: the same call submits them again.
     project.write("c.yaml", CAMPAIGN.replace("repeats: 3", "repeats: 5"))
     project.write("hold", "11")
-    with project.start("--configfile", "c.yaml") as snakemake:
+    with project.watch("--configfile", "c.yaml") as snakemake:
         assert wait_until(lambda: len(project.records()) >= 10, 90), out.read_text()
         node = cluster.run("squeue", "-htR", "-o%N").split()[0]
         try:

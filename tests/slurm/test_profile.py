@@ -65,7 +65,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         tmp_path / "p", cluster, "{startup_minutes: 0.5, max_minutes: 0.5, max_attempts: 3}"
     )
     project.write("c.yaml", CAUSES)
-    with project.start("--configfile", "c.yaml") as snakemake:
+    with project.watch("--configfile", "c.yaml") as snakemake:
         on_flat = ("squeue", "-hwnode3,node4", "-tR", "-o%N %k")
         assert wait_until(lambda: bool(cluster.run(*on_flat).strip()), 60)
         node, comment = cluster.run(*on_flat).split()

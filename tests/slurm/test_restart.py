@@ -97,7 +97,7 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     assert "Traceback" not in said
 
     # A job that somebody cancels, running or queued, is over.
-    cancelled = project.start("--configfile", "c.yaml")
+    cancelled = project.watch("--configfile", "c.yaml")
     assert wait_until(lambda: set(cluster.run(*states).split()) == {"RUNNING", "PENDING"}, 60)
     cluster.run("scancel", *cluster.run("squeue", "-ho%A").split())
     assert cancelled.wait(60) == 1

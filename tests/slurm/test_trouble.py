@@ -89,7 +89,7 @@ def test_a_full_queue_is_waited_for_and_the_users_options_hold(
     hold.write_text("0")  # programs go on once it is gone
     cluster.run("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxSubmitJobsPerUser=2")
     try:
-        with project.start("--configfile", "c.yaml", "--until", "run") as snakemake:
+        with project.watch("--configfile", "c.yaml", "--until", "run") as snakemake:
             running = partial(cluster.run, "squeue", "-htR", "-o%A")
             assert wait_until(lambda: len(running().split()) == 2, 60)
             job = running().split()[0]
@@ -156,7 +156,7 @@ def test_a_node_that_fails_runs_is_avoided_and_a_lost_one_of_a_kind_blocks_nothi
     project = slurm_project(tmp_path / "p", cluster, options, f"prologue: ['{broken}']\n")
     project.write("c.yaml", NODES)
     out = project.path / "out"
-    with project.start("--configfile", "c.yaml", "--until", "run") as snakemake:
+    with project.watch("--configfile", "c.yaml", "--until", "run") as snakemake:
         on_both = ("squeue", "-hwnode4", "-tR", "-o%k")
         assert wait_until(lambda: "-r2-" in cluster.run(*on_both), 60), out.read_text()
         logs = partial(project.path.glob, "results/runs/*/toy-r2-*/attempt-1/stdout.log")
