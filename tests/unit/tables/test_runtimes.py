@@ -28,7 +28,8 @@ def test_runs_of_counts_without_a_result_have_a_runtime(tmp_path: Path, scaling:
     # Every run took 600 s; 100,000 ranks are too far.
     assert len(table) == 4
     assert table["run_id"].str.startswith("data_loading-r64-").all()
-    assert table["expected_s"].to_numpy() == pytest.approx(600, rel=0.05)
+    # Beyond a tenth of a doubling, by which forecasts of strong scaling have been too low.
+    assert table["expected_s"].between(600 * 0.95, 600 * 2**0.11).all()
     assert (table["low_s"] < 600).all() and (table["high_s"] > 600).all()
     for name in ("simulated", "short"):
         assert not (tables / name / "runtimes.parquet").exists()
