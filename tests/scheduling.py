@@ -8,7 +8,7 @@ from xdist.workermanage import WorkerController
 # Seconds of the groups that take longest (docs/testing.md). They are begun first, so that the
 # workers end together.
 SECONDS = {
-    "slurm": 400, "slurm, part 2": 400, "workflow/test_cnn_campaigns": 90,
+    "slurm": 440, "slurm, part 2": 400, "workflow/test_cnn_campaigns": 90,
     "workflow/test_campaigns": 110, "workflow/test_cosmoflow_campaigns": 70,
     "workflow/test_nt3_campaign": 60, "workflow/test_foreign": 50,
     "workflow/test_imported_logs": 45, "report/test_large_report": 40,

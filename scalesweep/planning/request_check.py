@@ -21,7 +21,7 @@ def refused_shapes(
     words = _Words(site, where, patience_s)
     if staging and (why := words.against(staging_shape(site))):
         raise UserError(f"{why} (for staging)")
-    every = sorted(set(shapes), key=lambda shape: -shape.minutes)
+    every = sorted(set(shapes), key=lambda s: (-s.minutes, -s.nodes, s.sbatch_words()))
     refused: dict[Shape, str] = {}
     # Limits may differ from point to point: Slurm that takes the longest of equal requests takes
     # the others.
