@@ -207,15 +207,25 @@ class Soak:
             self.cluster.run("scancel", job)
         return True
 
+    def waiting(self) -> list[str]:
+        """Jobs that wait in the queue."""
+        return [job for job, (now, _) in self.queue().items() if now == "PENDING"]
+
     def hold(self) -> bool:
-        """A job that waits is held for a while."""
-        jobs = [job for job, (now, _) in self.queue().items() if now == "PENDING"]
-        if not jobs:
+        """A job that waits is held for a while; for one to wait, no job begins meanwhile."""
+        partition = ("scontrol", "update", "PartitionName=main")
+        job = ""
+        with contextlib.suppress(ClusterError):
+            self.cluster.run(*partition, "State=DOWN")
+            if wait_until(lambda: bool(self.waiting()), 20) and (jobs := self.waiting()):
+                job = self.draw.choice(jobs)
+                self.cluster.run("scontrol", "hold", job)
+        with contextlib.suppress(ClusterError):
+            self.cluster.run(*partition, "State=UP")
+        if not job:
             return False
-        job = self.draw.choice(jobs)
-        with contextlib.suppress(ClusterError):  # it has started meanwhile
-            self.cluster.run("scontrol", "hold", job)
-            time.sleep(self.draw.uniform(0, 8))
+        time.sleep(self.draw.uniform(0, 8))
+        with contextlib.suppress(ClusterError):  # cancelled meanwhile
             self.cluster.run("scontrol", "release", job)
         return True
 
