@@ -6,6 +6,7 @@ Both come from the arrays ``[step, rank]`` of all repeats of a point together.
 
 import json
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import pandas as pd
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
-from scalesweep.analysis.stats import linear_interval, t_quantile
+from scalesweep.analysis.stats import MAD_TO_STD, linear_interval, t_quantile
 from scalesweep.analysis.step_delays import (
     BOUND,
     EVERY,
@@ -33,6 +34,7 @@ from scalesweep.analysis.step_work import (
     BETWEEN,
     INFERRED,
     STEP_TIMES,
+    TRANSFER,
     BadSpans,
     StepWork,
     shifting_operations,
@@ -56,6 +58,7 @@ CURVES = 12  # runs of a point that have one
 _REGULAR = 0.9  # of all distances
 _SAME_PART = 0.1  # of all steps: how far the ends of a part may differ over the repeats
 FEWEST_STALLS = 5  # over all repeats
+STANDS_OUT = 3.0  # standard deviations of the other steps, by which stalls are longer
 ALL = "all"  # the causes of a point together
 ANOTHER = "another in each run"
 _MS = 1e3
@@ -198,7 +201,7 @@ def cause_rows(found: Sequence[RunSteps]) -> list[dict[str, Any]]:
         for one, values in zip(kept, gains, strict=True)
     ]
     for one, row in zip(kept, rows, strict=True):
-        row["sure"] &= one.pattern != RARE or _often_enough(one, row)
+        row["sure"] &= one.pattern != RARE or (_often_enough(one, row) and _stand_out(one, found))
     order = np.argsort(-alone, kind="stable")
     nothing = _row(_Cause(ALL, "", [None] * len(found), ()), found)
     return [rows[place] for place in order] + [{**nothing, **_gain_columns(together, 1)}]
@@ -255,6 +258,24 @@ def _often_enough(one: _Cause, row: Mapping[str, Any]) -> bool:
     """Whether stalls are several, or regular: a single one is in the tail of any noise."""
     there = [delay for delay in one.delays if delay is not None]
     return row["every"] is not None or sum(int(d.steps.sum()) for d in there) >= FEWEST_STALLS
+
+
+def _stand_out(one: _Cause, found: Sequence[RunSteps]) -> bool:
+    """Whether stalls are longer than the noise of other steps: the longest third of any steps is
+    longer than the rest."""
+    ratios = []
+    for delay, run in zip(one.delays, found, strict=True):
+        if delay is None or run.work is None:
+            continue
+        stalled, everywhere = delay.extra > 0, np.ones(run.work.shape)
+        exchange = run.work.transfer[:, None] * everywhere
+        seconds = exchange if one.cause == TRANSFER else run.work.causes[one.cause]
+        for rank in delay.ranks:
+            usual = seconds[~stalled[:, rank], rank]
+            noise = MAD_TO_STD * float(np.median(np.abs(usual - np.median(usual))))
+            size = float(np.median(delay.extra[stalled[:, rank], rank]))
+            ratios.append(size / noise if noise > 0 else math.inf)
+    return bool(ratios) and float(np.median(ratios)) >= STANDS_OUT
 
 
 def _signed(work: StepWork, cause: str, ranks: Sequence[int], delay: Delay | None) -> Delay:

@@ -21,6 +21,11 @@ def test_noise_seldom_makes_a_cause(noise: str) -> None:
     assert sum(map(bool, said)) <= 2, said
 
 
+def test_the_longest_third_of_noise_is_no_stall() -> None:
+    """In seeds 39, 54 and 58 it was."""
+    assert not any(clear_causes(NOISES["loud"], 2, seed) for seed in range(39, 60))
+
+
 def test_a_small_straggler_is_clear_in_quiet_noise() -> None:
     program = Program(faults={"compute": always(5, 1)})
     said = [clear_causes(NOISES["quiet"], 2, seed, program) for seed in range(5)]
