@@ -261,21 +261,21 @@ def _often_enough(one: _Cause, row: Mapping[str, Any]) -> bool:
 
 
 def _stand_out(one: _Cause, found: Sequence[RunSteps]) -> bool:
-    """Whether stalls are longer than the noise of other steps: the longest third of any steps is
-    longer than the rest."""
-    ratios = []
+    """Whether stalls are longer than the noise of other steps, on each rank that has them: the
+    longest third of any steps is longer than the rest."""
+    ratios: dict[int, list[float]] = {}
     for delay, run in zip(one.delays, found, strict=True):
         if delay is None or run.work is None:
             continue
         stalled, everywhere = delay.extra > 0, np.ones(run.work.shape)
         exchange = run.work.transfer[:, None] * everywhere
         seconds = exchange if one.cause == TRANSFER else run.work.causes[one.cause]
-        for rank in delay.ranks:
+        for rank in set(delay.ranks) & set(one.ranks or delay.ranks):
             usual = seconds[~stalled[:, rank], rank]
             noise = MAD_TO_STD * float(np.median(np.abs(usual - np.median(usual))))
             size = float(np.median(delay.extra[stalled[:, rank], rank]))
-            ratios.append(size / noise if noise > 0 else math.inf)
-    return bool(ratios) and float(np.median(ratios)) >= STANDS_OUT
+            ratios.setdefault(rank, []).append(size / noise if noise > 0 else math.inf)
+    return bool(ratios) and all(np.median(each) >= STANDS_OUT for each in ratios.values())
 
 
 def _signed(work: StepWork, cause: str, ranks: Sequence[int], delay: Delay | None) -> Delay:
