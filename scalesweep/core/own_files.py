@@ -23,6 +23,7 @@ from scalesweep.core.files import (
     replacing,
     write_atomic,
 )
+from scalesweep.core.log import SEEN
 
 MARKER, MANIFEST = ".scalesweep", ".scalesweep.files"
 FORMAT = 1
@@ -160,8 +161,10 @@ def note(paths: Iterable[Path]) -> None:
         _manifests[root].add(files)
 
 
-def make_way(path: Path, further: Path | None = None) -> Path | None:
-    """Set aside what lies under a name that is needed, unless it is ours.
+def make_way(
+    path: Path, further: Path | None = None, why: str = "is not as scalesweep left it"
+) -> Path | None:
+    """Set aside what lies under a name that is needed, unless it is ours; a line says ``why``.
 
     ``further``: the file that ``path`` is to be a further name of, or a copy. Returns the new name;
     None if nothing was to be moved. In a folder without a marker nothing is known, and nothing
@@ -171,7 +174,9 @@ def make_way(path: Path, further: Path | None = None) -> Path | None:
     if manifest is None or not os.path.lexists(path) or _is_known(manifest, path, further):
         return None
     aside = set_aside(path)
-    _log.warning("%s: is not as scalesweep left it: kept as %s", path, aside.name)
+    # What lies in a hidden folder is a further name of what people read.
+    hidden = any(part.startswith(".") for part in path.absolute().relative_to(manifest.root).parts)
+    _log.warning("%s: %s: kept as %s", path, why, aside.name, extra={} if hidden else SEEN)
     return aside
 
 
@@ -211,7 +216,8 @@ def save_others(folder: Path, published: Path) -> None:
             target = _free_name(saved / name)
             target.parent.mkdir(parents=True, exist_ok=True)
             path.rename(target)
-            _log.warning("%s: scalesweep did not make it: kept as %s", path, target)
+            said = "%s: scalesweep did not make it: kept as %s"
+            _log.warning(said, path, target, extra=SEEN)
 
 
 def _is_further(manifest: _Manifest, path: Path, name: Path) -> bool:

@@ -1,10 +1,12 @@
 """What every command-line script shares."""
 
+import atexit
 import contextlib
 import os
 import stat
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from scalesweep.core.errors import UserError
@@ -31,7 +33,9 @@ def run_main(main: Callable[[], None]) -> NoReturn:
     if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
         from scalesweep.core.log import set_up
 
-        set_up()
+        set_up(_show)
+    if _is_logged():
+        atexit.register(_note_log)
     try:
         main()
         _flush()
@@ -70,6 +74,23 @@ def _fail(line: str) -> NoReturn:
 
 def _show(line: str) -> None:
     """Write a line where Snakemake writes its messages, if standard error is the log of a rule."""
-    with contextlib.suppress(OSError):
-        if _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
+    if _is_logged():
+        with contextlib.suppress(OSError):
             os.write(_TERMINAL, f"{visible(line)}\n".encode())
+
+
+def _is_logged() -> bool:
+    """Whether standard error is the log of a rule."""
+    try:
+        return _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
+    except OSError:
+        return False
+
+
+def _note_log() -> None:
+    """Note the log of the rule as it is left, so that a user's edit of it is recognised."""
+    from scalesweep.core.own_files import note  # no log of a launch is noted
+
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        note([Path(f"/proc/self/fd/{sys.stderr.fileno()}").readlink()])

@@ -6,14 +6,14 @@ import atexit
 import contextlib
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
-from scalesweep.core.own_files import make_way, save_others
+from scalesweep.core.own_files import make_way, note, save_others
 from scalesweep.core.record import RECORD
 from scalesweep.planning.artifacts import OUTPUTS
 
@@ -27,6 +27,7 @@ _MADE_OF_RUNS = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report
 _OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0
+_NOT_NOTED = "is not known to be as scalesweep left it"
 _POLL_S = 0.1
 
 
@@ -37,15 +38,20 @@ class Claims:
         self._results, self._runs = results, runs
         self._held: list[FileIO] = []
         self._report: list[FileIO] = []
+        self._logs: dict[str, Sequence[str]] = {}
         self.begun = False
         atexit.register(self.end)
 
-    def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
+    def begin(
+        self, rules: Mapping[str, Sequence[str]], pending: Collection[str], here: bool
+    ) -> None:
         """Claim what jobs of these ``rules`` will write, before the first of them starts.
 
-        ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
-        another Snakemake is at work in the folder, or something that a killed one has left.
+        ``rules``: with the names of their logs (``snakemake_facts.rules_to_run``). ``pending``:
+        runs that are to be made; ``here``: on this machine. Raises UserError if another Snakemake
+        is at work in the folder, or something that a killed one has left.
         """
+        self._logs = dict(rules)
         if pending or not _OF_RUNS_TO_COME.isdisjoint(rules):
             self._held.append(claim(self._results))
             if here:
@@ -57,6 +63,7 @@ class Claims:
                 )
         elif "adopt" not in rules and not _OF_RUNS.isdisjoint(rules):
             self._claim_report(wait=False)
+        self._keep_logs(rules.keys() - _OF_RUNS)
         self.begun = True
 
     def report(self) -> None:
@@ -75,6 +82,18 @@ class Claims:
                 make_way(self._results / name)
             for folder in (self._results / OUTPUTS).glob("[!.]*"):
                 save_others(folder, self._results / folder.name)
+        self._keep_logs(_OF_RUNS)
+
+    def _keep_logs(self, rules: Collection[str]) -> None:
+        """Set aside logs that Snakemake would remove, and that nobody has noted as they are."""
+        for path in self._logs_of(rules):
+            with contextlib.suppress(OSError):
+                if path.is_symlink() or path.stat().st_size:
+                    make_way(path, why=_NOT_NOTED)
+
+    def _logs_of(self, rules: Collection[str]) -> list[Path]:
+        patterns = [name for rule in rules for name in self._logs.get(rule, ())]
+        return [path for name in patterns for path in (self._results / "logs").glob(name)]
 
     def release_report(self) -> None:
         """Let a Snakemake that this one calls make the report."""
@@ -82,7 +101,8 @@ class Claims:
             release(self._report.pop())
 
     def end(self) -> None:
-        """Give everything back."""
+        """Give everything back; note the logs that no script of a rule has noted (``smk.cli``)."""
+        note(self._logs_of(self._logs.keys() - _OF_RUNS))
         while self._held:
             release(self._held.pop())
         self.release_report()

@@ -15,8 +15,9 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.prediction.topology import Growth
-from scalesweep.core.files import canonical_json, write_atomic
+from scalesweep.core.files import canonical_json, read_regular, write_atomic
 from scalesweep.core.formatting import finite
+from scalesweep.core.own_files import set_aside
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.tables.machine import (
     Finished,
@@ -125,29 +126,37 @@ def witnesses(
 
 
 def keep_series(plan: Plan, series: Iterable[Finished], path: Path) -> None:
-    """Put the finished series of a campaign in the place of those that the file has of it."""
-    others = [
-        one
-        for one in read_series(path)
-        if (one.site, one.campaign) != (plan["site"], plan["campaign"])
-    ]
-    lines = [canonical_json(asdict(one)) for one in (*others, *series)]
-    text = "".join(f"{line}\n" for line in lines)
-    if text != (path.read_text(errors="replace") if path.exists() else ""):
+    """Put the finished series of a campaign in the place of those that the file has of it.
+
+    A file that holds anything else is set aside.
+    """
+    there = read_series(path)
+    others = [one for one in there if (one.site, one.campaign) != (plan["site"], plan["campaign"])]
+    text = _text((*others, *series))
+    try:
+        content = read_regular(path, _MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        content = ""
+    except OSError:
+        content = None
+    if content not in ("", _text(there)):
+        _log.warning("%s: is not as scalesweep left it: kept as %s", path, set_aside(path).name)
+    if content != text:
         write_atomic(path, text, durable=False)
+
+
+def _text(series: Iterable[Finished]) -> str:
+    return "".join(f"{canonical_json(asdict(one))}\n" for one in series)
 
 
 def read_series(path: Path) -> list[Finished]:
     """The series of a file; lines that are not whole are left out, with one line of warning."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            _log.warning("%s: too large for finished series: left out", path)
-            return []
-        lines = path.read_text(errors="replace").splitlines()
+        lines = read_regular(path, _MOST_BYTES).decode(errors="replace").splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:
-        _log.warning("%s: cannot be read: %s", path, error.strerror)
+        _log.warning("%s: left out: %s", path, error.strerror)
         return []
     found = [_of_line(line) for line in lines]
     if bad := sum(one is None for one in found):

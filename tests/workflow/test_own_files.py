@@ -32,6 +32,7 @@ OURS = (
     *("tables/sizes/points.csv", "figures/index.json", "figures/sizes/ledger.svg"),
     *(".tables.previous/index.json", ".tables.previous/sizes/points.csv", ".made.json"),
     *(".summary.parquet.previous", ".jobs.csv.previous", ".report.lock", "runs/toy/.index.json"),
+    *("logs/inventory.log", "logs/tables.log", "logs/report.log", ".series.jsonl"),
 )
 
 
@@ -82,6 +83,19 @@ def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
     assert again.returncode == 0 and "Nothing to be done" in again.stdout + again.stderr
     assert not lost(results, BYSTANDERS)
 
+    # A log that was added to is kept, which its call says; one that nobody touched is replaced.
+    for name, words in {"plan": ("plan",), "inventory": ("--forcerun", "inventory")}.items():
+        assert project.snakemake(*words, "--configfile", "c.yaml").returncode == 0
+        with (results / "logs" / f"{name}.log").open("a") as log:
+            log.write("mine")
+        done = project.snakemake(*words, "--configfile", "c.yaml")
+        kept = f"results/logs/{name}.log: is not known to be as scalesweep left it: kept as {name}"
+        lines = [line for line in done.stderr.splitlines() if "kept as" in line]
+        assert lines == [f"warning: {kept}.log.set-aside"], done.stderr
+        aside = results / "logs" / f"{name}.log.set-aside"
+        assert aside.read_text().endswith("mine")
+        aside.unlink()
+
     # All of it is made again, and one experiment under another name; a folder that is gone too.
     project.write("c.yaml", CAMPAIGN.replace("sizes:", "other:").replace("[1, 2]", "[1, 2, 4]"))
     shutil.rmtree(results / ".outputs" / "tables")
@@ -109,18 +123,23 @@ def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
     # A step that fails takes nothing with it.
     project.write("c.yaml", CAMPAIGN)
     put(results, OURS)
+    said = ""
     for script in ("tables", "figures"):
         path = project.path / "workflow" / "scripts" / f"{script}.py"
         text = path.read_text()
         path.write_text("raise SystemExit(1)\n")
         failed = project.snakemake("--configfile", "c.yaml")
         assert failed.returncode != 0 and not lost(results, BYSTANDERS)
+        said += failed.stderr
         path.write_text(text)
     done = project.snakemake("--configfile", "c.yaml")
     assert done.returncode == 0, done.stderr
     assert not lost(results, BYSTANDERS) and before <= made(results)
+    said += done.stderr
     for name in OURS:
         kept = results / f"{name}.set-aside"
+        hidden = any(part.startswith(".") for part in Path(name).parts)
+        assert hidden or said.count(f"results/{name}: is not ") == 1, name
         assert kept.read_text() == f"mine: {name}", name
         assert (results / name).read_bytes() != kept.read_bytes()
     # Asked for by name, what is wholly gone is made again.

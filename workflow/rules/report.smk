@@ -60,7 +60,7 @@ rule report:
     message:
         "Reporting on the results so far"
     shell:
-        "{params.command} 2>&1 | tee {log:q} | {{ grep '^error: ' >&2 || true; }}"
+        "{params.command} 2>&1 | tee {log:q} | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
         " && echo {params.page:q}"
 
 
@@ -104,7 +104,7 @@ if SWEEP.options.get("pending") != "ignore":
                 "mkdir -p {RESULTS:q}/logs;"
                 f" {REPORT_NOW}"
                 " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
-                " | {{ grep '^error: ' >&2 || true; }}"
+                " | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
                 " && echo report: {RESULTS:q}/report.html"
                 " || echo no report, see {RESULTS:q}/logs/report-now.log"
             )

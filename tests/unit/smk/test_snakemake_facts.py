@@ -31,12 +31,16 @@ if workflow.is_main_process:
     print("parsed", [str(p) for p in facts.configfiles(workflow)], facts.overrides(workflow),
           sorted(facts.default_resources(workflow)), file=sys.stderr)
 rule all:
-    input: "a.txt"
+    input: "a.txt", "7.b"
 rule one:
     output: touch("a.txt")
+    log: "logs/one.log"
+rule of_each:
+    output: touch("{{n}}.b")
+    log: "logs/of-{{n,[0-9]+}}-x.log"
 onstart:
     print("started", facts.only_shows(workflow), facts.executor(workflow),
-          sorted(facts.rules_to_run(workflow)), sorted(facts.targets(workflow)), file=sys.stderr)
+          facts.rules_to_run(workflow), sorted(facts.targets(workflow)), file=sys.stderr)
 """
 
 
@@ -51,7 +55,10 @@ def test_what_is_read_of_a_workflow_is_there(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (parsed,) = (line for line in done.stderr.splitlines() if line.startswith("parsed"))
     assert "c.yaml'] {'kk': 'v'}" in parsed and "'mine'" in parsed
-    assert "started False local ['all', 'one'] ['all']" in done.stderr
+    (started,) = (line for line in done.stderr.splitlines() if line.startswith("started"))
+    assert started.startswith("started False local {") and started.endswith("} ['all']")
+    for rule in ("'all': ()", "'one': ('one.log',)", "'of_each': ('of-*-x.log',)"):
+        assert rule in started
 
 
 @pytest.mark.parametrize(
