@@ -16,7 +16,7 @@ from scalesweep.importers.table_map import alias
 _OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
 _SCALES = (
     (_OF + r"(?:mpi_?)?ranks?", "ranks"),
-    (_OF + r"proc(?:s|esses)?|np", "ranks"),
+    (_OF + r"proc(?:s|esses)?|n?p", "ranks"),
     (_OF + r"gpus?", "gpus"),
     (_OF + r"(?:devices?|accelerators?)", "devices"),
     (_OF + r"workers?", "workers"),
@@ -168,7 +168,11 @@ def _guess(table: Table) -> _Guess:
                 guess.ranks, guess.scale = name, scale
     for name in table.columns:
         words = sorted({str(row.cells[name]).strip() for row in table.rows if row.cells[name]})
-        if guess.unfinished is None and (failed := _failed(words)):
+        if name != guess.ranks and name in table.parameters:
+            guess.parameters.append(name)
+        elif name in table.metrics:
+            guess.metrics.append(name)
+        elif guess.unfinished is None and (failed := _failed(words)):
             guess.unfinished = name, failed
         elif name != guess.ranks:
             _place(guess, name, numbers[name], name in whole)

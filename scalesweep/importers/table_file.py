@@ -1,4 +1,4 @@
-"""A table as it was published: CSV with any separator, Parquet, or JSON lines.
+"""A table as it was published: CSV with any separator, Parquet, JSON lines, or a file of Extra-P.
 
 Nothing is guessed where two readings give two numbers: a comma that may be a decimal comma or stand
 between thousands is refused until the map says which.
@@ -9,7 +9,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.csv_cells import text_of_cell
 from scalesweep.core.errors import UserError
+from scalesweep.importers import extra_p_file
 from scalesweep.importers.imported_run import Refusal
 
 MAX_BYTES = 64 << 20
@@ -29,8 +30,6 @@ HIDDEN = "..."  # what pandas prints for columns that it does not print
 
 Cell = str | int | float | bool | None
 
-# The first line of Extra-P's JSON lines.
-_EXTRA_P = re.compile(r'^\s*\{(?=.*"params":\s*\{)(?=.*"metric":\s*")(?=.*"value":)')
 _MISSING = frozenset(("", "-", "--", "na", "n/a", "nan", "none", "null"))
 _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
@@ -56,7 +55,8 @@ class Row:
 class Table:
     """What a file holds; ``refusals`` are rows that cannot be read, ``notes`` what to know of it.
 
-    ``decimal`` is the mark that its numbers have, None where they show none.
+    ``decimal`` is the mark that its numbers have, None where they show none. ``parameters`` and
+    ``metrics``: the columns that the file itself says are some.
     """
 
     file: Path
@@ -66,6 +66,8 @@ class Table:
     notes: tuple[str, ...] = ()
     separator: str | None = None
     decimal: str | None = "."
+    parameters: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def number(self, cell: Cell) -> float | int | None:
         """The number in a cell, None where it is empty; 95 % is 0.95.
@@ -142,6 +144,8 @@ def read_table(file: Path, separator: str | None = None, decimal: str | None = N
                 f"{file}: {what}, which no installed library reads: save the sheet as CSV"
             )
     text = _text(content, file)
+    if (items := extra_p_file.measurements(text)) is not None:
+        return _extra_p(items, file)
     start = text.lstrip()[:1]
     if start == "{":
         return _json_lines(text, file)
@@ -287,8 +291,6 @@ def _json_lines(text: str, file: Path) -> Table:
     rows: list[Row] = []
     refusals: list[Refusal] = []
     columns: dict[str, None] = {}
-    if _EXTRA_P.search(text[:100_000].partition("\n")[0]):
-        return _extra_p(text, file)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -306,47 +308,41 @@ def _json_lines(text: str, file: Path) -> Table:
     return Table(file, tuple(columns), tuple(whole), tuple(refusals))
 
 
-def _extra_p(text: str, file: Path) -> Table:
-    """Extra-P's JSON lines (github.com/extra-p/extrap, docs/file-formats.md; we write them, too).
-
-    A line has the values of one metric at one point: they become a row for each repeat, numbered in
-    the column ``repeat``, with a column for each metric and one for the call path.
-    """
+def _extra_p(items: Iterable[extra_p_file.Item], file: Path) -> Table:
+    """The table of a file of Extra-P's. Values of one metric at one point and call path are its
+    repeats, whether they are in one line or in several."""
     rows: dict[str, tuple[int, dict[str, Cell]]] = {}
     refusals: list[Refusal] = []
-    columns: dict[str, None] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            held = json.loads(line)
-            point, metric, value = dict(held["params"]), str(held["metric"]), held["value"]
-            values = value if isinstance(value, list) else [value]
-            if not all(_is_number(one) for one in (*point.values(), *values)):
-                raise TypeError
-            callpath = str(held.get("callpath", ""))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            refusals.append(Refusal(file, "not a measurement as Extra-P reads it", number))
-            continue
-        for repeat, one in enumerate(values):
-            key = json.dumps([point, callpath, repeat], sort_keys=True)
-            fresh: dict[str, Cell] = {**point, "callpath": callpath, "repeat": repeat}
-            _, cells = rows.setdefault(key, (number, fresh))
-            if metric in cells:
-                refusals.append(Refusal(file, f"{metric[:40]!r} of this point again", number))
-                break
-            cells[metric] = one
-            columns.update(dict.fromkeys(cells))
-        if len(rows) > MAX_ROWS:
-            raise UserError(f"{file}: more than {MAX_ROWS} rows")
-    _check_columns(tuple(columns), file)
+    seen: dict[str, int] = {}
+    names: dict[str, dict[str, None]] = {"parameter": {}, "metric": {}}
+    try:
+        for item in items:
+            if isinstance(item, extra_p_file.Unread):
+                refusals.append(Refusal(file, item.reason, item.place))
+                continue
+            names["parameter"].update(dict.fromkeys(item.point))
+            names["metric"].update(dict.fromkeys([item.metric]))
+            head = json.dumps([item.point, item.callpath], sort_keys=True)
+            key = f"{head} {item.metric}"
+            for value in item.values:
+                seen[key] = repeat = seen.get(key, -1) + 1
+                fresh: dict[str, Cell] = {
+                    **item.point, extra_p_file.CALLPATH: item.callpath, extra_p_file.REPEAT: repeat
+                }  # fmt: skip
+                rows.setdefault(f"{head} {repeat}", (item.place, fresh))[1][item.metric] = value
+            if len(rows) > MAX_ROWS:
+                raise UserError(f"{file}: more than {MAX_ROWS} rows")
+    except extra_p_file.Damaged as error:
+        where = f"{file}:{error.place}" if error.place else f"{file}"
+        raise UserError(f"{where}: {error}") from None
+    companions = (extra_p_file.CALLPATH, extra_p_file.REPEAT)
+    columns = (*names["parameter"], *companions, *names["metric"])
+    _check_columns(columns, file)
     whole = [Row(at, {name: held.get(name) for name in columns}) for at, held in rows.values()]
-    return Table(file, tuple(columns), tuple(whole), tuple(refusals))
-
-
-def _is_number(value: Any) -> bool:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and math.isfinite(value) and abs(value) < 2**63
+    return Table(
+        file, columns, tuple(whole), tuple(refusals),
+        parameters=tuple(names["parameter"]), metrics=tuple(names["metric"]),
+    )  # fmt: skip
 
 
 def _object(line: str) -> dict[str, Cell]:
