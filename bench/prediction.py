@@ -3,11 +3,11 @@
 Published series (``bench.lib.prediction_series``), each by a calibration without any series of its
 cluster (``bench.lib.prediction_left_out``), next to the last value, a + b log2 p and the hypothesis
 search of Extra-P (``bench.lib.prediction_rivals``); a table for each of what may be known of the
-machine, with what is refused. Then twelve kinds of simulated laws
-(``bench.lib.prediction_laws``), without and with a change of regime, next to Ernest and USL too,
-and simulated series whose parts are known (``bench.lib.prediction_parts``), without and with the
-sums by parts. Errors are of the cost (time at equal work), relative to what was measured. Series of
-which the smaller half has too few points are left out for all.
+machine, with what is refused, and one of the forecasts from every number of counts. Then twelve
+kinds of simulated laws (``bench.lib.prediction_laws``), without and with a change of regime, next
+to Ernest and USL too, and simulated series whose parts are known (``bench.lib.prediction_parts``),
+without and with the sums by parts. Errors are of the cost (time at equal work), relative to what
+was measured. Series of which the smaller half has too few points are left out for all.
 
     python -m bench.prediction [--series N] [--json FILE]
 """
@@ -125,6 +125,9 @@ def main() -> int:
     for way, groups in published.items():
         print(f"\npublished series, calibrated without their cluster, {way}")
         print("\n".join(aligned([_HEAD, *map(_cells, groups.items())], left={0})))
+    print(f"\npublished series, from every number of counts, {SIMILAR}")
+    each = scores(left_out(SIMILAR, CALIBRATED_ON, every=True))
+    print("\n".join(aligned([_HEAD, *map(_cells, each.items())], left={0})))
     drawn: dict[str, dict[str, Score]] = {}
     for name, (many, cut) in sets_of_series(args.series).items():
         drawn[name] = {method: score(call, many, cut) for method, call in METHODS.items()}

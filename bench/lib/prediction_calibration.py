@@ -29,7 +29,15 @@ from bench.lib.prediction_laws import STRONG, WEAK, simulate
 from bench.lib.prediction_series import PUBLIC
 from scalesweep.analysis.prediction.calibration import Calibration, Side
 from scalesweep.analysis.prediction.forecast import FARTHEST, predict
-from scalesweep.analysis.prediction.intervals import HIGH, LOW, Signs, bounds, shifts, sources
+from scalesweep.analysis.prediction.intervals import (
+    HIGH,
+    LOW,
+    Signs,
+    bounds,
+    limits,
+    shifts,
+    sources,
+)
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
 from scalesweep.analysis.types import Floats
 
@@ -236,7 +244,8 @@ def _loss(logs: Floats, start: Floats, sets: Sequence[tuple[Rows, float]], shift
 
 def held(them: Rows, rule: Calibration, level: float) -> NDArray[np.bool_]:
     """Whether each row is within its interval."""
-    low, high = bounds(shifts(them.signs, rule), sources(them.signs, rule).total, rule, level)
+    total, within = sources(them.signs, rule).total, limits(them.signs)
+    low, high = bounds(shifts(them.signs, rule), total, rule, level, within)
     return np.asarray((low <= them.error) & (them.error <= high))
 
 

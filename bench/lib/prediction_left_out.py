@@ -50,10 +50,13 @@ class Score(NamedTuple):
     in_95: float
 
 
-def rows_of(one: PublicSeries, way: str, rule: Calibration | None = None) -> list[Row]:
-    """The forecasts of the larger half of a series; none if the smaller has too few counts."""
+def rows_of(
+    one: PublicSeries, way: str, rule: Calibration | None = None, count: int | None = None
+) -> list[Row]:
+    """The forecasts of a series from its first counts, its smaller half unless it is said how many;
+    none if these are too few."""
     series = WAYS[way](one)
-    count = max((len(series.ranks) + 1) // 2, 3)
+    count = max((len(series.ranks) + 1) // 2, 3) if count is None else count
     known, targets = series.first(count), series.ranks[count:]
     if refusal(known) or not len(targets):
         return []
@@ -75,12 +78,18 @@ def rows_of(one: PublicSeries, way: str, rule: Calibration | None = None) -> lis
     ]  # fmt: skip
 
 
-def left_out(way: str, of_a_kind: int, series: Sequence[PublicSeries] = PUBLIC) -> list[Row]:
-    """The rows of all series, each by the calibration without its cluster."""
+def left_out(
+    way: str, of_a_kind: int, series: Sequence[PublicSeries] = PUBLIC, every: bool = False
+) -> list[Row]:
+    """The rows of all series, each by the calibration without its cluster: from the smaller half,
+    or from ``every`` number of counts."""
     return [
         row
         for one in series
-        for row in rows_of(one, way, calibrate(one.scaling, frozenset({one.cluster}), of_a_kind))
+        for count in (range(3, len(one.ranks)) if every else (None,))
+        for row in rows_of(
+            one, way, calibrate(one.scaling, frozenset({one.cluster}), of_a_kind), count
+        )
     ]
 
 
@@ -90,6 +99,8 @@ GROUPS: Mapping[str, Callable[[Row], bool]] = {
     "strong": lambda row: row.scaling == "strong",
     "from three counts": lambda row: row.points == 3,
     "from more": lambda row: row.points > 3,
+    "weak, from more": lambda row: row.scaling == "weak" and row.points > 3,
+    "strong, from more": lambda row: row.scaling == "strong" and row.points > 3,
     "across a node's border": lambda row: row.across,
     "within": lambda row: not row.across,
 }

@@ -149,12 +149,13 @@ def cost_bounds(series: Series, count: float, level: float = 0.95) -> tuple[floa
     (in logarithms of both), with the scatter of the points and of their repeats.
     """
     found = predict(series, [count])
-    log_cost, total = np.log(found.cost), found.sources.total
-    if count <= series.ranks[-1]:
-        log_cost = np.interp([math.log(count)], np.log(series.ranks), np.log(series.cost))
-        total = np.hypot(found.sources.scatter, found.sources.repeats)
-    low, high = bounds(log_cost, total, CALIBRATION[series.scaling], level)
-    return math.exp(float(low[0])), math.exp(float(high[0]))
+    if count > series.ranks[-1]:
+        low, high = found.interval(level)
+        return float(low[0]), float(high[0])
+    log_cost = np.interp([math.log(count)], np.log(series.ranks), np.log(series.cost))
+    total = np.hypot(found.sources.scatter, found.sources.repeats)
+    below, above = bounds(log_cost, total, CALIBRATION[series.scaling], level)
+    return math.exp(float(below[0])), math.exp(float(above[0]))
 
 
 def widths(questions: Iterable[Question], series: Series) -> Floats:

@@ -11,6 +11,7 @@ from scalesweep.analysis.prediction.intervals import (
     Signs,
     Sources,
     bounds,
+    limits,
     shifts,
     signs,
     sources,
@@ -58,6 +59,13 @@ class Prediction:
         expected = self.final.log_cost[len(self.series.ranks) :]
         return np.asarray(expected + shifts(self.signs, self.rule), np.float64)
 
+    def _bounds(self, total: Floats, level: float) -> tuple[Floats, Floats]:
+        """Of the logarithm of the cost, by standard deviations ``[side, target]``."""
+        said = self.final.log_cost[len(self.series.ranks) :]
+        shift = shifts(self.signs, self.rule)
+        low, high = bounds(shift, total, self.rule, level, limits(self.signs))
+        return said + low, said + high
+
     @property
     def cost(self) -> Floats:
         """Expected cost ``[target]`` in the unit of the series."""
@@ -65,7 +73,7 @@ class Prediction:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of the cost ``[target]``."""
-        low, high = bounds(self.log_cost, self.sources.total, self.rule, level)
+        low, high = self._bounds(self.sources.total, level)
         return np.exp(low), np.exp(high)
 
     def efficiency(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -76,7 +84,7 @@ class Prediction:
         base = float(self.series.cost[0])
         parts = self.sources
         total = np.sqrt(parts.total**2 + parts.repeats**2 + parts.scatter**2)
-        low, high = bounds(self.log_cost, total, self.rule, level)
+        low, high = self._bounds(total, level)
         return base / self.cost, base / np.exp(high), base / np.exp(low)
 
     def shares(self, place: int) -> dict[str, float]:
@@ -197,8 +205,8 @@ def refusals(
     """
     if why := refusal(series):
         return [why] * len(targets)
-    limit = trusted_limit(series, rule)
-    return [_refusal(series, target, limit, scale) for target in targets]
+    trusted = trusted_limit(series, rule)
+    return [_refusal(series, target, trusted, scale) for target in targets]
 
 
 def _refusal(series: Series, target: float, limit: int, scale: str) -> str:

@@ -52,6 +52,8 @@ ERRATIC = 1.5
 OUTLIER = 0.5
 # Sides of an interval: towards lower and towards higher cost.
 LOW, HIGH = 0, 1
+# Growth of the cost over that of the ranks (logarithms) from which on time hardly falls any more.
+STALLS = 0.5
 SOURCES = ("repeats", "scatter", "models", "regime", "border")
 
 
@@ -92,7 +94,8 @@ class Signs(NamedTuple):
     variance of a measured mean; ``erratic``, what costs go up and down again (logarithm);
     ``border``: 1 where none has been crossed that may lie there;
     ``others``: squared deviations of ``similar`` series from their mean ``growth``, 0 of them where
-    none counts.
+    none counts; ``least`` and ``most``: the lowest and highest cost (logarithm, less the forecast)
+    that strong scaling leaves (``_limits``).
     """
 
     distance: Floats
@@ -113,6 +116,8 @@ class Signs(NamedTuple):
     others: Floats
     growth: Floats
     similar: Floats
+    least: Floats
+    most: Floats
 
 
 def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Crossing) -> Signs:
@@ -135,8 +140,11 @@ def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Cros
     repeats = float(np.mean(known**2)) if known.size else 0.0
     border = may_cross(series.ranks, series.borders, targets)
     ones = np.ones(len(targets))
+    distance = np.maximum(np.log2(targets / series.ranks[-1]), 0.0)
+    foreseen = float(said[count - 1].log_cost[count - 1])
+    least, most = _limits(series, foreseen, distance, border)
     return Signs(
-        distance=np.maximum(np.log2(targets / series.ranks[-1]), 0.0),
+        distance=distance,
         spread=final.spread[count:],
         change=unknown * (final.log_cost[count:] - final.log_cost[count - 1]),
         whole=apart * (final.log_cost[count:] - final.log_cost[count - 1]),
@@ -154,13 +162,33 @@ def signs(fits: Fits, series: Series, said: Mapping[int, Forecast], beyond: Cros
         others=np.where(border > 0, beyond.squares, 0.0),
         growth=np.where(border > 0, beyond.growth, 0.0),
         similar=np.where(border > 0, beyond.count, 0.0),
+        least=least - final.log_cost[count:],
+        most=most - final.log_cost[count:],
     )
+
+
+def _limits(
+    series: Series, foreseen: float, distance: Floats, border: Floats
+) -> tuple[Floats, Floats]:
+    """Between which logarithms the cost lies in strong scaling; nothing is known in weak scaling.
+
+    The same work is shared by more ranks. Together they do not need less: the cost is no lower than
+    at the largest measured count. And they need no longer: it grows as the ranks do at most, but
+    where a border is crossed, or where time hardly falls any more. As that count may be an outlier,
+    what the smaller ones have ``foreseen`` of it counts where it is the lower, or the higher one.
+    """
+    if series.scaling != "strong":
+        return np.full(len(distance), -np.inf), np.full(len(distance), np.inf)
+    last, before = np.log(series.cost[-1]), np.log(series.cost[-2])
+    falls = last - before < STALLS * np.log(series.ranks[-1] / series.ranks[-2])
+    highest = max(last, foreseen) + distance * np.log(2.0)
+    most = np.where(falls & (border == 0), highest, np.inf)
+    return np.full(len(distance), min(last, foreseen)), most
 
 
 def sources(seen: Signs, rule: Calibration) -> Sources:
     """The five sources at every target."""
-    noise = (SCATTER_STRENGTH * SCATTER**2 + seen.squares) / seen.degrees
-    scatter = np.sqrt(np.maximum(noise - seen.repeats, 0.0))
+    scatter = _scatter(seen)
     # Both what is forecast from and what is measured there are means of runs; what similar series
     # grow is added to the largest count alone.
     own = seen.similar == 0
@@ -216,14 +244,39 @@ def _quantile(rule: Calibration, level: float) -> float:
 
 
 def bounds(
-    log_cost: Floats, total: Floats, rule: Calibration, level: float
+    expected: Floats,
+    total: Floats,
+    rule: Calibration,
+    level: float,
+    within: tuple[Floats, Floats] | None = None,
 ) -> tuple[Floats, Floats]:
     """Lower and upper bound of the logarithm of the cost at every target.
 
-    ``total[side, target]``: standard deviations, of several sources as squares.
+    Student's t about ``expected`` with a standard deviation for each side (``total[side, target]``,
+    of several sources as squares); what lies outside ``within`` is as if at its end.
     """
     half = _quantile(rule, level) * total
-    return log_cost - half[LOW], log_cost + half[HIGH]
+    low, high = expected - half[LOW], expected + half[HIGH]
+    if within is None:
+        return low, high
+    least, most = within
+    # An expectation that is outside stays in the interval.
+    return np.maximum(low, np.minimum(least, expected)), np.minimum(
+        high, np.maximum(most, expected)
+    )
+
+
+def limits(seen: Signs) -> tuple[Floats, Floats]:
+    """What the cost may be at least and at most, less the forecast, as far as the noise of the
+    largest counts tells it (two standard deviations)."""
+    noise = _scatter(seen) ** 2 + seen.repeats + (ERRATIC * seen.erratic) ** 2
+    return seen.least - 2 * np.sqrt(noise), seen.most + 2 * np.sqrt(noise)
+
+
+def _scatter(seen: Signs) -> Floats:
+    """Standard deviation of a point beyond that of its mean over repeats."""
+    noise = (SCATTER_STRENGTH * SCATTER**2 + seen.squares) / seen.degrees
+    return np.asarray(np.sqrt(np.maximum(noise - seen.repeats, 0.0)), np.float64)
 
 
 def _erratic(logs: Floats) -> float:

@@ -44,6 +44,7 @@ def page_of(root: Path, study: ExperimentResults) -> str:
     return render_report(plan, [study], summary, *folders)
 
 
+@pytest.mark.slow
 def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path) -> None:
     folder = write(tmp_path, weak(6))
     kept = read_kept(tmp_path / KEPT)

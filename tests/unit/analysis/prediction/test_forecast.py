@@ -1,5 +1,7 @@
 """Predictions of laws that are known, refusals, intervals and their coverage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from scalesweep.analysis.prediction.forecast import (
 from scalesweep.analysis.prediction.intervals import HIGH, LOW
 from scalesweep.analysis.prediction.models import DISCOUNT
 from scalesweep.analysis.prediction.series import Series, make_series, refusal
+from scalesweep.analysis.prediction.topology import Border
 from scalesweep.analysis.types import Floats
 
 RANKS = 2.0 ** np.arange(7)
@@ -213,3 +216,35 @@ def test_the_outlier_that_the_largest_count_may_be_is_within() -> None:
         # Growth that the smaller counts show as well is no outlier.
         smooth = predict(make_series(RANKS[:5], 1 + 0.02 * np.log2(RANKS[:5]), "weak"), [32.0])
         assert abs(smooth.signs.without[0]) < 0.01
+
+
+def test_strong_scaling_lies_between_perfect_scaling_and_a_time_that_no_longer_falls() -> None:
+    """Whatever the models say: the interval goes no further, but for the noise of the points."""
+    cost = np.array([1.0, 1.1, 1.25, 1.5])
+    series = replace(make_series(RANKS[:4], cost, "strong"), borders=())
+    found = predict(series, [16.0, 32.0, 64.0])
+    low, high = found.interval(0.999)
+    noise = np.exp(2 * found.sources.point)
+    foreseen = predict(make_series(RANKS[:3], cost[:3], "strong"), [8.0]).cost[0]
+    assert 1.25 < foreseen < 1.6
+    assert (low >= 1.25 / noise).all()
+    assert (high <= 1.6 * np.array([2, 4, 8]) * noise).all()
+    # The same costs of the same work for each rank are no such law.
+    weak = predict(make_series(RANKS[:4], cost, "weak"), [64.0])
+    assert np.isinf([weak.signs.least, weak.signs.most]).all()
+
+
+def test_time_that_hardly_falls_may_rise() -> None:
+    """GROMACS, 1400k atoms, 2 SMT threads, on ARCHER: 64 nodes gain 17 % over 32, and 128 lose."""
+    rates = np.array([1.216, 2.432, 4.256, 7.447, 14.195, 21.753, 25.542, 20.994])
+    ranks = 2.0 ** np.arange(8)
+    cost = ranks / rates
+    found = predict(make_series(ranks[:7], cost[:7], "strong"), [128.0])
+    _, high = found.interval()
+    assert np.isinf(found.signs.most).all()
+    assert high[0] > cost[7] > 2 * cost[6]
+    # Nor is the time limited where the next count is the first on a second node.
+    smooth = make_series(RANKS[:4], np.array([1, 1.1, 1.25, 1.5]), "strong")
+    there = replace(smooth, borders=(Border("node", 8),))
+    assert np.isfinite(predict(replace(smooth, borders=()), [16.0]).signs.most).all()
+    assert np.isinf(predict(there, [16.0]).signs.most).all()

@@ -20,6 +20,7 @@ def errors(kind: str) -> tuple[float, float]:
     return without.mean, own.mean
 
 
+@pytest.mark.slow
 def test_parts_that_grow_by_different_laws_help() -> None:
     ratios = {kind: errors(kind) for kind in KINDS if kind not in WRONG}
     worse = {kind: pair for kind, pair in ratios.items() if pair[1] > 1.02 * pair[0]}
