@@ -169,16 +169,12 @@ def _tables(
     for line in lines:
         text = _LABELLED.sub("", line.text.rstrip(), count=1)
         try:
-            if head := _OSU_HEAD.match(text):
+            if head := _OSU_HEAD.match(text) or _NCCL_HEAD.match(text):
                 if table:
                     yield table
-                table, row = None, _OSU_ROW
-                table = _osu_table(head, before, line.number)
-            elif head := _NCCL_HEAD.match(text):
-                if table:
-                    yield table
-                table, row = None, _NCCL_ROW
-                table = _nccl_table(head["more"], before, line.number)
+                table, of_osu = None, head.re is _OSU_HEAD
+                row = _OSU_ROW if of_osu else _NCCL_ROW
+                table = (_osu_table if of_osu else _nccl_table)(head, before, line.number)
             elif table and _takes(table, row, text, line.number):
                 continue
             elif table and table.sizes and (launched(text) or _test_named(text)):
@@ -292,14 +288,14 @@ def _osu_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     )
 
 
-def _nccl_table(more: str, before: _Before, line: int) -> _Table:
+def _nccl_table(head: re.Match[str], before: _Before, line: int) -> _Table:
     if before.named is None:
         raise LogRefused(
             "neither the log nor its name says which test of nccl-tests it is: add "
             "--config test=all_reduce_perf, broadcast_perf or all_gather_perf",
             line,
         )
-    columns = more.split()
+    columns = head["more"].split()
     if "time" not in columns:
         raise LogRefused("a table without times (nccl-tests -C reports the CPU's)", line)
     table = _nccl(before.named, None, line)

@@ -339,6 +339,22 @@ def test_labels_of_torchrun(tmp_path: Path, kind: str) -> None:
         assert read(tmp_path, text, whole, ranks=2).arrays == found.arrays
 
 
+def test_a_log_of_the_last_rank_alone(tmp_path: Path) -> None:
+    """bigscience-workshop/bigscience, train/tr11-176B-ml/chronicles.md: torchrun's label is that of
+    the rank with the last stage of the pipeline, the only one that prints."""
+    line = (
+        "[default7]: iteration {} | consumed samples:  9841584 | consumed tokens:  20155564032 | "
+        "elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 | global batch size:  "
+        "2048 | lm loss: 2.463556E+00 | samples per second: {} | TFLOPs: 149.02 |\n"
+    )
+    text = line.format("  12695/  115311", 19.463) + line.format("  85376/ 115311", 19.561)
+    speed = metric(pattern=r"^iteration .*samples per second: (\S+)", match="mean")
+    found = read(tmp_path, text, speed, ranks=8)
+    assert value(found) == pytest.approx(19.512) and found.notes["rate"]["ranks"] == "7"
+    with pytest.raises(Unreadable, match="1 of 8 ranks printed it, missing: 0-6"):
+        read(tmp_path, text, metric(speed, printed_by="every_rank"), ranks=8)
+
+
 def test_nodes_and_local_ranks_count_together(tmp_path: Path) -> None:
     """Two nodes of two ranks: ``1: [rank0]:`` is rank 2."""
     text = "".join(
