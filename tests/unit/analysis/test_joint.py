@@ -58,6 +58,7 @@ def test_what_has_no_scatter_is_never_clear() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sd", [3, 5, 8])
+@pytest.mark.slow
 def test_the_wrong_loss_is_seldom_named_the_largest(kind: str, sd: float) -> None:
     assert named((12, 10), sd, 3, kind, 300)[0] <= 0.05
     # The interval of the first against the value of the second names it in 15 to 35 %.

@@ -39,6 +39,7 @@ def of(found, algorithm):
     return next(fit for fit in found.fits if fit.algorithm == algorithm)
 
 
+@pytest.mark.slow
 def test_planted_latency_and_bandwidth_are_recovered():
     draw = np.random.default_rng(22)
     covered = []

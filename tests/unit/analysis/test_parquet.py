@@ -59,6 +59,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.slow
 def test_a_read_starts_no_thread_that_could_outlive_the_interpreter(
     name: str, tmp_path: Path
 ) -> None:

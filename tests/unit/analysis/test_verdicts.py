@@ -48,6 +48,7 @@ def made(levels: Sequence[float], seed: int = 0, kind: Kind = QUIET) -> list[Flo
 
 
 @pytest.mark.parametrize("kind", [KINDS[1], KINDS[-1]], ids=lambda kind: kind.name)
+@pytest.mark.slow
 def test_false_alarms_are_rare_and_steps_are_found(kind: Kind) -> None:
     """A short version of bench/history.py: 32 sessions of 5 repeats, 2 % noise in a session, 1 %
     among sessions; the last kind drifts, passes noise on, and has spikes and hiccups too. Steps
@@ -188,6 +189,7 @@ def test_a_page_pays_for_the_number_of_its_verdicts() -> None:
     [("white", 0.05), ("heavy-tailed (t, 3 degrees)", 0.05), ("slow weekends", 0.05),
      ("AR(0.6), 2 %", 0.1)],
 )  # fmt: skip
+@pytest.mark.slow
 def test_along_the_evenings_few_series_get_a_false_verdict(noise: str, most: float) -> None:
     """A short version of bench/history.py: on 36 evenings, three standard errors more."""
     series = 14

@@ -124,6 +124,7 @@ def test_identical_repeats_carry_no_verdict(new: list[float]) -> None:
     assert math.isnan(change.low) and math.isnan(change.p) and math.isnan(change.base.low)
 
 
+@pytest.mark.slow
 def test_equal_sides_are_told_apart_as_often_as_the_intervals_allow() -> None:
     generator = np.random.default_rng(20200806)
     points = [

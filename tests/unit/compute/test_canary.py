@@ -34,6 +34,7 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_two_ranks_look_before_and_after(tmp_path: Path) -> None:
     words = [sys.executable, str(CANARY), "--out", "{out}", "--workers", "2", "--seconds", "0.01"]
     words += ["--read", "{out}"]

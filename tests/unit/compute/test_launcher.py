@@ -70,6 +70,7 @@ def test_success_after_failure_clears_the_failure_and_keeps_the_logs(tmp_path: P
     assert "the toy is broken" in (folder / "attempt-1" / "stderr.log").read_text()
 
 
+@pytest.mark.slow
 def test_the_time_limit_ends_every_process_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 
 @pytest.mark.measured
+@pytest.mark.slow
 def test_the_clock_stops_at_the_programs_exit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

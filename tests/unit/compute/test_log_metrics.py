@@ -497,6 +497,7 @@ print(found.metrics["rate"]["value"], resource.getrusage(resource.RUSAGE_SELF).r
 """
 
 
+@pytest.mark.slow
 def test_long_logs_are_streamed(tmp_path: Path) -> None:
     line = b"nothing of interest, but long enough to be a line of a log\n"
     with (tmp_path / "stdout.log").open("wb") as file:
@@ -510,6 +511,7 @@ def test_long_logs_are_streamed(tmp_path: Path) -> None:
     assert float(number) == 5 and int(kilobytes) < 30_000
 
 
+@pytest.mark.slow
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     content = (
         b"rate: 4\r" + b"." * 5_000_000 + b"\r" + b"50%\r" * 2_000_000 + b"rate: 5\r" + b"-" * 3

@@ -81,6 +81,7 @@ def launch(order: Path, digest: str, hosts: Sequence[str]) -> int:
     return 0
 
 
+@pytest.mark.slow
 def test_each_run_has_its_own_end(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ids = ("good-1", "failed", "killed", "wrong", "stuck", "late", "taken", "good-2")
     path = made(runs, *ids, needs_s=0.5)
@@ -126,6 +127,7 @@ def test_a_run_begins_only_with_its_whole_limit_left(runs: Path) -> None:
 
 
 @pytest.mark.measured
+@pytest.mark.slow
 def test_runs_on_nodes_of_their_own_begin_in_order_and_share_none(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,6 +179,7 @@ def test_called_off_or_unreadable(runs: Path, monkeypatch: pytest.MonkeyPatch) -
         run_pack(path, launch)
 
 
+@pytest.mark.slow
 def test_a_group_of_which_a_run_has_failed_is_left_out_in_a_job_or_not(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

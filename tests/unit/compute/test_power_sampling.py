@@ -81,6 +81,7 @@ def samplers(folder: Path) -> list[str]:
 
 
 @pytest.mark.measured
+@pytest.mark.slow
 def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     core = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "core")
@@ -158,6 +159,7 @@ def test_switched_off(tmp_path: Path) -> None:
     assert energy["missing"] == "switched off (power: off)" and energy["interval_s"] is None
 
 
+@pytest.mark.slow
 def test_a_counter_that_vanishes_takes_the_total_with_it(tmp_path: Path) -> None:
     zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     lost = zone(tmp_path / "sys", "intel-rapl:1", "package-1")

@@ -47,6 +47,7 @@ print(clock.stood_s, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_stopped_knows_for_how_long() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", BEATS], stdout=subprocess.PIPE, text=True

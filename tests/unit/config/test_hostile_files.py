@@ -166,17 +166,20 @@ COMMON = settings(
 
 @COMMON
 @given(text=damaged(CAMPAIGN))
+@pytest.mark.slow
 def test_a_damaged_campaign(planned: Callable[..., str | None], text: str) -> None:
     planned(campaign=text)
 
 
 @COMMON
 @given(text=damaged(SITE))
+@pytest.mark.slow
 def test_a_damaged_site(planned: Callable[..., str | None], text: str) -> None:
     planned(site=text)
 
 
 @COMMON
 @given(text=damaged(BENCHMARK))
+@pytest.mark.slow
 def test_a_damaged_benchmark(planned: Callable[..., str | None], text: str) -> None:
     planned(benchmark=text)

@@ -89,6 +89,7 @@ def test_a_metric_is_not_called_what_the_scaling_of_another_is(tmp_path: Path, w
         load_benchmark("taken", folder=folder)
 
 
+@pytest.mark.slow
 def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     """Whoever adds a column to a table adds its name to ``reserved_names`` and its docs."""
     assert set(IDENTITY) == OF_RUNS

@@ -75,6 +75,7 @@ def test_alias_bomb_is_refused(write_yaml: Write) -> None:
         (b"a: 1\nb: \xe4\n", "x.yaml: line 2 is not UTF-8; save the file as UTF-8"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_wrong_and_in_which_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(content)

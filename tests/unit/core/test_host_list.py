@@ -28,6 +28,7 @@ def test_anything_is_read_in_time(names: str) -> None:
     assert all(isinstance(name, str) for name in expand(names)[:100])
 
 
+@pytest.mark.slow
 def test_a_list_beyond_any_machine_is_bounded() -> None:
     assert len(expand("n[0-999999999][0-999999999]")) == 1_000_000
 

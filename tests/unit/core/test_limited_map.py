@@ -35,6 +35,7 @@ def _do(scale: int, item: Any) -> Any:
 
 
 @pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.slow
 def test_what_fails_fails_alone(processes: int) -> None:
     items = [1, "die", 2, "grow", 3, "wrong", "leave", 4]
     found = limited_map(_do, 10, items, processes, LIMITS)

@@ -44,6 +44,7 @@ def exact(value: Any) -> str:
 
 
 @given(values=st.lists(TREES, min_size=1, max_size=9) | st.lists(st.sampled_from("ab"), min_size=1))
+@pytest.mark.slow
 def test_a_column_gives_each_rank_its_value(values: list[Any]) -> None:
     made = json.loads(json.dumps(column(values, len(values))))
     assert exact(by_rank(made, len(values))) == exact(values)

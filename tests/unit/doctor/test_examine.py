@@ -105,6 +105,7 @@ def test_each_failure_names_its_mend_and_hinders_no_other(make: Make) -> None:
     assert alone["launcher"].found.startswith("2 processes started, each as rank 0")
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_full(make: Make, toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "QUEUE_S", 0.1)
     campaign = make(more="slurm: {}\n", **SLURM)

@@ -106,6 +106,7 @@ def test_error_with_its_target(tmp_path: Path) -> None:
     assert "target 0.08" in texts(named(study, "accuracy-time").figure)
 
 
+@pytest.mark.slow
 def test_dummy_input_is_not_drawn_as_learned(tmp_path: Path) -> None:
     fake = mae()
     fake.axes = {"ranks": [1, 2], "input": ["tfrecords", "dummy"]}
@@ -200,6 +201,7 @@ def test_short_phases_are_merged() -> None:
 
 
 @pytest.mark.parametrize("name", ["<b>&", "$x^2$", "a" * 200])
+@pytest.mark.slow
 def test_hostile_names_are_drawn_literally(tmp_path: Path, name: str) -> None:
     study = one(tmp_path / "r", nt3(axes={"ranks": [1, 4], "mode": [name, "plain"]}, repeats=1))
     entries = write_figures([study], tmp_path / "f", ("svg",))

@@ -47,6 +47,7 @@ def test_a_sketch_is_named_as_what_it_draws(tmp_path: Path) -> None:
     assert {"overview-init", "scaling-1-later", "heatmap", "groups-init"} <= set(names)
 
 
+@pytest.mark.slow
 def test_large_campaigns_get_the_most_telling_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ def test_other_letters_come_from_the_whole_font() -> None:
         extent("Жук", [COMMON], "normal")
 
 
+@pytest.mark.slow
 def test_processes_write_the_same_bytes(tmp_path: Path) -> None:
     root = make_results(tmp_path / "r", [Fake("e", {"ranks": [1, 2]}, "weak")])
     command = [sys.executable, str(ROOT / "workflow/scripts/figures.py")]

@@ -65,6 +65,7 @@ def lines(ax: Axes) -> list[tuple[Any, Any]]:
     return [(line.get_xdata(), line.get_ydata()) for line in ax.get_lines()]
 
 
+@pytest.mark.slow
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
     names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
     assert names["io_weak_scaling"] == [
@@ -99,6 +100,7 @@ def test_hole_breaks_the_line_and_is_named(studies: dict[str, ExperimentResults]
     assert "NODE_FAIL" in texts(figure)
 
 
+@pytest.mark.slow
 def test_titles_and_captions_say_source_repeats_and_band(
     studies: dict[str, ExperimentResults],
 ) -> None:
@@ -193,6 +195,7 @@ def test_further_parameters_make_further_figures(tmp_path: Path) -> None:
     assert "2 more combinations of c only in the table" in heatmaps[-1].caption
 
 
+@pytest.mark.slow
 def test_many_series_stay_readable(tmp_path: Path) -> None:
     fake = Fake("e", {"ranks": [1, 2, 4], "a": list(range(20))}, "weak", repeats=2)
     drawings = draw(one(tmp_path, fake))
@@ -226,6 +229,7 @@ def test_linked_parameters_are_one_direction(studies: dict[str, ExperimentResult
     assert fold_axes(experiment) == (["ranks", "a"], {"ranks": ["batch"], "a": []})
 
 
+@pytest.mark.slow
 def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     study = one(tmp_path / "r", Fake("e", {"ranks": [1, 2, 4]}, "weak", repeats=2))
     own_files.mark(tmp_path)
@@ -245,6 +249,7 @@ def test_files_are_deterministic_and_stale_ones_go(tmp_path: Path) -> None:
     assert set(entries[0]) == {"experiment", "name", "title", "caption", "alt", "shows", "files"}
 
 
+@pytest.mark.slow
 def test_svgs_can_stand_in_one_page(tmp_path: Path) -> None:
     fakes = [Fake(name, {"ranks": [1, 2, 4]}, "weak", repeats=2) for name in ("e", "f")]
     studies = studies_of(make_results(tmp_path / "r", fakes))
@@ -292,6 +297,7 @@ def test_command_line(tmp_path: Path) -> None:
     assert bad.stderr.startswith("error: ") and bad.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_ticks_are_bounded_however_far_apart_values_are(tmp_path: Path) -> None:
     rates = {1: 1.0, 2: 1e-6, 4: 1e6, 8: 1.0}
     outlier = Fake("outlier", {"ranks": [*rates]}, "weak", speed=lambda p: rates[p["ranks"]])
@@ -328,6 +334,7 @@ def _beyond_limits(*args: Any) -> Drawing:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_a_figure_beyond_its_limits_is_missing_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_no_difference_is_claimed_within_the_noise(tmp_path: Path) -> None:
     assert accuracy_over_scale(one(tmp_path / "c", fake)) == []
 
 
+@pytest.mark.slow
 def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> None:
     assert accuracy_over_scale(one(tmp_path / "a", nt3(compare=None))) == []
     assert accuracy_over_scale(one(tmp_path / "b", nt3(compare="never"))) == []
@@ -206,6 +207,7 @@ def test_input_cost_is_the_difference_to_dummy_input(tmp_path: Path) -> None:
     assert "with tfrecords" in first and "with dummy input, 1.48" in first
 
 
+@pytest.mark.slow
 def test_no_input_cost_where_none_can_be_told(tmp_path: Path) -> None:
     same = inputs({"tfrecords": 10.0, "dummy": 10.0}, noise=0.05)
     found = input_cost(one(tmp_path / "a", same))
@@ -237,6 +239,7 @@ def test_fastest_and_most_frugal_points(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_energy_is_not_compared_where_it_cannot_be(tmp_path: Path) -> None:
     some = nt3(watts=lambda p, r: None if r == 2 and p["ranks"] == 4 else 100.0)
     single = nt3(repeats=1)

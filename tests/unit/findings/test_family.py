@@ -42,6 +42,7 @@ def test_sentences_on_one_test_share_its_claim() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("scaling", "growing"), ("grid", "skewed")])
+@pytest.mark.slow
 def test_where_nothing_is_there_hardly_anything_is_clear(name: str, kind: str) -> None:
     found = list(false_sentences(name, kind, 3, 24))
     # 4 or fewer of 24 in 99.4 % of cases, if the share is 5 %.

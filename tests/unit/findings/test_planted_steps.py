@@ -134,6 +134,7 @@ def clear(found: list[Finding]) -> list[Finding]:
 
 
 @pytest.mark.parametrize("row", ROWS)
+@pytest.mark.slow
 def test_a_planted_fault_is_named_with_rank_cause_and_size(tmp_path: Path, row: str) -> None:
     program, spans, term, size, sentence, reached = ROWS[row]
     _, ledger, found = measured(tmp_path, program, spans)

@@ -63,6 +63,7 @@ def test_the_rule_tables_writes_the_findings_that_the_report_shows(tmp_path: Pat
     assert json.loads(row["runs"]) == runs
 
 
+@pytest.mark.slow
 def test_every_number_of_a_finding_has_a_unit_and_is_finite(tmp_path: Path) -> None:
     folder = written(tmp_path)
     seen, stated = set(), {"best", "efficiency", "verdict"}

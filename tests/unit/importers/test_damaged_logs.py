@@ -133,6 +133,7 @@ def signature(found: ImportedRun) -> Any:
 
 @given(st.integers(0, len(LONG)), st.booleans())
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_a_cut_log_never_invents_a_run(read: Read, place: int, at_line: bool) -> None:
     whole, _ = read(LONG)
     cut = LONG[: LONG.rfind("\n", 0, place) + 1] if at_line else LONG[:place]

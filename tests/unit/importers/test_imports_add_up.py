@@ -93,6 +93,7 @@ def test_runs_that_needed_more_epochs_are_repeats_of_one_point(
     assert repeats == [("mlperf_other_points", [10])]  # and no others are pending
 
 
+@pytest.mark.slow
 def test_the_order_of_imports_does_not_matter(take: Import, tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     mlperf(sources / "a", [3, 5, 4])

@@ -140,6 +140,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     return made
 
 
+@pytest.mark.slow
 def test_runs_come_go_and_fail(campaign: Campaign) -> None:
     campaign.check("a", "b", "c")
     campaign.check()
@@ -161,6 +162,7 @@ def test_runs_come_go_and_fail(campaign: Campaign) -> None:
     assert campaign.made == {"tables": ["a"], "figures": [], "findings": ["a"]}
 
 
+@pytest.mark.slow
 def test_other_sites(campaign: Campaign) -> None:
     campaign.check("a", "b", "c")
     there = campaign.root / "runs" / THERE
@@ -177,6 +179,7 @@ def test_other_sites(campaign: Campaign) -> None:
     assert not (campaign.root / "tables" / "b" / "sites.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_campaign_is_edited(campaign: Campaign) -> None:
     campaign.check("a", "b", "c")
 
@@ -211,6 +214,7 @@ def test_the_campaign_is_edited(campaign: Campaign) -> None:
     assert campaign.made == {"tables": made, "figures": [], "findings": made}  # for LaTeX
 
 
+@pytest.mark.slow
 def test_other_code_makes_everything_again(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +226,7 @@ def test_other_code_makes_everything_again(
     campaign.check_against_scratch(campaign.step())
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_read_are_looked_at_again(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +245,7 @@ def test_files_that_cannot_be_read_are_looked_at_again(
     campaign.check()
 
 
+@pytest.mark.slow
 def test_formats_are_taken_where_the_drawing_is_the_same(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def page(root: Path) -> str:
     return bare((root / "report.html").read_text())
 
 
+@pytest.mark.slow
 def test_page_is_well_formed_and_self_contained(page: str) -> None:
     found = outline(page)
     assert len(found.ids) == len(set(found.ids))
@@ -225,6 +226,7 @@ def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
     assert "1 record could not be read" in text and "done: record cannot be read" in text
 
 
+@pytest.mark.slow
 def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake("e", {"a": list(range(30)), "b": list(range(10))}, repeats=1,
                 fate=lambda p, r: "TIMEOUT" if p["a"] > 19 else "done")  # fmt: skip
@@ -241,6 +243,7 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(page) < 150_000
 
 
+@pytest.mark.slow
 def test_hundreds_of_runs_render_fast(tmp_path: Path) -> None:
     fakes = [
         Fake(f"e{i}", {"a": list(range(10)), "b": list(range(10))}, repeats=2) for i in range(4)

@@ -43,6 +43,7 @@ def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFac
     return study, facts
 
 
+@pytest.mark.slow
 def test_sections_of_a_training_experiment(tmp_path: Path) -> None:
     page = render(tmp_path, nt3())
     heads = re.findall(r"<h3>(.*?)</h3>", page)
@@ -61,6 +62,7 @@ def test_sections_of_a_training_experiment(tmp_path: Path) -> None:
     assert "<td>energy x wall time of the program</td>" in page
 
 
+@pytest.mark.slow
 def test_energy_that_is_not_there_is_said(tmp_path: Path) -> None:
     page = render(tmp_path, nt3(watts=lambda p, r: None))
     reason = "no RAPL, NVML, pm_counters or hwmon counter on host n0"

@@ -15,6 +15,7 @@ HOSTILE = "\x1b[31mred\u202eder\u2066\x9b\x07"
 SHEET = "=1+1"
 
 
+@pytest.mark.slow
 def test_a_page_with_its_tables_and_figures_shows_what_cannot_be_seen(tmp_path: Path) -> None:
     root = make_results(
         tmp_path / "r",

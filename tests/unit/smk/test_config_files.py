@@ -31,6 +31,7 @@ from scalesweep.core.paths import REPO
         ("utf16.yaml", "a: 1".encode("utf-16"), "utf16.yaml: cannot be read: it is UTF-16"),
     ],
 )
+@pytest.mark.slow
 def test_one_line_for_a_file_that_snakemake_cannot_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes | None, message: str
 ) -> None:
@@ -47,6 +48,7 @@ def test_one_line_for_a_file_that_snakemake_cannot_read(
     assert str(end.value).startswith(f"error: {message}")
 
 
+@pytest.mark.slow
 def test_a_whole_call_ends_with_that_line(tmp_path: Path) -> None:
     done = subprocess.run(  # noqa: PLW1510 (the code is looked at)
         [sys.executable, "-m", "snakemake", "-s", REPO / "Snakefile", "--configfile", "plan"],

@@ -348,6 +348,7 @@ def test_the_hooks_say_which_jobs_are_over(
 
 
 @pytest.mark.parametrize(("jobs", "lasts_s", "width"), [(50, 3, 500), (500, 3, 500), (60, 600, 20)])
+@pytest.mark.slow
 def test_questions_grow_with_time_and_not_with_jobs(
     executor: Any,
     hooks: Hooks,

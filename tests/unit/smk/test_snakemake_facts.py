@@ -44,6 +44,7 @@ onstart:
 """
 
 
+@pytest.mark.slow
 def test_what_is_read_of_a_workflow_is_there(tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "c.yaml").write_text("a: 1\n")

@@ -309,6 +309,7 @@ def test_it_abstains_where_more_is_unattributed() -> None:
     assert "unattributed, more than any part explains" in finding.text
 
 
+@pytest.mark.slow
 def test_false_alarms_of_unplanted_runs_are_rare() -> None:
     """Two scales that differ by chance only: 200 campaigns of 3 repeats."""
     said = 0

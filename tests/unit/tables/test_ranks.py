@@ -301,6 +301,7 @@ def unsteady(draw: Draw, ranks: int, _repeat: int) -> Array:
         (unsteady, {"ranks": 12, "per_host": 3}),
     ],
 )
+@pytest.mark.slow
 def test_noise_seldom_makes_a_straggler(
     tmp_path: Path, times: Callable[[Draw, int, int], Array], changes: dict[str, Any]
 ) -> None:

@@ -156,6 +156,7 @@ def test_unclear_choices_get_repeats_in_rounds(load: Callable[..., Campaign]) ->
     assert plan.spending.spent + plan.spending.reserved <= 0.3
 
 
+@pytest.mark.slow
 def test_a_point_that_failed_is_not_chosen_again(load: Callable[..., Campaign]) -> None:
     # All counts on one node: beyond its border a single count would be offered.
     body = BODY.replace("ranks_per_node: 16", "ranks_per_node: 64").replace("[512]", "[64]")

@@ -74,6 +74,7 @@ def running(tmp_path: Path, counter: Path) -> Iterator[Running]:
 
 
 @pytest.mark.measured
+@pytest.mark.slow
 def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     dram = zone(tmp_path / "sys", "intel-rapl:0/intel-rapl:0:0", "dram")
@@ -116,12 +117,14 @@ def test_a_signal_ends_it_after_a_last_sample(running: Running, number: int, cou
     assert (running.out / "power-n1.csv").read_text().endswith(",123456\n")
 
 
+@pytest.mark.slow
 def test_a_stop_file_ends_it(running: Running) -> None:
     (running.out / "power.stop").touch()
     assert running.process.wait(20) == 0
     assert described(running.out)["ended"] == "stop file"
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_parent(tmp_path: Path, counter: Path) -> None:
     # Its input stays open: the grandparent holds the other end.
     out = tmp_path / "out"
