@@ -28,7 +28,7 @@ demo: setup
 study: setup
 	@$(if $(DIR),,$(error name the folder: make study DIR=FOLDER))python -m scalesweep study "$(DIR)"
 
-# What starts no TensorFlow, Snakemake, Slurm or browser (docs/testing.md).
+# What starts no TensorFlow, Snakemake, Slurm or browser, and computes for no seconds (docs/testing.md).
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
