@@ -98,6 +98,7 @@ class _Table:
     last_line: int = 0
     stated: list[str] = field(default_factory=list)  # of other latencies, in front of the columns
     headed: bool = False  # its columns have been read
+    bandwidths: tuple[float, float] | None = None  # GB/s of algorithm and bus, of the fastest row
 
     def add(self, size: int, microseconds: float, line: int) -> None:
         """Take a row; raises LogRefused if its time or size cannot be."""
@@ -236,6 +237,11 @@ def _microseconds(table: _Table, row: re.Match[str], line: int) -> float:
         raise LogRefused(f"size {row['size']}: {wrong} wrong results", line)
     if found["time"] == "N/A":
         raise LogRefused(f"size {row['size']}: no time", line)
+    printed = found.get("algbw", "N/A"), found.get("busbw", "N/A")
+    if "N/A" not in printed:
+        algorithm, bus = map(float, printed)
+        if algorithm > (table.bandwidths or (0.0, 0.0))[0]:
+            table.bandwidths = algorithm, bus
     return float(found["time"])
 
 
@@ -359,8 +365,21 @@ def _iterations(result: Any) -> list[float]:
     return times
 
 
+def _fits(table: _Table, count: int) -> bool:
+    """Whether the printed bus bandwidth is that of so many ranks: ``bus_factor`` times the
+    algorithm's, both printed with two decimals. Tables without either fit any."""
+    factor = bus_factor(table.collective, count)
+    if table.bandwidths is None or factor is None:
+        return True
+    algorithm, bus = table.bandwidths
+    return abs(bus - factor * algorithm) <= 0.005 * (1 + factor) + 1e-3 * bus
+
+
 def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
     count = table.ranks or ranks
+    if table.ranks and ranks and not _fits(table, table.ranks):
+        # A list that was cut says neither how many ranks there are nor where.
+        count, table.ranks, table.hosts = ranks, None, []
     if not table.sizes:
         raise LogRefused("a header without a row", table.line)
     if count is None:
@@ -369,6 +388,15 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         )
     if count < 2:
         raise LogRefused("a single rank exchanges nothing", table.line)
+    if table.bandwidths and not _fits(table, count):
+        algorithm, bus = table.bandwidths
+        article = "a" if table.collective == "broadcast" else "an"
+        raise LogRefused(
+            f"the bus bandwidth is {bus / algorithm:.4g} times the algorithm's, which is not that "
+            f"of {article} {table.collective} of {count} ranks: was the list of devices cut? add "
+            "--config ranks=N",
+            table.line,
+        )
     if table.program == OSU and not table.collective:
         return _latency_run(table, file, count)
     share = table.program == OSU and table.collective == "allgather"

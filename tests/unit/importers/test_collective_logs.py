@@ -342,7 +342,8 @@ def polaris(hosts: list[str]) -> str:
         for node, host in enumerate(hosts)
         for device in range(4)
     ]
-    return _POLARIS.format(ranks="".join(lines))
+    text = _POLARIS.format(ranks="".join(lines))
+    return text if len(hosts) > 1 else text.replace("36.81", "31.55").replace("36.90", "31.64")
 
 
 def test_nodes_are_those_of_the_hosts_and_part_series(tmp_path: Path) -> None:
@@ -418,13 +419,30 @@ def test_old_tables_of_nccl_tests(read: Read) -> None:
     assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([192.4e-6, 271.3e-6, 374.7e-6])
     assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(20.99e9, rel=1e-3)
     # Whole microseconds are no root.
-    whole = OLD_NCCL.replace("374.7   11.19", "  375   11.19")
-    runs, _ = read(whole, ranks=16, name="broadcast")
+    whole = OLD_NCCL.replace("374.7   11.19", "  375   11.19").replace("20.99", "11.19")
+    runs, refusals = read(whole, ranks=16, name="broadcast")
     (run,) = (run for run in runs if run.point["operation"] == "broadcast")
     assert run.samples["sweep_seconds"][-1, 0, 0] == pytest.approx(375e-6)
     failed = OLD_NCCL + "# Out of bounds values : 3 FAILED\n"
     _, (refusal,) = read(failed, ranks=16, name="all_gather_perf")
     assert "3 values out of bounds" in refusal.reason
+
+
+def test_a_list_of_devices_that_was_cut_is_not_believed(read: Read) -> None:
+    """The bus bandwidth of 4 ranks is 1.5 times the algorithm's, that of 72 ranks 1.972 times."""
+    cut = NCCL.replace("20.97   31.46", "20.97   41.36")
+    runs, refusals = read(cut)
+    assert not runs
+    assert refusals[0].reason == (
+        "the bus bandwidth is 1.972 times the algorithm's, which is not that of an allreduce of 4 "
+        "ranks: was the list of devices cut? add --config ranks=N"
+    )
+    (run,), _ = read(cut, ranks=72)
+    assert run.point["ranks"] == 72 and "ranks_per_node" not in run.point
+    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(41.36e9, rel=1e-3)
+    (run,), _ = read(NCCL, ranks=72)  # a list that fits is believed
+    assert run.point["ranks"] == 4
+    assert read(cut, ranks=8)[1]
 
 
 def test_lines_among_the_rows_end_no_table(read: Read) -> None:
@@ -440,6 +458,9 @@ def test_the_test_that_only_a_user_can_name(tmp_path: Path) -> None:
     (tmp_path / "output.dat").write_text(OLD_NCCL)
     _, (refusal,), _ = read_source(tmp_path, 16)
     assert "add --config test=all_reduce_perf, broadcast_perf or all_gather_perf" in refusal.reason
+    runs, (refusal,), _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
+    assert not runs and "times the algorithm's, which is not that of an allgather" in refusal.reason
+    (tmp_path / "output.dat").write_text(OLD_NCCL.replace("20.99", "10.49"))
     (run,), _, _ = read_source(tmp_path, 16, check_test("all_gather_perf"))
     assert run.point["operation"] == "allgather"
     assert check_test("") is None and check_test("broadcast") == "broadcast"
