@@ -10,7 +10,7 @@ from scalesweep.importers import cli
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
-from scalesweep.importers.table_map import TableMap, load_map
+from scalesweep.importers.table_map import PER_NODE, TableMap, load_map
 from scalesweep.importers.table_printed import check_printed
 from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules
@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> None:
         print(f"printed efficiencies of {check.metric}: {check.agree} of {total} come out")
         for line in check.others[:SHOWN]:
             print(f"warning: {line}", file=sys.stderr)
-    if not found.runs:
+    if not any(run.metrics for run in found.runs):
         for refusal in found.refusals:
             print(f"refused: {refusal.message}", file=sys.stderr)
-        raise UserError(f"{args.source}: no run could be imported")
+        raise UserError(f"{args.source}: no row has a number that could be imported")
     benchmark = make_benchmark(
         Path(args.results),
         table_map.name,
@@ -79,6 +79,7 @@ def _parameters(table_map: TableMap, types: dict[str, str]) -> dict[str, dict[st
     return {
         name: parameter_entry(types[name], it.doc, it.unit, it.workload)
         for name, it in table_map.parameters.items()
+        if name != PER_NODE  # every benchmark has it
     }
 
 

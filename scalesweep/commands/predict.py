@@ -81,7 +81,10 @@ def text_of(
     groups = [[points[i] for i in group] for group in series_of(data, points)]
     frame = prediction_table(data, groups, counts, machine)
     if frame is None:
-        return f"{head}: nothing to predict: no rate was measured, or all of these counts were"
+        return (
+            f"{head}: nothing to predict: no rate of all {entry['scale']} together was measured, "
+            "or all of these counts were"
+        )
     study = ExperimentResults(entry, {"prediction": frame})
     return rows_text(study, predictions(study))
 

@@ -10,7 +10,7 @@ import yaml
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
-from scalesweep.importers.table_file import INDEX, Table
+from scalesweep.importers.table_file import INDEX, Table, is_percentage
 from scalesweep.importers.table_map import alias
 
 _OF = r"(?:(?:n|no|nr|num|number_of|total|count_of)_?)?"
@@ -42,6 +42,12 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _DONE = re.compile(r"ok|done|success(?:ful)?|pass(?:ed)?|finished|completed?|yes", re.IGNORECASE)
+# Thousands and millions of what is counted: k samples/s, Mtokens/s.
+_PREFIX = re.compile(r"(?<![A-Za-z])([kKM])[ _]?(?:samples?|im(?:a?ge?s?|g)|tok(?:en)?s?)(?![a-z])")
+_TIMES = {"k": 1_000, "K": 1_000, "M": 1_000_000}
+_PERCENT = re.compile(r"%|\bpercent\b|\bpct\b|\[pct\]", re.IGNORECASE)
+_REMARK = re.compile(r"notes?|comments?|remarks?|description|link|url|source")
+_CLOCK = re.compile(r"(?:\d{1,4}:)?\d{1,4}:\d{2}(?:\.\d+)?")
 _POSITION = re.compile(r"epochs?|steps?|iterations?|iters?")
 # What goes with any metric of a table in the name of its efficiency.
 _GENERIC = frozenset(("parallel", "scaling", "weak", "strong", "relative", "total", "overall"))
@@ -75,6 +81,16 @@ class _Guess:
     counts: list[str] = field(default_factory=list)
     efficiencies: list[str] = field(default_factory=list)
     ignore: list[str] = field(default_factory=list)
+    clocks: list[str] = field(default_factory=list)  # times as h:mm:ss
+    formulas: dict[str, str] = field(default_factory=dict)  # where a unit is a multiple
+
+    def source(self, column: str, like: str = "") -> str | dict[str, str]:
+        """Where a column's values are: it, or a formula of its unit or that of ``like``."""
+        if column in self.formulas:
+            return {"formula": self.formulas[column]}
+        if like in self.formulas:
+            return {"formula": self.formulas[like].replace(alias(like), alias(column))}
+        return column
 
     @property
     def ordered(self) -> list[str]:
@@ -102,6 +118,8 @@ def draft_of(table: Table) -> str:
             f"# No column counts what {', '.join(guess.stds)} are of: with count: {{value: N}} "
             "beside std they give intervals."
         )
+    for column in guess.clocks:
+        parts.append(f"# {column}: 1:02:30 is no number: give the table a column of seconds.")
     if guess.ranks is None:
         parts.append("# No column seems to count ranks: name it, or state {value: N}.")
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
@@ -176,6 +194,18 @@ def _guess(table: Table) -> _Guess:
             guess.unfinished = name, failed
         elif name != guess.ranks:
             _place(guess, name, numbers[name], name in whole)
+    for name in table.columns:
+        if prefix := _PREFIX.search(name):
+            guess.formulas[name] = f"{alias(name)} * {_TIMES[prefix[1]]}"
+        elif _PERCENT.search(name) and not any(is_percentage(r.cells[name]) for r in table.rows):
+            guess.formulas[name] = f"{alias(name)} / 100"
+    for name in [one for one in guess.parameters if numbers[one] is None]:
+        texts = [str(row.cells[name]).strip() for row in table.rows if row.cells[name]]
+        if all(_CLOCK.fullmatch(text) for text in texts):
+            guess.clocks.append(name)
+        if name in guess.clocks or _REMARK.fullmatch(_words(name)[-1]):
+            guess.parameters.remove(name)
+            guess.ignore.append(name)
     return guess
 
 
@@ -342,26 +372,29 @@ def _metric_name(stem: str) -> str:
 
 def _with_companions(column: str, guess: _Guess, suffix: str) -> tuple[Any, list[str]]:
     """A metric's column with those of its deviation, count and printed efficiency."""
-    spec: dict[str, Any] = {"column": column}
-    words = _words(column)
+    source = guess.source(column)
+    spec: dict[str, Any] = source if isinstance(source, dict) else {"column": source}
+    spec, used, words = dict(spec), [], _words(column)
     for other in guess.stds:
         rest = [word for word in _words(other) if not _STD.fullmatch(word) and word not in _UNITS]
         plain = [word for word in words if word not in ("mean", "avg", "average")]
-        if rest in (words, plain, [word for word in plain if word not in _UNITS]):
-            spec["std"] = other
+        alone = not rest and len(guess.metrics) == 1
+        if alone or rest in (words, plain, [word for word in plain if word not in _UNITS]):
+            spec["std"] = guess.source(other, column)
+            used = [other]
     if "std" in spec and guess.counts:
         spec["count"] = guess.counts[0]
+        used.append(guess.counts[0])
     for other in guess.efficiencies:
         rest = [word for word in _words(other) if not _EFFICIENCY.fullmatch(word)]
-        if _is(_RATE, column) and rest in ([suffix] if suffix else [], [*_stem(words, suffix)]):
-            spec["efficiency"] = other
-    if "efficiency" not in spec and len(guess.metrics) == 1:
-        for other in guess.efficiencies:
-            others = {word for word in _words(other) if not _EFFICIENCY.fullmatch(word)}
-            if others <= _GENERIC:
-                spec["efficiency"] = other
-    used = [str(value) for key, value in spec.items() if key != "column"]
-    return (spec if used else column), used
+        others = set(rest)
+        alone = len(guess.metrics) == 1 and others <= _GENERIC and "efficiency" not in spec
+        if alone or (
+            _is(_RATE, column) and rest in ([suffix] if suffix else [], [*_stem(words, suffix)])
+        ):
+            spec["efficiency"] = guess.source(other)
+            used.append(other)
+    return (spec if len(spec) > 1 or "formula" in spec else column), used
 
 
 def _stem(words: Sequence[str], suffix: str) -> list[str]:
@@ -398,7 +431,9 @@ def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
     # A printed efficiency that belongs to no metric of the table is one itself.
     for column in [name for name in guess.efficiencies if name not in used]:
         name = _fresh(_metric_name(column), {**metrics, **content["parameters"]})
-        metrics[name] = {"column": column, **_meaning(column)}
+        source = guess.source(column)
+        spec = source if isinstance(source, dict) else {"column": source}
+        metrics[name] = {**spec, **_meaning(column)}
         used.add(column)
     if not metrics:
         column = guess.ranks or next(iter([*guess.parameters, *guess.ignore]))

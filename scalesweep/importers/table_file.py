@@ -34,6 +34,7 @@ _MISSING = frozenset(("", "-", "--", "na", "n/a", "nan", "none", "null"))
 _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([.,' _])\d{3})(?:\1\d{3})*(?:[.,]\d+)?", re.ASCII)
 _UNSURE = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
@@ -55,8 +56,9 @@ class Row:
 class Table:
     """What a file holds; ``refusals`` are rows that cannot be read, ``notes`` what to know of it.
 
-    ``decimal`` is the mark that its numbers have, None where they show none. ``parameters`` and
-    ``metrics``: the columns that the file itself says are some.
+    ``decimal`` is the mark that its numbers have, None where they show none; ``thousands`` what a
+    map says that stands between thousands. ``parameters`` and ``metrics``: the columns that the
+    file itself says are some.
     """
 
     file: Path
@@ -66,6 +68,7 @@ class Table:
     notes: tuple[str, ...] = ()
     separator: str | None = None
     decimal: str | None = "."
+    thousands: str | None = None
     parameters: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
 
@@ -92,9 +95,18 @@ class Table:
         return value / 100 if percent else value
 
     def _plain(self, text: str, shown: str) -> float | int:
+        if self.thousands is not None:
+            mark, rest = re.escape(self.thousands), re.escape(self.decimal or ".")
+            if re.fullmatch(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:{rest}\d+)?", text, re.ASCII):
+                text = text.replace(self.thousands, "")
+            elif self.thousands in text:
+                raise ValueError(f"{shown[:30]!a}: {self.thousands!r} is not between thousands")
         if self.decimal == "," and (_COMMA.fullmatch(text) or _PLAIN.fullmatch(text)):
             if "." in text:
-                raise ValueError(f"{shown[:30]!a} has a decimal point, others a decimal comma")
+                raise ValueError(
+                    f"{shown[:30]!a} has a decimal point, others a decimal comma; if it stands "
+                    "between thousands, say so in the map: table: {thousands: '.'}"
+                )
             text = text.replace(",", ".")
         elif self.decimal is None and _UNSURE.fullmatch(text):
             raise ValueError(
@@ -104,7 +116,16 @@ class Table:
         elif self.decimal != "," and _THOUSANDS.fullmatch(text):
             text = text.replace(",", "")
         if not _PLAIN.fullmatch(text):
-            raise ValueError(f"{shown[:30]!a} is not a number")
+            grouped = None if self.thousands else _GROUPED.fullmatch(text)
+            raise ValueError(
+                f"{shown[:30]!a} is not a number"
+                + (
+                    f"; if {grouped[1]!r} stands between thousands, say so in the map: table: "
+                    f'{{thousands: "{grouped[1]}"}}'
+                    if grouped
+                    else ""
+                )
+            )
         value = float(text)
         if not math.isfinite(value):
             raise ValueError(f"{shown[:30]!a} is not a finite number")
@@ -127,8 +148,14 @@ def half_unit(cell: Cell) -> float:
     return float(0.5 * scale * 10.0 ** (power - digits))
 
 
-def read_table(file: Path, separator: str | None = None, decimal: str | None = None) -> Table:
-    """Read a table whole; separator and decimal mark are looked up in it unless they are given.
+def read_table(
+    file: Path,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Table:
+    """Read a table whole; separator and decimal mark are looked up in it unless they are given,
+    what stands between thousands is only looked up where it is a comma.
 
     Raises UserError naming the file if it is no table, or one that cannot be trusted.
     """
@@ -151,7 +178,7 @@ def read_table(file: Path, separator: str | None = None, decimal: str | None = N
         return _json_lines(text, file)
     if start == "[":
         raise UserError(f"{file}: a JSON array, not JSON lines: write one object on each line")
-    return _csv(text, file, separator, decimal)
+    return _csv(text, file, separator, decimal, thousands)
 
 
 def _content(file: Path) -> bytes:
@@ -187,7 +214,9 @@ def _text(content: bytes, file: Path) -> str:
     return text
 
 
-def _csv(text: str, file: Path, separator: str | None, decimal: str | None) -> Table:
+def _csv(
+    text: str, file: Path, separator: str | None, decimal: str | None, thousands: str | None
+) -> Table:
     mark = separator or _separator(text, file)
     records = _records(text, file, mark)
     _, heading = next(records, (0, []))
@@ -218,6 +247,7 @@ def _csv(text: str, file: Path, separator: str | None, decimal: str | None) -> T
         tuple(notes),
         mark,
         decimal or _decimal(rows),
+        thousands,
     )
 
 
@@ -279,10 +309,12 @@ def _check_columns(columns: Sequence[str], file: Path) -> None:
 def _decimal(rows: Sequence[Row]) -> str | None:
     """The decimal mark that the numbers show; None where all with a comma may be thousands."""
     cells = [cell for row in rows for cell in row.cells.values() if isinstance(cell, str)]
-    if any(_POINT.fullmatch(cell) for cell in cells):
-        return "."
+    points = [cell for cell in cells if _POINT.fullmatch(cell)]
     commas = [cell for cell in cells if _COMMA.fullmatch(cell)]
-    if any(not _UNSURE.fullmatch(cell) for cell in commas):
+    sure = any(not _UNSURE.fullmatch(cell) for cell in commas)
+    if points and not (sure and all(map(_GROUPED.fullmatch, points))):  # 2.001 beside 926,5
+        return "."
+    if sure:
         return ","
     return None if commas else "."
 

@@ -20,6 +20,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
 
 Number = int | float
+# Ranks on a node: where a map says it, prediction knows the borders of nodes.
+PER_NODE = "ranks_per_node"
 
 
 class RowRefused(ValueError):
@@ -136,7 +138,11 @@ def load_map(path: Path, file: Path) -> TableMap:
     content = load_yaml(path)
     check_schema(content, "table_map", path)
     form = content.get("table", {})
-    table = read_table(file, form.get("separator"), form.get("decimal"))
+    thousands = form.get("thousands")
+    decimal = form.get("decimal", "," if thousands == "." else "." if thousands else None)
+    if thousands is not None and thousands == decimal:
+        raise UserError(f"{path}: table.thousands: {thousands!r} is the decimal mark too")
+    table = read_table(file, form.get("separator"), decimal, thousands)
     return _Reader(path, table).read(content)
 
 
@@ -215,8 +221,8 @@ class _Reader:
             where = f"{self.path}: parameters.{name}"
             check_parameter(name, where)
             check_varying([name], where)
-            if name == "ranks_per_node":
-                raise UserError(f"{where}: is reserved for what a source does not say")
+            if name == PER_NODE and {"type", "unit", "workload"} & set(content["parameters"][name]):
+                raise self._error(f"parameters.{name}", "takes no type, unit or workload: a count")
             if name in metrics:
                 raise self._error(f"metrics.{name}", "is also the name of a parameter")
         check_metrics(metrics, self.path, "metrics")

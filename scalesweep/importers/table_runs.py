@@ -10,7 +10,14 @@ from typing import Any
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, file_dates
 from scalesweep.importers.table_file import Cell, Row, is_percentage
-from scalesweep.importers.table_map import MetricMap, Number, RowRefused, Source, TableMap
+from scalesweep.importers.table_map import (
+    PER_NODE,
+    MetricMap,
+    Number,
+    RowRefused,
+    Source,
+    TableMap,
+)
 from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
@@ -60,7 +67,8 @@ def runs_of(table_map: TableMap) -> TableRuns:
             else:
                 entries.append(entry)
     for name, parameter in table_map.parameters.items():
-        found.types[name] = parameter.type or _type([entry.point[name] for entry in entries])
+        values = [entry.point.get(name) for entry in entries]
+        found.types[name] = parameter.type or _type(values)
     for entry in _whole(table_map, entries, found):
         try:
             found.runs.append(_run(table_map, entry, found.types))
@@ -87,6 +95,9 @@ def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
             point[name] = side
         elif name == "ranks":
             point[name] = _ranks(parameter.source, row)
+        elif name == PER_NODE:
+            if parameter.source.text(row) not in (None, ""):
+                point[name] = _ranks(parameter.source, row, "ranks on a node")
         else:
             # As in the file: a parameter's type is that of all its values.
             point[name] = _tidy(parameter.source.text(row))
@@ -137,14 +148,14 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     return found
 
 
-def _ranks(source: Source, row: Row) -> int:
+def _ranks(source: Source, row: Row, what: str = "ranks") -> int:
     if is_percentage(cell := source.text(row)):
-        raise RowRefused(f"{source.what}: {str(cell).strip()[:30]!a} is no number of ranks")
+        raise RowRefused(f"{source.what}: {str(cell).strip()[:30]!a} is no number of {what}")
     number = source.number(row)
     if number is None:
-        raise RowRefused("the number of ranks is missing")
+        raise RowRefused(f"the number of {what} is missing")
     if not 1 <= number <= MAX_RANKS or int(number) != number:
-        raise RowRefused(f"ranks is {number:g}, not a whole number from 1 to {MAX_RANKS}")
+        raise RowRefused(f"{what} is {number:g}, not a whole number from 1 to {MAX_RANKS}")
     return int(number)
 
 

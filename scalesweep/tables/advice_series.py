@@ -48,7 +48,7 @@ def ask_series(gather: Gather) -> None:
             gather.refuse(f"{label}: its points are {there[0].source}: none can be added to them")
             continue
         if (one := _main(gather, predictable(data, [there], gather.machine))) is None:
-            gather.refuse(f"{label}: no rate was measured to be predicted")
+            gather.refuse(f"{label}: no rate of all {gather.data.scale} together was measured")
         elif why := refusal(one.series):
             gather.refuse(f"{label}: {why}")
         else:

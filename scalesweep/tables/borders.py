@@ -32,7 +32,11 @@ def borders_of(
     layouts = [Layout.of(whole_point(data, point)) for point in points]
     several = [one for one in layouts if one.nodes > 1]
     per_node = {one.per_node for one in (several[-1:] or layouts)}
-    if data.scale != "ranks" or len(per_node) != 1:
+    # Devices of one process lie on its node, however many; a table's devices are its ranks.
+    ranks_scale = all(
+        one.ranks == point.values[data.scale] for one, point in zip(layouts, points, strict=True)
+    )
+    if not ranks_scale or len(per_node) != 1:
         return None
     ranks = per_node.pop()
     if ranks == 1 and points[-1].source == _IMPORTED:

@@ -224,9 +224,14 @@ def _refusal(series: Series, target: float, limit: int, scale: str) -> str:
             f"{count:,} {scale} on two {border.name}s"
         )
     if target > limit:
+        if limit >= largest * FARTHEST[series.scaling]:
+            return (
+                f"{target:,.0f} {scale} are more than {FARTHEST[series.scaling]:g} times the "
+                f"largest measured count of {largest:,}: measure in between"
+            )
         return (
-            f"{target:,.0f} {scale} are too far from the largest measured count of {largest:,}: "
-            f"not to be trusted beyond {limit:,}; measure in between"
+            f"the 95 % interval at {target:,.0f} {scale} spans more than a factor of {WIDEST:g} "
+            f"(trusted to {limit:,}): measure beyond {largest:,}, or add repeats"
         )
     return ""
 

@@ -222,6 +222,39 @@ def test_a_comma_that_may_be_two_things_is_refused(imported: Import) -> None:
     assert found.runs[0].metrics["throughput"]["value"] == pytest.approx(0.955)
 
 
+def test_what_stands_between_thousands_is_said_by_the_map(imported: Import) -> None:
+    text = "ranks;throughput\n1;1.024,5\n2;2.001\n4;12.003.880,25\n8;926,5\n16;1.02,5\n"
+    _, found = imported(text, map_of())
+    assert found.runs[0].metrics["throughput"]["value"] == 926.5 and len(found.runs) == 1
+    assert [r.reason for r in found.refusals][:2] == [
+        "column throughput: '1.024,5' is not a number; if '.' stands between thousands, say so in "
+        'the map: table: {thousands: "."}',
+        "column throughput: '2.001' has a decimal point, others a decimal comma; if it stands "
+        "between thousands, say so in the map: table: {thousands: '.'}",
+    ]
+    _, found = imported(text, map_of(table={"thousands": "."}))
+    values = [run.metrics["throughput"]["value"] for run in found.runs]
+    assert values == [1024.5, 2001, 12003880.25, 926.5]
+    (refusal,) = found.refusals
+    assert refusal.reason == "column throughput: '1.02,5': '.' is not between thousands"
+    _, found = imported("ranks;throughput\n1;1 024.5\n", map_of(table={"thousands": " "}))
+    assert found.runs[0].metrics["throughput"]["value"] == 1024.5
+    with pytest.raises(UserError, match=r"table\.thousands: ',' is the decimal mark too"):
+        imported(text, map_of(table={"thousands": ",", "decimal": ","}))
+
+
+def test_a_map_states_the_ranks_of_a_node(imported: Import) -> None:
+    text = "ranks,per node,throughput\n4,4,100\n8,4,190\n16,,350\n32,2.5,650\n"
+    parameters = {"ranks": {"column": "ranks"}, "ranks_per_node": {"column": "per node"}}
+    _, found = imported(text, map_of(parameters=parameters))
+    assert [run.point.get("ranks_per_node") for run in found.runs] == [4, 4, None]
+    (refusal,) = found.refusals
+    assert refusal.reason.startswith("ranks on a node is 2.5, not a whole number")
+    parameters["ranks_per_node"]["unit"] = "1"
+    with pytest.raises(UserError, match="ranks_per_node: takes no type, unit or workload"):
+        imported(text, map_of(parameters=parameters))
+
+
 def test_every_form_of_a_table(tmp_path: Path) -> None:
     rows = [{"ranks": 1, "name": "a", "rate": 1.5}, {"ranks": 2, "name": "b", "rate": 2.5}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -428,6 +461,29 @@ def test_a_draft_of_the_columns_of_llm_foundry(tmp_path: Path) -> None:
     assert found["Throughput (T/s)"]["scope"] == "total"
     assert found["Throughput (T/s)"]["unit"] == "tokens/s"
     assert found["MFU"]["kind"] == "intensive"
+
+
+def test_a_draft_of_multiples_percentages_remarks_and_clocks(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text(
+        "Nodes,Throughput (k samples/s),Std,N,MFU (%),Walltime,Notes\n"
+        '1,2.485,0.1,5,45.2,1:02:30,\n2,4.752,0.2,5,44.1,0:32:05,"restarted, see log"\n'
+    )
+    text = draft_of(read_table(file))
+    assert "# Walltime: 1:02:30 is no number: give the table a column of seconds." in text
+    draft = yaml.safe_load(text)
+    assert list(draft["parameters"]) == ["ranks"] and {"Walltime", "Notes"} <= set(draft["ignore"])
+    (tmp_path / "map.yaml").write_text(text)
+    found = runs_of(load_map(tmp_path / "map.yaml", file))
+    assert [run.point["ranks"] for run in found.runs] == [1, 2] and not found.refusals
+    rate, share = list(found.runs[0].metrics.values())[:2]
+    assert (rate["value"], rate["unit"]) == (2485, "samples/s")
+    assert (share["value"], share["unit"]) == (pytest.approx(0.452), "1")
+    one = tmp_path / "one.csv"
+    one.write_text("GPUs,k img/s,Std,N\n1,2.4,0.1,5\n2,4.7,0.2,5\n")
+    (tmp_path / "map.yaml").write_text(draft_of(read_table(one)))
+    (metric,) = runs_of(load_map(tmp_path / "map.yaml", one)).runs[0].metrics.values()
+    assert (metric["value"], metric["std"], metric["count"]) == (2400, 100, 5)
 
 
 def test_the_kind_of_a_metric_in_a_map_reaches_the_benchmark(tmp_path: Path) -> None:

@@ -54,6 +54,18 @@ def test_borders_are_those_of_the_points_and_the_site(
     assert borders_of(data, data.points(), machine) == tuple(Border(*one) for one in wanted)
 
 
+def test_devices_of_a_table_that_states_its_nodes(tmp_path: Path) -> None:
+    """Scaling over gpus: each is a rank, which those of one process with several are not."""
+    data = data_of(tmp_path, on_nodes_of(8))
+    points = [
+        replace(one, values={**one.values, "gpus": one.values["ranks"]}) for one in data.points()
+    ]
+    of_gpus = ExperimentData(data.summary, {**data.experiment, "scale": "gpus"})
+    assert borders_of(of_gpus, points, None) == (Border("node", 8),)
+    of_one = [replace(one, values={**one.values, "ranks": 1}) for one in points]
+    assert borders_of(of_gpus, of_one, None) is None
+
+
 def test_nodes_that_points_fill_differently(tmp_path: Path) -> None:
     # All of them on one node: its size is not known. Of several, that of the largest.
     fake = Fake("e", {"ranks": TO_8}, "weak", linked={"ranks_per_node": lambda p: p["ranks"]})

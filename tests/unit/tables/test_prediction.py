@@ -60,7 +60,7 @@ def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, Experimen
     assert 0.8 < near["value"] / (128 * 25) < 1
     assert near["efficiency"] == pytest.approx(near["value"] / 128 / 25, rel=0.05)
     assert pd.isna(refused["value"])
-    assert "not to be trusted beyond 2,048" in refused["refused"]
+    assert "are more than 32 times the largest measured count of 64" in refused["refused"]
 
 
 def test_gaps_between_measured_counts_are_refused(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]
                   "10 of 10 rolling forecasts of measured counts held"):  # fmt: skip
         assert words in texts[0]
     assert "efficiency may fall below 80 % from" in texts[1]
-    assert "100,000 ranks are too far" in texts[2]
+    assert "100,000 ranks are more than 32 times the largest" in texts[2]
     assert all(
         text.startswith("Predicted from simulated points for later epochs: ") for text in texts
     )

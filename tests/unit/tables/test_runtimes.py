@@ -25,7 +25,7 @@ def test_runs_of_counts_without_a_result_have_a_runtime(tmp_path: Path, scaling:
     ]  # fmt: skip
     tables = make_results(tmp_path, fakes) / "tables"
     table = read_table(tables / "far" / "runtimes.parquet")
-    # Every run took 600 s; 100,000 ranks are too far.
+    # Every run took 600 s; 100,000 ranks are more than 32 times 64.
     assert len(table) == 4
     assert table["run_id"].str.startswith("data_loading-r64-").all()
     # Beyond a tenth of a doubling, by which forecasts of strong scaling have been too low.

@@ -188,6 +188,6 @@ def test_noise_is_in_the_interval_where_repeats_or_counts_show_it() -> None:
 
 def test_costs_that_go_up_and_down_are_refused() -> None:
     wild = make_series(RANKS[:5], np.array([1, 1.3, 1, 1.3, 1.0]), borders=(Border(NODE, 1),))
-    assert "not to be trusted beyond 16" in refusals(wild, [32])[0]
+    assert "(trusted to 16)" in refusals(wild, [32])[0]
     once = make_series(RANKS[:5], np.array([1, 1.3, 1.3, 1.3, 1.3]), borders=(Border(NODE, 1),))
     assert refusals(once, [32]) == [""]
