@@ -194,19 +194,29 @@ def _guess(table: Table) -> _Guess:
             guess.unfinished = name, failed
         elif name != guess.ranks:
             _place(guess, name, numbers[name], name in whole)
+    _take_units(guess, table)
+    _leave_texts(guess, table)
+    return guess
+
+
+def _take_units(guess: _Guess, table: Table) -> None:
+    """Note what a heading says its numbers are multiples of."""
     for name in table.columns:
         if prefix := _PREFIX.search(name):
             guess.formulas[name] = f"{alias(name)} * {_TIMES[prefix[1]]}"
         elif _PERCENT.search(name) and not any(is_percentage(r.cells[name]) for r in table.rows):
             guess.formulas[name] = f"{alias(name)} / 100"
-    for name in [one for one in guess.parameters if numbers[one] is None]:
+
+
+def _leave_texts(guess: _Guess, table: Table) -> None:
+    """Take remarks and clocks out of the parameters."""
+    for name in [one for one in guess.parameters if _numbers(table, one) is None]:
         texts = [str(row.cells[name]).strip() for row in table.rows if row.cells[name]]
         if all(_CLOCK.fullmatch(text) for text in texts):
             guess.clocks.append(name)
         if name in guess.clocks or _REMARK.fullmatch(_words(name)[-1]):
             guess.parameters.remove(name)
             guess.ignore.append(name)
-    return guess
 
 
 def _failed(words: Sequence[str]) -> list[str]:
