@@ -111,6 +111,11 @@ def test_a_record_outlives_the_failure_of_its_job(tmp_path: Path) -> None:
     assert [path.name for path in marker.parent.glob("attempt-*")] == ["attempt-1"]
 
 
+def rules(*names: str) -> dict[str, tuple[str, ...]]:
+    """These rules, none of which writes a log."""
+    return dict.fromkeys(names, ())
+
+
 # In a process of its own each would end with it.
 def make_claims(tmp_path: Path) -> Claims:
     return Claims(tmp_path, tmp_path / "runs")
@@ -118,17 +123,17 @@ def make_claims(tmp_path: Path) -> Claims:
 
 def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path) -> None:
     one, two, three = (make_claims(tmp_path) for _ in range(3))
-    one.begin({"run", "inventory", "page"}, {"a"}, here=True)
-    two.begin({"inventory", "page"}, (), here=True)
+    one.begin(rules("run", "inventory", "page"), {"a"}, here=True)
+    two.begin(rules("inventory", "page"), (), here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already using this results"
     ):
-        three.begin({"run"}, {"a"}, here=True)
+        three.begin(rules("run"), {"a"}, here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already writing the report of this"
     ):
-        three.begin({"figures", "page"}, (), here=True)
-    three.begin({"plan"}, (), here=True)  # prints
+        three.begin(rules("figures", "page"), (), here=True)
+    three.begin(rules("plan"), (), here=True)  # prints
     # The first waits with its own report for the end of the other's.
     waiting = threading.Thread(target=one.report)
     waiting.start()
@@ -138,7 +143,7 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     waiting.join(20)
     assert not waiting.is_alive()
     with pytest.raises(UserError, match="is already writing the report"):
-        three.begin({"page"}, (), here=True)
+        three.begin(rules("page"), (), here=True)
     for each in (one, two, three):
         each.end()
 
@@ -149,7 +154,7 @@ def test_runs_that_were_finished_meanwhile_are_not_started(tmp_path: Path) -> No
     with pytest.raises(
         UserError, match=r"meanwhile finished 1 of the pending runs; run snakemake again"
     ):
-        make_claims(tmp_path).begin({"run"}, {"a", "b"}, here=True)
+        make_claims(tmp_path).begin(rules("run"), {"a", "b"}, here=True)
 
 
 def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
@@ -164,13 +169,13 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
     try:
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
         with pytest.raises(UserError, match=told):
-            refused.begin({"run"}, {"b"}, here=True)
+            refused.begin(rules("run"), {"b"}, here=True)
         refused.end()
-        slurm.begin({"run"}, {"b"}, here=False)  # of its jobs Slurm tells
+        slurm.begin(rules("run"), {"b"}, here=False)  # of its jobs Slurm tells
         slurm.end()
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 30.0)
         threading.Timer(0.3, program.kill).start()
-        one.begin({"run"}, {"b"}, here=True)
+        one.begin(rules("run"), {"b"}, here=True)
     finally:
         program.kill()
         program.wait()
