@@ -10,6 +10,7 @@ from tests.benchmarks.programs import start_helper
 
 ATTEMPTS = 3  # other tests on the same cores may add to one of the rows
 MORE, BATCH, STALL = 0.03, 0.08, 0.3  # s, as in sleeping.py
+SLOW_BATCH = 0.2  # s, as in slow_input.py
 
 
 def measure(folder):
@@ -34,6 +35,17 @@ def look(arrays):
         for one in causes.delays
     }  # fmt: skip
     return account, found, gain(work, causes.delays, causes.bound)
+
+
+def check_input(arrays):
+    """All of what both ranks wait for is their input, though one waits in the exchange instead."""
+    account, causes, _ = look(arrays)
+    assert account.elapsed == pytest.approx(SLOW_BATCH, rel=0.1)
+    assert account.persistent + account.alternating < 0.05 * SLOW_BATCH
+    length, alone = causes["input", "bound", (0, 1)]
+    assert length > 0.5 * SLOW_BATCH and alone == pytest.approx(account.input, rel=0.15)
+    known = account.input + account.compute + account.transfer
+    assert known == pytest.approx(account.elapsed, rel=0.1)
 
 
 def check(rows):
@@ -72,13 +84,23 @@ def check(rows):
     assert abs(account.persistent) < 0.2 * MORE
 
 
+def measure_input(folder):
+    """Arrays of real training whose reader is slow."""
+    start_helper("slow_input.py", folder, ranks=2)
+    with np.load(folder / "arrays.npz") as archive:
+        return dict(archive)
+
+
 @pytest.mark.slow
-def test_sleeping_ranks_are_named_with_cause_and_size(tmp_path):
+@pytest.mark.parametrize(
+    ("measured", "right"), [(measure, check), (measure_input, check_input)], ids=["made", "input"]
+)
+def test_ranks_that_sleep_are_named_with_cause_and_size(tmp_path, measured, right):
     for attempt in range(ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         try:
-            check(measure(folder))
+            right(measured(folder))
         except AssertionError:
             if attempt == ATTEMPTS - 1:
                 raise
