@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scalesweep.analysis.parquet import read_frame
+from scalesweep.analysis.parquet import open_parquet, read_frame
 from scalesweep.core.csv_cells import cell
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
@@ -89,7 +89,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
     """
     try:
         if columns is not None:
-            columns = [name for name in pq.read_schema(path).names if name in columns]
+            with open_parquet(path) as file:
+                columns = [name for name in file.schema_arrow.names if name in columns]
         return read_frame(path, columns)
     except Exception as error:  # of Thrift, JSON, pandas and the file system, by what is damaged
         raise UserError(f"{path}: not a readable table ({error})") from None

@@ -115,8 +115,11 @@ def _facts_of(one: Known) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)  # most sessions say the same
 def _parsed(text: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads(text) if text else {}
-    return found
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        found = {}
+    return {name: str(fact) for name, fact in found.items()} if isinstance(found, dict) else {}
 
 
 def _named(values: Iterable[str]) -> str:

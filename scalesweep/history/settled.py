@@ -7,9 +7,11 @@ under a name that follows from its content, with a checksum; damaged files are s
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, TypeVar
 
 from scalesweep.analysis.verdicts import (
     CONFOUNDED,
@@ -21,6 +23,7 @@ from scalesweep.analysis.verdicts import (
 )
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, read_regular, sealed, write_atomic
+from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.history.series_head import SeriesHead
 from scalesweep.history.store import BROKEN
 
@@ -29,6 +32,15 @@ _log = logging.getLogger(__name__)
 SETTLED = "settled"  # folder of the files
 VERSION = 1
 _MAX_BYTES = 1 << 24
+# What JSON holds of a field.
+_TYPES: Mapping[Any, tuple[type, ...]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int,),
+    int | None: (int, NoneType),
+    float | None: (float, int, NoneType),
+}
+_Kind = TypeVar("_Kind", "Commit", "SettledPoint", "Settled")
 _CHANGED = (REGRESSION, IMPROVEMENT)
 
 
@@ -123,9 +135,26 @@ def _read(path: Path) -> Settled:
             f"one reads {VERSION}): use that one"
         )
     del value["digest"]
-    value["base"], value["new"] = Commit(**value["base"]), Commit(**value["new"])
-    value["points"] = tuple(SettledPoint(**point) for point in value["points"])
-    return Settled(**value)
+    value["base"], value["new"] = _made(Commit, value["base"]), _made(Commit, value["new"])
+    value["points"] = tuple(_made(SettledPoint, point) for point in value["points"])
+    return _made(Settled, value)
+
+
+def _made(kind: type[_Kind], value: dict[str, Any]) -> _Kind:
+    """An object of a data class; raises ValueError or TypeError for fields that are of another
+    type, or that no measurement has."""
+    one = kind(**value)
+    for entry in fields(kind):
+        held = getattr(one, entry.name)
+        if entry.type in _TYPES and type(held) not in _TYPES[entry.type]:
+            raise TypeError(f"{entry.name} is not of its type")
+        if isinstance(held, int | float) and not abs(held) < MAX_NUMBER:
+            raise ValueError(f"{entry.name} is out of range")
+        if entry.name == "time" and held and datetime.fromisoformat(held).tzinfo is None:
+            raise ValueError("time is in no time zone")
+        if entry.name == "better" and held not in ("higher", "lower"):
+            raise ValueError("better is neither higher nor lower")
+    return one
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,19 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scalesweep.analysis.parquet import read_arrow
+from scalesweep.analysis.parquet import open_parquet, read_arrow
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, is_whole, replacing, sealed
+from scalesweep.core.record_content import MAX_NUMBER
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +53,13 @@ _FEW = [
     name for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True)
     if kind == _TEXT
 ]  # fmt: skip
+# Columns whose value may not be known.
+_MAY_LACK = frozenset(("commit", "commit_time", "ended", "dirty", "repository", "subject", "tags"))
+_LIMITS = {
+    pa.int64(): (pa.scalar(0), pa.scalar(2**31)),
+    pa.float64(): (pa.scalar(-MAX_NUMBER), pa.scalar(MAX_NUMBER)),
+    _TIME: tuple(pa.scalar(datetime(year, 1, 1, tzinfo=UTC), _TIME) for year in (1970, 9000)),
+}
 _META = b"scalesweep_history"
 # A run by site, id and start: measured again, it is another one.
 RunKey = tuple[str, str, str]
@@ -136,7 +145,9 @@ def _metadata(place: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in _files(place):
         try:
             found = _meta_of(path)
-        except (pa.ArrowException, ValueError) as error:
+        except (FileNotFoundError, PermissionError):
+            raise
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
             _set_aside(path, _line(error))
             continue
         if found is not None:
@@ -148,19 +159,33 @@ def _meta_of(path: Path) -> dict[str, Any] | None:
 
     Raises UserError for a newer one, and ValueError or an error of Arrow for one that is damaged.
     """
-    text = (pq.read_metadata(path).metadata or {}).get(_META)
+    with open_parquet(path) as file:
+        text = (file.metadata.metadata or {}).get(_META)
     if text is None:
         _log.warning("%s: not a session of scalesweep: left out", path)
         return None
     meta: dict[str, Any] = json.loads(text)
     if not is_whole(text, needed=True):
         raise ValueError("what it says of itself has changed")
-    if meta["version"] > VERSION:
+    if type(meta["version"]) is int and meta["version"] > VERSION:
         raise UserError(
             f"{path}: written by a newer scalesweep (version {meta['version']} of the history, "
             f"this one reads {VERSION}): use that one"
         )
+    if not _is_meta(meta):
+        raise ValueError("what it says of itself is of other types")
     return meta
+
+
+def _is_meta(meta: Mapping[str, Any]) -> bool:
+    runs = meta.get("runs")
+    return (
+        type(meta.get("version")) is int
+        and isinstance(meta.get("session"), str)
+        and isinstance(meta.get("group"), str)
+        and isinstance(runs, list)
+        and all(isinstance(run, list) and [*map(type, run)] == [str, str, str] for run in runs)
+    )
 
 
 def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
@@ -199,6 +224,7 @@ def _read(columns: Sequence[str], path: Path) -> tuple[pa.Table, set[RunKey]] | 
         checked = {"page_checksum_verification": True, "read_dictionary": _FEW}
         rows = read_arrow(path, columns, **checked).select(columns).replace_schema_metadata()
         rows = _dictionaries(rows)
+        _check_rows(rows)
         return rows, {_key(run) for run in meta["runs"]}
     except FileNotFoundError:
         return None  # set aside by another reader
@@ -206,6 +232,24 @@ def _read(columns: Sequence[str], path: Path) -> tuple[pa.Table, set[RunKey]] | 
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         return _line(error)
+
+
+def _check_rows(rows: pa.Table) -> None:
+    """Raise ValueError for values that no session has: missing ones, numbers and dates beyond all
+    that can be computed with."""
+    for name in rows.column_names:
+        column, kind = rows[name], SCHEMA.field(name).type
+        if name not in _MAY_LACK and column.null_count:
+            raise ValueError(f"column {name} lacks values")
+        if name == "better" and not {*pc.unique(column).to_pylist()} <= {"higher", "lower"}:
+            raise ValueError("column better has other words than higher and lower")
+        limits = _LIMITS.get(kind)
+        if limits is None or column.null_count == len(column):
+            continue
+        # Of NaN neither is true.
+        inside = pc.and_(pc.greater_equal(column, limits[0]), pc.less(column, limits[1]))
+        if not pc.all(inside).as_py():
+            raise ValueError(f"column {name} has values out of range")
 
 
 def _dictionaries(table: pa.Table) -> pa.Table:

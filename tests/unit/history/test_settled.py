@@ -1,5 +1,6 @@
 """Verdicts of commits measured alternately: kept, damaged, and what they do to a history's."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +67,18 @@ def test_a_damaged_file_is_set_aside_and_a_newer_one_refused(tmp_path: Path) -> 
         path.write_text(bad)
         found, broken = load_settled(tmp_path)
         assert found == [] and [*broken] == [path.name] and not path.exists()
+        path.with_name(f"{path.name}.broken").unlink()
+    # Well sealed, by somebody else.
+    for old, new in {
+        '"device": "cpu"': '"device": [1]', '"ratio": 1.1': '"ratio": 1e308',
+        '"ratio": 1.1,': '"ratio": "1.1",', '"better": "lower"': '"better": "less"',
+        '+00:00"': '"', '"pairs": 5': '"pairs": 5, "more": 1', '"between": 0': '"between": [0]',
+    }.items():  # fmt: skip
+        value = json.loads(text.replace(old, new))
+        assert value != json.loads(text)
+        path.write_text(sealed({k: v for k, v in value.items() if k != "digest"}))
+        found, broken = load_settled(tmp_path)
+        assert found == [] and [*broken] == [path.name], new
         path.with_name(f"{path.name}.broken").unlink()
     path.write_text(sealed({"version": 2, "points": []}))
     with pytest.raises(UserError, match="written by a newer scalesweep"):

@@ -1,6 +1,9 @@
 """The history on disk: nothing is lost, nothing is there twice, damage is named."""
 
+import json
 import multiprocessing
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -88,6 +91,70 @@ def test_a_damaged_file_is_named_and_set_aside(
     assert load(tmp_path).rows.num_rows == 8
 
 
+HOSTILE: dict[str, list[object]] = {
+    "value": [float("nan"), float("inf"), 1e308, None],
+    "started": [datetime(9999, 1, 1, tzinfo=UTC), None],
+    "version": [-1, 2**62],
+    "better": ["sideways", None],
+    "label": [None],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, held in HOSTILE.items() for v in held])
+def test_values_that_no_session_has_make_a_file_a_damaged_one(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    path, _ = add(tmp_path, *days(0, 1))
+    table = pq.read_table(path)
+    place = table.column_names.index(name)
+    held = pa.array([value, *table[name].to_pylist()[1:]], SCHEMA.field(name).type)
+    pq.write_table(table.set_column(place, SCHEMA.field(name), held), path)
+    found = load(tmp_path)
+    assert [*found.broken] == [path.name] and found.rows.num_rows == 4
+
+
+@pytest.mark.parametrize("key", ["version", "session", "group", "runs"])
+@pytest.mark.parametrize("value", [None, [1], [["a", "b"]], {}, True])
+def test_a_file_that_says_what_no_file_says_is_a_damaged_one(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    for call in (lambda: load(tmp_path), lambda: add(tmp_path, *days(2))):
+        path, *_ = add(tmp_path, *days(0))
+        table = pq.read_table(path)
+        meta = json.loads(table.schema.metadata[b"scalesweep_history"]) | {key: value}
+        del meta["digest"]
+        text = sealed(meta).encode()
+        pq.write_table(table.replace_schema_metadata({b"scalesweep_history": text}), path)
+        call()
+        assert path.with_name(path.name + ".broken").exists() and not path.exists()
+
+
+def lay(path: Path, kind: str) -> None:
+    """Something that is no file of a history's."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "sparse":
+        path.write_bytes(b"PAR1")
+        os.truncate(path, 2 << 30)
+    else:
+        path.symlink_to({"loop": path.name, "endless": "/dev/zero"}[kind])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "endless", "sparse"])
+def test_what_is_no_file_is_set_aside(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / SESSIONS / f"x-{kind}.parquet"
+    for call in (lambda: load(tmp_path), lambda: add(tmp_path, *days(1))):
+        add(tmp_path, *days(0))
+        lay(path, kind)
+        call()
+        assert not os.path.lexists(path)
+        aside = path.with_name(path.name + ".broken")
+        aside.rmdir() if kind == "folder" else aside.unlink()
+        assert load(tmp_path).rows.num_rows >= 4
+
+
 def test_files_of_others_stay_and_newer_ones_are_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,7 +163,7 @@ def test_files_of_others_stay_and_newer_ones_are_refused(
     pq.write_table(pa.table({"a": [1]}), other)
     assert load(tmp_path).rows.num_rows == 4 and other.exists()
     assert "mine.parquet: not a session" in caplog.text
-    text = sealed({"version": 2, "session": "s", "group": "g", "runs": []})
+    text = sealed({"version": 2, "sessions": []})
     meta = {b"scalesweep_history": text.encode()}
     pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(meta), other)
     for call in (lambda: load(tmp_path), lambda: add(tmp_path, *days(1))):
