@@ -112,7 +112,7 @@ def _events(text: str, trace: Trace) -> Iterator[tuple[int, Mapping[str, Any]]]:
             return
         try:
             event, end = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # a number of 5,000 digits is no JSONDecodeError
             if text.find("}", position) < 0 or text.find("{", position + 1) < 0:
                 trace.closed = False
                 return

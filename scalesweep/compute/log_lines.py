@@ -111,6 +111,8 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[int, str]]:
         chunk = file.read(_CHUNK_BYTES)
         if decoder is None:
             decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
+        if chunk and not chunk.strip(b"\0"):
+            continue  # the hole of a sparse file: gigabytes that say nothing
         lines = (rest + decoder.decode(chunk, final=not chunk)).split("\n")
         rest = lines.pop()
         for line in lines:

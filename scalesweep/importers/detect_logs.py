@@ -96,10 +96,11 @@ def read_items(path: Path, ranks: RankMap, test: str | None = None) -> Iterator[
         yield from _read(file, _kinds(ranks.of(file), test))
 
 
-def is_log(file: Path) -> bool:
-    """Whether a file is a log of a known kind; False for one that cannot be read."""
+def is_log(file: Path, seconds: float) -> bool:
+    """Whether a file is a log of a known kind; False for one that cannot be read, or not within so
+    much CPU time."""
     try:
-        with cpu_limit(_limit(file)):
+        with cpu_limit(min(seconds, _limit(file))):
             return bool(_scan(file, _kinds(None))[0])
     except (OSError, TookTooLong):
         return False

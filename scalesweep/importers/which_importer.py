@@ -2,6 +2,7 @@
 
 import csv
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ LOGS, COSMOFLOW, TABLE = "import_logs", "import_cosmoflow", "import_table"
 PROFILES = "import_profiles"
 # As much is looked at: a source that another importer reads shows it soon.
 _MOST_FILES = 200
+_MOST_S = 2.0  # of CPU time
 _HEAD = 65_536
 _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".xlsx")
 
@@ -42,7 +44,8 @@ def _readers(source: Path) -> Iterator[str]:
         folders.setdefault(file.parent, []).append(file.name)
     if source.is_dir() and any(cosmoflow.is_result(names) for names in folders.values()):
         yield COSMOFLOW
-    if any(detect_logs.is_log(file) for file in files):
+    end = time.process_time() + _MOST_S
+    if any(detect_logs.is_log(file, max(end - time.process_time(), 1e-3)) for file in files):
         yield LOGS
     if any(is_profile(file) for file in files):
         yield PROFILES

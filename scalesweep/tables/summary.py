@@ -219,9 +219,12 @@ def _plain_metrics(
 
 def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     """What was noted where the metrics of an external program were read from its logs."""
-    read = ((record.get("notes") or {}).get("extract") or {}).get("metrics") or {}
+    extract = (record.get("notes") or {}).get("extract")
+    read = extract.get("metrics") if isinstance(extract, dict) else None
     return [
-        f"metric '{name}': {said['warning']}" for name, said in read.items() if "warning" in said
+        f"metric '{name}': {said['warning']}"
+        for name, said in (read if isinstance(read, dict) else {}).items()
+        if isinstance(said, dict) and "warning" in said
     ]
 
 

@@ -58,11 +58,13 @@ def decoded(content: bytes) -> str:
 def text_of(file: Path) -> str:
     """The whole text of a file; raises ProfileRefused for one that is too large or no text."""
     try:
+        # Before a gigabyte of it is read.
+        fits = file.stat().st_size <= MAX_BYTES
         with open_packed(file) as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(MAX_BYTES + 1) if fits else b""
     except OSError as error:
         raise ProfileRefused(error.strerror or "cannot be read") from None
-    if len(content) > MAX_BYTES:
+    if not fits or len(content) > MAX_BYTES:
         raise ProfileRefused(f"more than {MAX_BYTES} bytes")
     text = decoded(content)
     if "\ufffd" in text or "\0" in text:

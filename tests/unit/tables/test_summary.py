@@ -406,3 +406,6 @@ def test_what_was_noted_of_a_log_is_in_the_table_of_runs() -> None:
     notes = {"extract": {"metrics": {"total": said, "other": {"file": "stdout.log"}}}}
     row = summary.summarise_run(by_column(make_record(notes=notes)), {})
     assert row["warnings"] == f"metric 'total': {said['warning']}"
+    for odd in (None, 1, {"metrics": None}, {"metrics": [said]}, {"metrics": {"total": "x"}}):
+        row = summary.summarise_run(by_column(make_record(notes={"extract": odd})), {})
+        assert row["warnings"] is None
