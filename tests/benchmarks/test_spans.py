@@ -90,7 +90,9 @@ def check_planted(cases, case, term):
         assert extra(cases, case, term) == pytest.approx(planted / 2, rel=0.1)
         return
     assert planted >= 0.05
-    assert extra(cases, case, term) == pytest.approx(planted, rel=0.05)
+    # On a busy machine one rank may sleep longer than the other, and both wait for part of it.
+    at_least = min(filter(None, cases[case][1]["planted"]))
+    assert 0.95 * at_least <= extra(cases, case, term) <= 1.05 * planted
     others = {"input", "compute", "persistent", "alternating", "transfer", "barrier"}
     others = (others | {"communication"}) - {term}
     for other in others:

@@ -16,6 +16,7 @@ LOG = logging.getLogger("scalesweep.some.module")
 def as_before() -> Iterator[None]:
     log = logging.getLogger("scalesweep")
     handlers, level = log.handlers[:], log.level
+    log.handlers.clear()  # what another test has set up
     yield
     log.handlers[:] = handlers
     log.setLevel(level)
