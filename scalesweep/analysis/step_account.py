@@ -61,7 +61,9 @@ from scalesweep.analysis.step_work import (
     VALIDATION,
     BadSpans,
     StepWork,
+    check_clocks,
     check_spans,
+    meet,
     shifting_operations,
     step_work,
 )
@@ -195,7 +197,10 @@ class StepAccount:
 
 
 def account_of(
-    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+    samples: Mapping[str, NDArray[Any]],
+    notes: Mapping[str, Any],
+    ranks: int,
+    seconds: float | None = None,
 ) -> StepAccount | None:
     """The account of a run from its arrays, in s; None if they do not hold what it takes.
 
@@ -204,29 +209,36 @@ def account_of(
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
     ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
     training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
-    None, too, where spans cannot be true: ``span_problem`` says why.
+    None, too, where they cannot be true, also in the ``seconds`` that the whole run took:
+    ``span_problem`` says why.
     """
     try:
-        return _account_of(samples, notes, ranks)
+        return _account_of(samples, notes, ranks, seconds)
     except BadSpans:
         return None
 
 
 def span_problem(
-    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+    samples: Mapping[str, NDArray[Any]],
+    notes: Mapping[str, Any],
+    ranks: int,
+    seconds: float | None = None,
 ) -> str | None:
     """Why a run's spans cannot be true, and the likely cause; None where they can."""
     try:
-        _account_of(samples, notes, ranks)
+        _account_of(samples, notes, ranks, seconds)
     except BadSpans as error:
         return f"no account of its steps: {error}"
     return None
 
 
 def _account_of(
-    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+    samples: Mapping[str, NDArray[Any]],
+    notes: Mapping[str, Any],
+    ranks: int,
+    seconds: float | None,
 ) -> StepAccount | None:
-    work = step_work(samples, notes, ranks)
+    work = step_work(samples, notes, ranks, seconds)
     if work is not None:
         return _by_step(work, notes)
     return _from_epochs(samples, notes, ranks)
@@ -247,6 +259,8 @@ def _from_epochs(
     }
     if any(span.shape != local.shape for span in spans.values()):
         return None
+    if meet(notes) and not np.array_equal(local, total):  # the total ends when all ranks are there
+        check_clocks(total)
     busiest, transfer = (
         _vector(samples, name, len(local)) for name in ("span_busiest", "span_transfer")
     )

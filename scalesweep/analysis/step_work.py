@@ -46,6 +46,13 @@ SHORTER = 0.02
 EXPLAINED = 0.8
 # The same step by step: waiting for half of it, and steps that do not follow the other's work.
 HALF, INDEPENDENT = 0.5, 0.3
+# Steps may add up to so many times the seconds of the run that they are of.
+TOO_LONG = 2.0
+UNIT_LONG = 20.0  # which milliseconds explain: steps are a part of their run
+# A rank's clock is off if it counts by a share more or less in each of some parts of a run: what
+# delays a stamp makes one part longer, and the next one shorter. (Steps, parts, share), the most
+# first: a few steps cannot tell as well.
+CLOCK_OFF = ((24, 4, 0.01), (8, 2, 0.05), (3, 1, 0.2))
 
 
 class BadSpans(ValueError):
@@ -101,11 +108,14 @@ class StepWork:
 
 
 def step_work(
-    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int
+    samples: Mapping[str, NDArray[Any]],
+    notes: Mapping[str, Any],
+    ranks: int,
+    seconds: float | None = None,
 ) -> StepWork | None:
     """The work of a run's ranks; None where its arrays do not hold ``step_times`` and all spans.
 
-    Raises BadSpans where they do, but cannot be true.
+    ``seconds``: what the whole run took. Raises BadSpans where its steps cannot be true.
     """
     check_arrays(samples, ranks)
     steps = rank_matrix(samples, STEP_TIMES, ranks)
@@ -116,11 +126,15 @@ def step_work(
     if not all(np.isfinite(one).all() for one in (steps, reading, computing, exchange)):
         return None
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
+    _check_seconds(steps, seconds)
     between, named = _between(samples, ranks, steps)
     inside = np.maximum(steps - reading - computing - exchange, 0.0)
     how = MEASURED
     if between is None:
         between, how = _inferred(steps, exchange)
+    if meet(notes):
+        # Of what is not measured, what follows from the others' waiting; less is not seen.
+        check_clocks((steps + between)[1:], 0.0 if SPAN_BETWEEN in samples else SHORTER)
     activities = {name: np.maximum(one, 0.0) for name, one in named.items()}
     rest = np.maximum(between - sum(activities.values()), 0.0)
     causes = {
@@ -196,6 +210,55 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
             f"{rank}: {total[step, rank]:.4g} s in {steps[step, rank]:.4g} s): they overlap, "
             "belong to other steps, or have another unit"
         )
+
+
+def _check_seconds(steps: Floats, seconds: float | None) -> None:
+    """Raise BadSpans where ``steps[step, rank]`` add up to far more than the seconds that the whole
+    run took, if these are known."""
+    total = float(steps.sum(axis=0).max())
+    if not seconds or total <= TOO_LONG * seconds:
+        return
+    unit = total > UNIT_LONG * seconds
+    cause = "they look like milliseconds; write seconds" if unit else (
+        "they have another unit, overlap, or are of several runs"
+    )  # fmt: skip
+    raise BadSpans(
+        f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the whole "
+        f"run took: {cause}"
+    )
+
+
+def meet(notes: Mapping[str, Any]) -> bool:
+    """Whether ranks meet in their steps: they do, unless the program says that they do not."""
+    mode = notes.get("mode")
+    return not (isinstance(mode, Mapping) and mode.get("synchronous") is False)
+
+
+def check_clocks(periods: Floats, least: float = 0.0) -> None:
+    """Raise BadSpans where ranks that meet at the end of each step count different times from one
+    meeting to the next, ``periods[step, rank]``, by the share ``least`` or more."""
+    steps, ranks = periods.shape
+    parts, share = next(((n, share) for most, n, share in CLOCK_OFF if steps >= most), (0, 0.0))
+    if not parts or ranks < 2:
+        return
+    sums = np.array([one.sum(axis=0) for one in np.array_split(periods, parts)])
+    usual = np.sort(sums, axis=1)[:, [(ranks - 1) // 2]]
+    more = sums / np.maximum(usual, CLOCK_S) - 1
+    bound = max(share, least)
+    off = (more > bound).all(axis=0) | (more < -bound).all(axis=0)
+    if not off.any():
+        return
+    worst = int((off * np.abs(more.mean(axis=0))).argmax())
+    percent = abs(100 * float(sums[:, worst].sum() / usual.sum() - 1))
+    others = "the other one" if ranks == 2 else "most others"
+    count = int(off.sum())
+    raise BadSpans(
+        f"rank {worst} counted about {percent:.0f} % {'more' if more[0, worst] > 0 else 'less'} "
+        f"time than {others} from one exchange to the next"
+        f"{f' ({count:,} of {ranks:,} ranks are off)' if count > 1 else ''}, though ranks that "
+        f"meet in each step take equally long: a clock runs wrong, {SPAN_BETWEEN} lacks a part of "
+        "the time, or the ranks do not meet (then note mode.synchronous: false)"
+    )
 
 
 def _about(ratio: float) -> str:

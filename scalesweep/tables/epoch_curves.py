@@ -96,12 +96,23 @@ def curves_of(
 def span_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
     """Why the spans of a run's steps cannot be true; None where they can."""
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    return span_problem(samples, notes if isinstance(notes, dict) else {}, ranks)
+    notes = notes if isinstance(notes, dict) else {}
+    return span_problem(samples, notes, ranks, run_seconds(record))
+
+
+def run_seconds(record: Mapping[str, Any]) -> float | None:
+    """Seconds of a run that its steps are a part of: what it timed (``phases.timed``) or the clock
+    outside of it (``wall_s``), the shorter one; None where its record has neither."""
+    phases = record.get("phases")
+    timed = phases.get("timed") if isinstance(phases, dict) else None
+    known = [float(one) for one in (timed, record.get("wall_s")) if finite(one) and one > 0]
+    return min(known, default=None)
 
 
 def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    account = account_of(samples, notes if isinstance(notes, dict) else {}, ranks)
+    notes = notes if isinstance(notes, dict) else {}
+    account = account_of(samples, notes, ranks, run_seconds(record))
     account = account or profile_account(record.get("metrics") or {}, ranks)
     if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
         account = replace(account, clock_mhz=_clock(record, ranks))

@@ -19,6 +19,7 @@ from scalesweep.analysis.rank_stats import (
     rank_matrix,
     spread_of,
 )
+from scalesweep.analysis.step_work import BadSpans, step_work
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
@@ -26,6 +27,7 @@ from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
 from scalesweep.planning.record_reader import read_record
+from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
 
@@ -150,10 +152,15 @@ def _with_same_spans(found: list[_Ranks]) -> list[_Ranks]:
 def _spreads(
     record: Mapping[str, Any], folder: Path, ranks: int
 ) -> tuple[dict[str, Spread], tuple[str, ...]]:
-    """Times by whose time it is, and the spans that the rank's own work is made of."""
+    """Times by whose time it is, and the spans that the rank's own work is made of; none where its
+    steps cannot be true."""
     if SAMPLES not in checksums(record) or holds_matches(record):
         return {}, ()
     samples = arrays_of(record, folder)
+    try:
+        step_work(samples, record.get("notes") or {}, ranks, run_seconds(record))
+    except BadSpans:  # as the summary says
+        return {}, ()
     spreads = {
         kind: spread_of(times, whole) for kind, (times, whole) in own_times(samples, ranks).items()
     }

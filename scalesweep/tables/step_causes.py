@@ -37,6 +37,7 @@ from scalesweep.analysis.step_work import (
     TRANSFER,
     BadSpans,
     StepWork,
+    meet,
     shifting_operations,
     step_work,
 )
@@ -46,6 +47,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import RECORD, SAMPLES, checksums, holds_matches
 from scalesweep.planning.record_reader import read_record
+from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import arrays_of, largest_finished, ranks_of
 
@@ -158,7 +160,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
                 break
             said = record.get("notes")
             notes = said if isinstance(said, dict) else {}
-            work = _work(samples, notes, ranks)
+            work = _work(samples, notes, ranks, run_seconds(record))
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             if run_id not in data.unread:
                 data.unread.append(run_id)
@@ -171,14 +173,15 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
     return found
 
 
-def _work(samples: Arrays, notes: Mapping[str, Any], ranks: int) -> StepWork | None:
+def _work(
+    samples: Arrays, notes: Mapping[str, Any], ranks: int, seconds: float | None
+) -> StepWork | None:
     """The work of the ranks; None where spans are missing, or cannot be (the summary says so), or
     ranks do not meet in their steps, as the program says."""
-    mode = notes.get("mode")
-    if isinstance(mode, dict) and mode.get("synchronous") is False:
+    if not meet(notes):
         return None
     try:
-        return step_work(samples, notes, ranks)
+        return step_work(samples, notes, ranks, seconds)
     except BadSpans:
         return None
 

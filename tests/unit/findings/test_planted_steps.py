@@ -378,6 +378,24 @@ def disordered(arrays: Arrays) -> None:
     arrays["span_communication"][::5] -= 0.05
 
 
+def all_milliseconds(arrays: Arrays) -> None:
+    for name in arrays:
+        arrays[name] *= 1e3
+
+
+def of_many_runs(arrays: Arrays) -> None:
+    for name in arrays:
+        arrays[name] = np.concatenate([arrays[name]] * 60)
+
+
+def runs_fast(factor: float, rank: int = 1) -> Any:
+    def change(arrays: Arrays) -> None:
+        for values in arrays.values():
+            values[:, rank] *= factor
+
+    return change
+
+
 def long_checkpoints(arrays: Arrays) -> None:
     arrays["span_checkpoint"] = arrays["span_between"] + 0.02
 
@@ -390,6 +408,11 @@ def long_checkpoints(arrays: Arrays) -> None:
         (overlapping, "are longer than the step in 60 of 60 steps"),
         (disordered, "span_communication is negative in 12 of 60 steps"),
         (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
+        (all_milliseconds, "times the seconds that the whole run took: they look like millisecond"),
+        (of_many_runs, "they have another unit, overlap, or are of several runs"),
+        (runs_fast(1.25), "rank 1 counted about 25 % more time than the other one"),
+        (runs_fast(1.05), "rank 1 counted about 5 % more time than the other one"),
+        (runs_fast(1.02, 0), "rank 0 counted about 2 % more time than the other one"),
     ],
 )
 def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
@@ -401,6 +424,26 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
     assert not point_causes(study)
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
     assert not clear(found)
+
+
+def test_a_slow_clock_is_named_among_many_and_noise_of_stamps_is_none(tmp_path: Path) -> None:
+    program = faulty(compute=both(always(30, 2), every(400, 10, 1)), between=every(300, 9, 3))
+    found = find(planted_study(tmp_path / "slow", program, ranks=8, changed=runs_fast(0.9, 5)))
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "rank 5 counted about 10 % less time than most others" in warning.text
+    assert not clear(found)
+
+    def late_stamps(arrays: Arrays) -> None:
+        """A rank notices the end of some steps late, and begins the next one as much later."""
+        late = 0.03 * (np.random.default_rng(7).random((60, 8)) < 0.3)
+        arrays["step_times"] += late
+        arrays["span_communication"] += late
+        arrays["step_times"][1:] -= late[:-1]
+        arrays["span_compute"][1:] -= late[:-1]
+
+    study, _, found = measured(tmp_path / "noise", program, ranks=8, changed=late_stamps)
+    assert point_causes(study)
+    assert not [one for one in found if one.rule == "warnings"]
 
 
 def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
@@ -426,8 +469,11 @@ def test_one_repeat_confirms_no_cause(tmp_path: Path) -> None:
     assert "one run, not confirmed" in cause.text
 
 
-def test_a_program_whose_ranks_do_not_meet_has_no_time_between_steps(tmp_path: Path) -> None:
-    """Steps of one rank are shorter, but nobody waits for it: they do not exchange anything."""
+@pytest.mark.parametrize("count", [8, 30, 60])
+def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
+    tmp_path: Path, count: int
+) -> None:
+    """Steps of one rank are longer, but nobody waits for it, and nothing is kept between them."""
 
     def alone(arrays: Arrays) -> None:
         work = arrays["span_compute"]
@@ -435,8 +481,11 @@ def test_a_program_whose_ranks_do_not_meet_has_no_time_between_steps(tmp_path: P
         arrays["step_times"] = work + arrays["span_input"] + 0.0015
 
     program = replace(Program(), faults={"compute": always(30, 1)})
-    study, _, _ = measured(tmp_path, program, spans=(), changed=alone)
-    assert {one.cause for one in one_point(study).causes} == {"compute"}
+    study, _, found = measured(tmp_path, program, spans=(), changed=alone, steps=count)
+    assert not point_causes(study)
+    assert not clear(found)
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert re.search("rank 1 counted about 4. % more time .* mode.synchronous: false", warning.text)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_odd_times_break_no_table() -> None:
             names = ("span_input", "span_compute", "span_communication")
             arrays = {**dict(zip(names, parts, strict=False)), "span_between": parts[4]}
             arrays["step_times"] = np.sum(parts[:4], axis=0)
-            work = step_work(arrays, {}, ranks)
+            work = step_work(arrays, {"mode": {"synchronous": False}}, ranks)
             assert work is not None
             runs.append(RunSteps("run", repeat, parts[0], (), work, causes_of(work)))
         assert all(np.isfinite(row["gain_ms"]) for row in cause_rows(runs))
