@@ -24,6 +24,9 @@ PARTS = (
     "communication", "barrier", OUTSIDE, "unattributed",
 )  # fmt: skip
 
+# Shares of a step: of what is outside of the accounted steps, and by which these may be longer.
+MOST_OUTSIDE, LONGER_STEPS = 0.5, 0.05
+
 
 @dataclass(frozen=True)
 class Term:
@@ -56,6 +59,16 @@ class Ledger:
     parts: Mapping[str, Term]
     elapsed: Term
     ideal: Term | None
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the rate of samples, which the step is of, and the accounted steps contradict
+        each other: most of the step is outside of these, or they are longer than it."""
+        outside = self.parts.get(OUTSIDE)
+        if outside is None:
+            return False
+        share = outside.value / self.elapsed.value
+        return share > MOST_OUTSIDE or share < -LONGER_STEPS
 
 
 def ledgers(study: ExperimentResults) -> list[Ledger]:

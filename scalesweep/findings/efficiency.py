@@ -40,6 +40,13 @@ OUTSIDE_EPOCHS = (
     "what is outside of the accounted steps: the warm-up of a first epoch, and the ends of the "
     "timed part"
 )
+# Why steps are shorter, or longer, than the rate of samples says.
+CONTRADICTS = (
+    "most of the time is outside of the timed steps (a pause before the first, between them or "
+    "after the last), or the two are of different samples (`samples_per_epoch`, `steps_per_epoch`)",
+    "steps cannot take longer than the samples in them: a clock or a unit is wrong, or the two are "
+    "of different samples (`samples_per_epoch`, `steps_per_epoch`)",
+)
 # Which delays make up a term.
 PATTERNS = {
     "persistent": (EVERY, PART, OFTEN), "alternating": (ALTERNATING, OFTEN), "stalls": (RARE,),
@@ -172,6 +179,13 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
         f"{unit} instead of the ideal {number(ideal * factor)} {unit}"
     )
+    if one.contradicts:
+        own = (whole.value - one.parts["outside"].value) * factor
+        text = (
+            f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
+            f"is named, because {CONTRADICTS[own > whole.value * factor]}"
+        )
+        return [_made(study, one, OPEN, f"{text}.", one.parts["outside"], "outside")]
     rest = one.parts["unattributed"].loss or 0.0
     if largest.loss <= abs(rest):
         text = (

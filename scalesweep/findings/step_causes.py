@@ -107,7 +107,8 @@ def _ledger(study: ExperimentResults, point: PointCauses) -> Ledger | None:
     key = (*study.key(point.row, study.axes), point.row["source"])
     for one in ledgers(study):
         if (*study.key(one.row, study.axes), one.row["source"]) == key:
-            return one if one.elapsed.loss is not None else None
+            known = one.elapsed.loss is not None and not one.contradicts
+            return one if known else None
     return None
 
 

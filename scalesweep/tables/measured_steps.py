@@ -18,8 +18,9 @@ from scalesweep.tables.machine_terms import Least
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.step_blocks import StepBlocks
 
-# A rate belongs to the accounted steps if it does not make them longer or shorter than this.
-_SAME = 2.0
+# A rate that makes the steps of every point longer (or shorter) by one factor beyond this, within
+# so much of it, is of other samples than the steps.
+_OTHER, _ONE_FACTOR = 2.0, 0.02
 # What is outside of the accounted steps has a line of its own from this share of a step on.
 NOTABLE_OUTSIDE = 0.005
 _OF_SAMPLES = ("samples/s", "images/s")
@@ -90,6 +91,12 @@ class MeasuredSteps:
             return None
         own = np.array([account.elapsed for account in self.accounts])
         return self._weighted(self.lengths - own)
+
+    @property
+    def longer(self) -> float:
+        """The step of the throughput over the accounted one."""
+        own = sum(account.elapsed for account in self.accounts)
+        return float(self._lengths.sum()) / own
 
     @property
     def clocks(self) -> Floats | None:
@@ -165,19 +172,25 @@ def _lengths(
     if not (np.isfinite(rates) & (rates > 0)).all():
         return None
     per_epoch = np.array([account.per_epoch for account in accounts.values()])
-    own = np.array([account.elapsed for account in accounts.values()])
-    lengths = point.samples / share / per_epoch / rates
-    same = (lengths < own * _SAME) & (own < lengths * _SAME)
-    return np.asarray(lengths) if same.all() else None
+    return np.asarray(point.samples / share / per_epoch / rates)
 
 
 def by_throughput(
     groups: Sequence[Sequence[MeasuredSteps | None]],
 ) -> list[list[MeasuredSteps | None]]:
-    """The same points; without their rates where one has none: all steps are of one kind."""
-    if all(one.lengths is not None for group in groups for one in group if one):
+    """The same points; without their rates where one has none, or where all rates are of other
+    samples than the steps: all steps are of one kind. Where rates and steps disagree otherwise, it
+    shows in ``outside``."""
+    every = [one for group in groups for one in group if one]
+    if all(one.lengths is not None for one in every) and not _of_other_samples(every):
         return [list(group) for group in groups]
     return [[one and replace(one, lengths=None, rate=None) for one in group] for group in groups]
+
+
+def _of_other_samples(every: Sequence[MeasuredSteps]) -> bool:
+    longer = sorted(one.longer for one in every) or [1.0]
+    beyond = longer[0] > _OTHER or longer[-1] < 1 / _OTHER
+    return beyond and longer[-1] <= longer[0] * (1 + _ONE_FACTOR)
 
 
 def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:

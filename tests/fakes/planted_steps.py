@@ -183,9 +183,11 @@ def planted_study(
     seed: int = 0,
     changed: Callable[[Arrays], None] = lambda arrays: None,
     notes: Mapping[str, Any] | None = None,
+    rate: Callable[[int, float], float] = lambda ranks, value: value,
 ) -> ExperimentResults:
     """An experiment of one rank without faults and of ``ranks`` with those of a program, through
-    records, summary and tables; ``changed`` may change the arrays of the latter."""
+    records, summary and tables; ``changed`` may change the arrays of the latter, ``rate`` the rate
+    of images that runs of so many ranks state."""
 
     def run_of(point: Point, repeat: int, spans: tuple[str, ...]) -> Arrays:
         count = int(point["ranks"])
@@ -202,8 +204,9 @@ def planted_study(
         whole = run_of(point, repeat, ("between",))  # the rate is of all the time
         wall = float((whole["step_times"] + whole["span_between"]).sum(axis=0).max())
         images = fake.samples(point)
-        rate = {"value": images / wall, "unit": "images/s", "better": "higher", "scope": "total"}
-        return {"metrics": {RATE: rate}, "notes": dict(notes or {})}
+        value = rate(int(point["ranks"]), images / wall)
+        stated = {"value": value, "unit": "images/s", "better": "higher", "scope": "total"}
+        return {"metrics": {RATE: stated}, "notes": dict(notes or {})}
 
     fake = Training(
         axes={"ranks": [1, ranks]}, name="steps", repeats=repeats, scaling="weak", compare=None,

@@ -305,7 +305,10 @@ def test_a_part_that_differs_between_runs_is_not_said_of_all(
         arrays["step_times"] += extra.max(axis=1, keepdims=True)
         arrays["span_communication"] += extra.max(axis=1, keepdims=True) - extra
 
-    _, _, found = measured(tmp_path, Program(), ranks=4, changed=other)
+    def stated(ranks: int, value: float) -> float:
+        return value / (1 + 0.15 * (ranks > 1))  # 10 of 67 ms
+
+    _, _, found = measured(tmp_path, Program(), ranks=4, changed=other, rate=stated)
     said = " ".join(one.text for one in found)
     if same_rank:
         assert "in a part of the 60 steps, another one in each run" in said
@@ -444,6 +447,53 @@ def test_a_slow_clock_is_named_among_many_and_noise_of_stamps_is_none(tmp_path: 
     study, _, found = measured(tmp_path / "noise", program, ranks=8, changed=late_stamps)
     assert point_causes(study)
     assert not [one for one in found if one.rule == "warnings"]
+
+
+OUTSIDE: dict[str, tuple[float, float, str | None]] = {
+    # Rates of one and of two ranks over those of their steps, and what the sentence says.
+    "a long pause": (1, 0.4, "by its rate of samples, and 66.* ms by its step times: no part is"),
+    "a very long pause": (1, 0.01, r"by its rate of samples, and 0.066\d* s by its step times: no"),
+    "faster than its steps": (1, 1.3, None),
+    "slow at one rank, too": (0.35, 0.25, "by its rate of samples, and 66.* ms by its step times"),
+    "a pause": (1, 0.8, "the largest part is what is outside of the accounted steps.*, 16"),
+    "other samples": (0.1, 0.1, "the largest part is transfer"),
+}
+
+
+@pytest.mark.parametrize("row", OUTSIDE)
+def test_a_rate_that_contradicts_the_steps_is_shown_beside_them(tmp_path: Path, row: str) -> None:
+    small, large, words = OUTSIDE[row]
+
+    def stated(ranks: int, value: float) -> float:
+        return value * (small if ranks == 1 else large)
+
+    _, ledger, found = measured(tmp_path, Program(), rate=stated)
+    losses = [one for one in found if one.rule == "largest loss"]
+    if words is None:
+        assert not losses
+        return
+    (loss,) = losses
+    assert re.search(words, loss.text), loss.text
+    assert (loss.level == CONFIRMED) == (row in ("a pause", "other samples"))
+    assert ledger.contradicts == (loss.level != CONFIRMED)
+    if row != "other samples":  # one efficiency: the ledger's is the verdict's
+        assert ledger.ideal is not None
+        told = 0.93 * large / small
+        assert ledger.ideal.value / ledger.elapsed.value == pytest.approx(told, rel=0.02)
+
+
+def test_steps_that_are_longer_than_their_samples_leave_no_part_clear(tmp_path: Path) -> None:
+    """The clocks of both ranks are fast, and one rank is late."""
+
+    def fast(arrays: Arrays) -> None:
+        for name in arrays:
+            arrays[name] *= 1.25
+
+    _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=fast)
+    (loss,) = [one for one in found if one.rule == "largest loss"]
+    assert re.search("no part is named, because steps cannot take longer than the", loss.text)
+    assert loss.level != CONFIRMED
+    assert not [one for one in found if one.rule == "causes" and "of the ideal" in one.text]
 
 
 def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
