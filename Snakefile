@@ -59,10 +59,10 @@ try:
     )
 except UserError as error:
     sys.exit(f"error: {error}")
-signal.signal(signal.SIGINT, INTERRUPT)
 
 if not facts.asks_only(*facts.ASIDE):
     facts.at_success(workflow, lambda: PROGRESS.left_failed() or SWEEP.left_stale())
+facts.interrupted_in_a_line(workflow, INTERRUPTED)
 facts.list_in_order()
 facts.heed_handlers(workflow)
 if SWEEP.submission:
@@ -125,3 +125,6 @@ include: "workflow/rules/advise.smk"
 include: "workflow/rules/history.smk"
 include: "workflow/rules/settle.smk"
 include: "workflow/rules/doctor.smk"
+
+
+signal.signal(signal.SIGINT, INTERRUPT)

@@ -23,6 +23,7 @@ Snakemake's Slurm executor.
 """
 
 import asyncio
+import contextlib
 import re
 import shlex
 import sys
@@ -53,6 +54,7 @@ GATHER_S = 2.0
 # How often a queue that took no more jobs is tried with as many as it last took.
 FULL_S = 60.0
 _TICK_S = 0.2
+_NO_REASON = "no reason given"  # sbatch was killed
 
 
 class Failed(NamedTuple):
@@ -106,8 +108,9 @@ class Hooks(Protocol):
     def command(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """What the job runs: a line for a shell."""
 
-    def queued(self, rule: str, wildcards: Mapping[str, str]) -> int | None:
-        """Id of the job of this Snakemake that sbatch left without saying so."""
+    def queued(self, rule: str, wildcards: Mapping[str, str], patient: bool) -> int | None:
+        """Id of the job of this Snakemake that sbatch left without saying so; ``patient``: wait for
+        Slurm's answer."""
 
     def submitted(
         self,
@@ -165,7 +168,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._ending = threading.Event()
         # What the Slurm executor reports of submissions that failed, by job.
         self._complaints: dict[Any, str] = {}
-        # Jobs in the queue, by id: ``active_jobs`` is empty while they are looked at.
+        # Jobs in the queue, by id.
         self._live: dict[int, list[SubmittedJobInfo]] = {}
         # Ids of those that are of several jobs of Snakemake.
         self._shared: set[int] = set()
@@ -305,6 +308,11 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             if complaint is None:
                 break
             why = sbatch_said(complaint)
+            # Ctrl-C ends sbatch too, maybe before this thread learns of it.
+            if self._ending.is_set() or (why == _NO_REASON and self._ending.wait(_TICK_S)):
+                with contextlib.suppress(Exception):  # Slurm does not answer
+                    self._take_up(job, hooks, patient=False)
+                break
             if limit := hooks.full(complaint, len(self._live)):
                 if not (self._live or hooks.any_queued() or time.monotonic() < last):
                     return f"{why} ({limit})"
@@ -319,12 +327,17 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self.logger.warning(f"sbatch: {why}; submitting again")
             self._ending.wait(pause_s)
             pause_s = min(2 * pause_s, 15.0)
-            job_id = hooks.queued(job.name, job.wildcards_dict)
-            if job_id is not None:
-                log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
-                self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
+            if self._take_up(job, hooks):
                 break
         return ""
+
+    def _take_up(self, job: Any, hooks: Hooks, patient: bool = True) -> bool:
+        """Register a job that sbatch has left in the queue without saying so; whether it has."""
+        job_id = hooks.queued(job.name, job.wildcards_dict, patient)
+        if job_id is not None:
+            log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
+            self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
+        return job_id is not None
 
     def _log_folder(self, job: Any) -> Any:
         return self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job)
@@ -520,18 +533,29 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         """Cancel what is in the queue, unless it is left to the next Snakemake."""
-        # One of each: those that share a job of Slurm's are cancelled with it.
-        live = [infos[0] for infos in self._live.values()] if self.hooks is not None else []
-        if self.hooks is not None:
-            self.hooks.called_off(self.leaving.is_set())
-        if not self.leaving.is_set():
-            super().cancel_jobs(live or active_jobs)
-        elif live:
-            self.logger.info(
-                f"{len(live)} job(s) stay in Slurm's queue; the next `snakemake --profile slurm` "
-                "waits for them"
-            )
         self._ending.set()
+        if self.hooks is None:
+            super().cancel_jobs(active_jobs)
+            return
+        # ``active_jobs`` is empty while they are looked at.
+        self._call_off(self.hooks, known=())
+        known = set(self._live)
+        # What is being submitted comes into the queue only now.
+        self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
+        self._call_off(self.hooks, known)
+        if self.leaving.is_set() and self._live:
+            self.logger.info(
+                f"{len(self._live)} job(s) stay in Slurm's queue; the next `snakemake --profile "
+                "slurm` waits for them"
+            )
+
+    def _call_off(self, hooks: Hooks, known: Collection[int]) -> None:
+        """Cancel the jobs in the queue that are not ``known``, after the hook."""
+        hooks.called_off(self.leaving.is_set())
+        # One of each: those that share a job of Slurm's are cancelled with it.
+        jobs = [infos[0] for job_id, infos in self._live.copy().items() if job_id not in known]
+        if jobs and not self.leaving.is_set():
+            super().cancel_jobs(jobs)
 
     def shutdown(self) -> None:
         """End, without the submissions that have not begun."""
@@ -545,4 +569,4 @@ def sbatch_said(complaint: str) -> str:
     lines = (found[1] if found else complaint).strip().splitlines()
     said = [re.sub(r"^sbatch: (?:error: )?", "", line.strip()) for line in lines if line.strip()]
     # The last line says what came of it; what precedes may be a warning of the site's.
-    return said[-1] if said else "no reason given"
+    return said[-1] if said else _NO_REASON

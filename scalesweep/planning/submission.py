@@ -84,6 +84,8 @@ class Submission:
     given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
     # Runs whose jobs were cancelled when this Snakemake was interrupted: none of them has failed.
     called_off: set[str] = field(default_factory=set)
+    # Runs whose jobs stay in the queue for the next Snakemake.
+    stay: set[str] = field(default_factory=set)
     # Runs that are tried again after TIMEOUT: when, and what the last try was given (s).
     longer: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Runs that are not to be started any more (stop_after).
@@ -450,10 +452,17 @@ class Submission:
 
     def call_off(self) -> None:
         """Note that the jobs of all runs in hand are cancelled with this Snakemake."""
-        for run_id in self.in_hand:
+        in_hand = self.in_hand.copy()  # others are being submitted
+        for run_id in in_hand:
             with contextlib.suppress(OSError):  # a full disk: the next call says CANCELLED
                 note_called_off(self._folder(run_id))
-        self.called_off |= self.in_hand
+        self.called_off |= in_hand
+        self.in_hand -= in_hand
+
+    def leave(self) -> None:
+        """Note that the jobs of all runs in hand stay in the queue when this Snakemake ends."""
+        self.stay |= self.in_hand
+        self.in_hand.clear()
 
     def _was_called_off(self, run_id: str) -> bool:
         return any(job.called_off for job in self._noted(run_id)[-1:])

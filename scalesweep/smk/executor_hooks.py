@@ -134,13 +134,14 @@ class CampaignHooks:
             return True
         return any(job.state not in sacct.FINAL for job in states)
 
-    def queued(self, rule: str, wildcards: Mapping[str, str]) -> int | None:
+    def queued(self, rule: str, wildcards: Mapping[str, str], patient: bool) -> int | None:
         """Id of a job of this Snakemake that sbatch left without saying so.
 
-        Waits for Slurm, which did not answer a moment ago; None if it goes on like that.
+        ``patient``: wait for Slurm, which did not answer a moment ago. Raises UserError if it does
+        not answer.
         """
         ours = (self.job_name, job_comment(rule, *wildcards.values()))
-        for job in commands.live_jobs(commands.PATIENCE_S):
+        for job in commands.live_jobs(commands.PATIENCE_S if patient else 0.0):
             mine = self._made.keys() | self._packs.keys()
             if (job.name, job.comment) == ours and job.job_id not in mine:
                 return job.job_id
@@ -186,7 +187,7 @@ class CampaignHooks:
         found = self.watch.ended(list(job_ids))
         self._ends.update(found)
         made = {job_id: self._is_made(job) for job_id, job in found.items()}
-        for job_id, marker in self._made.items():
+        for job_id, marker in self._made.copy().items():  # others are being submitted
             if made.get(job_id) and marker.name == MARKER:
                 self.submission.note_success(marker.parent.name, found[job_id].node_list)
         self._keep_off()
@@ -276,16 +277,14 @@ class CampaignHooks:
         """Start these runs no more, and take their own jobs out of the queue."""
         jobs = {
             job_id
-            for job_id, marker in self._made.items()
+            for job_id, marker in self._made.copy().items()
             if marker.name == MARKER and marker.parent.name in run_ids
         }
         self.submission.leave_out(run_ids, jobs - self._ends.keys())
 
     def called_off(self, left: bool) -> None:
         """Note that all jobs are cancelled, or ``left`` to the next Snakemake."""
-        if not left:
-            self.submission.call_off()
-        self.submission.in_hand.clear()
+        (self.submission.leave if left else self.submission.call_off)()
 
 
 def leave_on_sigterm(executor: Any) -> None:

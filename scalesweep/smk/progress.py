@@ -138,7 +138,8 @@ class Progress:
         if submission := self._context.submission:
             if run_id in submission.given_up:
                 return True
-            if run_id in submission.in_hand or run_id in submission.called_off:
+            kept = (submission.in_hand, submission.called_off, submission.stay)
+            if any(run_id in runs for runs in kept):
                 return False
         try:
             path = f"{self._folder}/{run_id}/{FAILURE}"
@@ -169,7 +170,7 @@ class Progress:
         now = time.time()
         return [
             since + least_s - now
-            for run_id, (since, least_s) in submission.longer.items()
+            for run_id, (since, least_s) in submission.longer.copy().items()
             if run_id in submission.in_hand
         ]
 

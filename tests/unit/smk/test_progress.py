@@ -122,7 +122,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     for run_id in (failed, others[0]):
         fail(context, run_id, "exit code 3", 1)
     submission.call_off()
-    submission.in_hand.clear()
+    assert not submission.in_hand
     # One job is judged before the queue is empty, and one is not; neither run has failed.
     assert submission.judge(others[1], 1, 22, None) == (False, f"{others[1]}: job 22 cancelled")
     assert progress.finish() and progress._failed == {failed}
@@ -134,6 +134,27 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     monkeypatch.setattr(sacct, "query", lambda ids: asked.append(ids) or {})
     Submission(context.campaign, context.states, context.runs).settle_past(others)
     assert asked == []
+
+
+def test_what_stays_in_the_queue_has_not_failed(
+    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """SIGTERM while a run was tried again: its last failure was the result of the call."""
+    monkeypatch.chdir(tmp_path)
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    context = context_of(campaign_of("axes: {ranks: [1, 2]}"), slurm=True)
+    submission = context.submission
+    assert submission is not None
+    again, failed = context.runs
+    submission.in_hand.add(again)
+    progress = Progress(context)
+    for run_id in (again, failed):
+        fail(context, run_id, f"not done after its time limit: {run_id}", 1)
+    submission.leave()
+    assert progress.finish() and progress._failed == {failed}
+    assert again not in capsys.readouterr().err
 
 
 def test_the_time_left_knows_of_longer_tries(

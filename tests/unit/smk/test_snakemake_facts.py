@@ -203,3 +203,19 @@ def test_a_call_that_goes_well_may_end_with_an_error() -> None:
         else:
             workflow.execute(1)
         assert calls == [(1,)]
+
+
+@pytest.mark.parametrize("scheduler", [None, object()])
+def test_an_interrupt_that_snakemake_does_not_answer_is_a_line(scheduler: object) -> None:
+    from snakemake.workflow import Workflow
+
+    assert isinstance(Workflow.scheduler, property)
+
+    def execute() -> None:
+        raise KeyboardInterrupt
+
+    workflow = SimpleNamespace(execute=execute, scheduler=scheduler)
+    facts.interrupted_in_a_line(workflow, "error: nothing was started")
+    said = "the next call takes up" if scheduler else "error: nothing was started"
+    with pytest.raises(SystemExit, match=said):
+        workflow.execute()

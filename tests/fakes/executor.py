@@ -1,0 +1,116 @@
+"""What the executor of profiles/slurm is tested with: hooks, jobs and a logger that keep what they
+are told."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from snakemake_executor_plugin_scalesweep import Failed
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+
+class Hooks:
+    """Hooks that note what they are called with, and say what they are to say."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.wanted = True
+        self.over: dict[int, bool] = {}
+        self.in_queue: int | None = None
+        self.away = False
+        self.shared = False
+        self.made: dict[str, bool] = {}
+        self.unbegun: set[str] = set()
+        self.others = True
+        self.fresh: dict[str, Any] = {}
+        self.to_come = 0
+
+    def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
+        self.calls.append(("before", rule, wildcards["run_id"], attempt))
+        if wildcards["run_id"] == "full":
+            raise OSError(28, "no space left", "order.json")
+
+    def packs(self, rule: str) -> bool:
+        return self.shared
+
+    def allocations(self, jobs: list[tuple[dict[str, str], int]]) -> list[list[int]]:
+        return [[place for place in range(len(jobs)) if place // 3 == n] for n in range(2)]
+
+    def pack(self, jobs: list[tuple[dict[str, str], int]]) -> Any:
+        name = "+".join(wildcards["run_id"] for wildcards, _ in jobs)
+        wildcards = {"runs": "r", "pack": name}
+        return SimpleNamespace(rule="pack", wildcards=wildcards, resources={"runtime": 17})
+
+    def left(self, wildcards: dict[str, str], job_id: int) -> bool | None:
+        return self.made.get(wildcards["run_id"])
+
+    def is_away(self, said: str) -> bool:
+        return "Unable to contact" in said
+
+    def request(self, rule: str, wildcards: dict[str, str], attempt: int) -> Any:
+        if not self.fresh:
+            return None
+        return SimpleNamespace(rule=rule, wildcards=wildcards, resources=self.fresh)
+
+    def full(self, said: str, queued: int) -> str:
+        return "QOSLimit" if "QOSLimit" in said else ""
+
+    def any_queued(self) -> bool:
+        return self.others
+
+    def command(self, rule: str, wildcards: dict[str, str]) -> str:
+        return f"launch {rule} {wildcards['run_id']}"
+
+    def queued(self, rule: str, wildcards: dict[str, str], patient: bool) -> int | None:
+        self.calls.append(("queued", wildcards["run_id"]))
+        if self.away and not patient:
+            raise OSError("Slurm does not answer")
+        return self.in_queue
+
+    def submitted(
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, log: str, *pack: str
+    ) -> None:
+        self.calls.append(("submitted", wildcards["run_id"], attempt, job_id, log, *pack))
+
+    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> str:
+        self.calls.append(("refused", wildcards["run_id"], why))
+        return f"{wildcards['run_id']}: not submitted: {why}"
+
+    def ended(self, job_ids: list[int]) -> dict[int, bool]:
+        if 13 in job_ids:
+            raise OSError("disk full")
+        return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
+
+    def waiting(self) -> int:
+        return self.to_come
+
+    def called_off(self, left: bool) -> None:
+        self.calls.append(("called_off", left))
+
+    def failed(
+        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int, lost: bool
+    ) -> Failed:
+        self.calls.append(("failed", wildcards["run_id"], attempt, job_id, *["lost"] * lost))
+        unbegun = wildcards["run_id"] in self.unbegun
+        return Failed(self.wanted, "TIMEOUT after 60 s", unbegun)
+
+
+class Stub:
+    """A job of the rule ``run`` as an executor sees it."""
+
+    def __init__(self, run_id: str = "a", restarts: int = 3) -> None:
+        self.name, self.wildcards_dict = "run", {"runs": "r", "run_id": run_id}
+        self.attempt, self.restart_times = 1, restarts
+        self.resources = {"nodes": 2, "runtime": 4}
+
+
+class Log:
+    """A logger that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.info = self.warning = self.error = self.lines.append
+
+
+def info(job: Stub, job_id: str | None = "7") -> SubmittedJobInfo:
+    return SubmittedJobInfo(job, job_id, {"slurm_logfile": Path("l/7.log")})  # type: ignore[arg-type]
