@@ -265,7 +265,11 @@ class Cluster:
             f"--socket={folder}/munge/socket", f"--pid-file={folder}/munge/pid",
             f"--seed-file={folder}/munge/seed", f"--log-file={folder}/log/munge.log",
         )  # fmt: skip
-        common = (f"--datadir={folder}/database", f"--user={self.user}", "--skip-name-resolve")
+        # Not in /tmp: a server that starts removes the temporary tables of all that it finds there.
+        common = (
+            f"--datadir={folder}/database", f"--tmpdir={folder}/run", f"--user={self.user}",
+            "--skip-name-resolve",
+        )  # fmt: skip
         install = ("mariadb-install-db", "--no-defaults", *common)
         if self._start(*install).wait():
             raise self._failure("mariadb-install-db")
