@@ -8,8 +8,9 @@ steps without it gains, in this order (docs/efficiency.md has each term with an 
     T = checkpoint, validation, logging          host activities between steps that have a name
       + stalls                                   rare long steps, and rare long exchanges
       + alternating imbalance                    single delays on another rank each time; then, of
-                                                 what is left, S - max C: jitter
-      + persistent imbalance                     max C - lower median C: one rank is always late
+                                                 what is left at last, S - max C: jitter
+      + persistent imbalance                     delays in a part of the steps; then, of what is
+                                                 left, max C - lower median C: always late
       + input, computation, between steps        the lower median over the ranks of each
       + mixed                                    lower median C - these: ranks that take equally
                                                  long for different reasons
@@ -41,6 +42,7 @@ from scalesweep.analysis.step_delays import (
     OFTEN,
     PART,
     RARE,
+    Delay,
     bound_by_input,
     delays_of,
     lower_median,
@@ -328,18 +330,23 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         less = without(rest, those)
         terms[term] = _gained(rest, less)
         rest = less
+    waits = rest.causes[INPUT].mean(axis=0) >= NOTABLE_INPUT * elapsed
+    paced = bool(waits.any()) and set(np.flatnonzero(waits).tolist()) <= set(bound)
+    lasting = [one for one in delays if one.pattern in (EVERY, PART, OFTEN) and not one.moves]
+    # Of ranks that are late in some of the steps each, means would hide what moves between them.
+    partly = [] if paced else _beyond([one for one in lasting if one.pattern != EVERY])
+    slowest, read = int(rest.own.mean(axis=0).argmax()), rest.causes[INPUT].mean(axis=0)
+    less = without(rest, partly)
+    behind, rest = _gained(rest, less), less
     own = rest.own.mean(axis=0)
-    slowest, common = int(own.argmax()), lower_of(own)
-    highest = float(own[slowest])
+    highest, common = float(own.max()), lower_of(own)
     terms["alternating"] += float(rest.own.max(axis=1).mean()) - highest
     means = {name: values.mean(axis=0) for name, values in rest.causes.items()}
     usual = {name: lower_of(values) for name, values in means.items()}
-    persistent, mixed = highest - common, common - math.fsum(usual.values())
-    waiting = np.flatnonzero(means[INPUT] >= NOTABLE_INPUT * elapsed)
-    if waiting.size and set(waiting.tolist()) <= set(bound):
+    persistent, mixed = behind + highest - common, common - math.fsum(usual.values())
+    if paced:
         # Whose pace is that of its input waits less where it computes longer. What a straggler
         # gains is what the steps gain where it waits for its input instead.
-        lasting = [one for one in delays if one.pattern in (EVERY, PART, OFTEN) and not one.moves]
         persistent = max(0.0, _gained(rest, without(rest, lasting, bound)))
         usual[INPUT] += highest - persistent - math.fsum(usual.values())
         mixed = 0.0
@@ -362,7 +369,7 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         max_busy=float(mean_busy.max()),
         busiest=float(busy.max(axis=1).mean()),
         slowest=slowest,
-        slowest_input=float(means[INPUT][slowest]) - lower_of(means[INPUT]),
+        slowest_input=float(read[slowest]) - lower_of(read),
         between=None if work.between == UNKNOWN else usual[BETWEEN],
         between_steps=work.between,
         side_effects=tuple(shifting_operations(notes)),
@@ -370,6 +377,16 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         validation=terms.get(VALIDATION),
         logging=terms.get(LOGGING),
     )
+
+
+def _beyond(delays: Sequence[Delay]) -> list[Delay]:
+    """Delays, in each step without what the ranks in the middle have of all of them together."""
+    if not delays:
+        return []
+    late = np.sum([one.extra for one in delays], axis=0)
+    beyond = np.maximum(late - lower_median(late, axis=1)[:, None], 0.0)
+    share = np.divide(beyond, late, out=np.zeros_like(late), where=late > 0)
+    return [replace(one, extra=one.extra * share) for one in delays]
 
 
 def _gained(work: StepWork, less: StepWork) -> float:

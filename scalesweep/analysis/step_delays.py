@@ -39,6 +39,7 @@ GAP_SHARE = 0.1
 USUAL = 0.1  # share of the steps that are not longer than usual, at least
 # Shares of all steps: all of them, stalls at most, of a part the least and how full it is.
 ALL, STALLS, LEAST_PART, FULL = 0.95, 1 / 3, 0.1, 0.9
+NEARLY_ALL = 0.85  # of the steps: what is longer than half of a delay in every step
 MOST_OF = 0.8
 # Delays are of one kind if they are within this factor of each other.
 ALIKE = 2.5
@@ -182,11 +183,9 @@ def causes_of(work: StepWork) -> Causes:
         rest = rest.without(name, seconds)
     steps, ranks = work.shape
     typical = float(np.median(work.periods))
-    host = float(lower_median(rest.causes[BETWEEN].mean(axis=0)))
-    if host >= LASTING_FROM * typical:
-        shared = np.minimum(rest.causes[BETWEEN], host)
-        found.append(Delay(BETWEEN, EVERY, shared))
-        rest = rest.without(BETWEEN, shared)
+    for one in _between_all(rest.causes[BETWEEN], typical):
+        found.append(one)
+        rest = rest.without(BETWEEN, one.extra)
     bound = bound_by_input(rest)
     if bound:
         extra = np.zeros((steps, ranks))
@@ -194,6 +193,32 @@ def causes_of(work: StepWork) -> Causes:
         found.append(Delay(INPUT, BOUND, extra))
     found += [one for one in delays_of(rest) if not waits_for_input(one, bound)]
     return Causes(found, bound)
+
+
+def _between_all(seconds: Floats, typical: float) -> list[Delay]:
+    """What all ranks, or most, spend between their steps ``[step, rank]``: in every step, which is
+    what a rank spends in its usual ones, and in more steps than stalls are."""
+    usual = np.stack([_between_stalls(own, LASTING_FROM * typical) for own in seconds.T], axis=1)
+    host = lower_median(usual, axis=1)[:, None]
+    if _in_every_step(host[:, 0], LASTING_FROM * typical):
+        found = [Delay(BETWEEN, EVERY, np.minimum(seconds, _followed(host[:, 0])[:, None]))]
+    else:
+        found = []
+    common = lower_median(seconds, axis=1)
+    for above in _classes(common, SINGLE_FROM * typical)[0]:
+        if above.mean() > STALLS:
+            longer = np.maximum(seconds - np.maximum(usual, host), 0.0)
+            extra = np.where(above[:, None] & (longer >= SINGLE_FROM * typical), longer, 0.0)
+            first, last = np.flatnonzero(above)[[0, -1]]
+            pattern = PART if above[first : last + 1].mean() >= ALL else OFTEN
+            found.append(Delay(BETWEEN, pattern, extra))
+    return [one for one in found if one.extra.any()]
+
+
+def _between_stalls(own: Floats, least: float) -> Floats:
+    """Values without classes of longer ones, which get the median of the others."""
+    usual = _classes(own, least)[1]
+    return np.asarray(np.where(usual, own, np.median(own[usual])))
 
 
 def waits_for_input(delay: Delay, bound: Sequence[int]) -> bool:
@@ -236,7 +261,7 @@ def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:
         if pattern:
             spread = lasting.setdefault(pattern, np.zeros((steps, ranks)))
             spread[:, rank] = level
-        for extra in _classes(own - level, SINGLE_FROM * typical):
+        for extra in _extras(own - level, SINGLE_FROM * typical):
             single.append((float(np.median(extra[extra > 0])), rank, extra))
     found += [Delay(cause, pattern, extra) for pattern, extra in lasting.items()]
     return found + _sporadic(cause, single, (steps, ranks))
@@ -248,9 +273,13 @@ def stalls_of(common: Floats, typical: float) -> Floats:
         return np.zeros(len(common))
     usual = _usual(common)
     found = np.zeros(len(common))
-    for extra in _classes(common - usual, SINGLE_FROM * typical):
+    for extra in _extras(common - usual, SINGLE_FROM * typical):
         if (extra > 0).mean() <= STALLS:
             found += extra
+    for ordered, extra in ((common, found), (common[::-1], found[::-1])):
+        count = int((extra > 0).argmin())  # stalls at the beginning, then at the end
+        if count > 1 and ordered[count - 1] - ordered[count] < extra[:count].max() / 2:
+            extra[:count] = 0.0  # steps that get shorter, or longer, little by little
     return found
 
 
@@ -289,16 +318,34 @@ def _lasting(own: Floats, typical: float) -> tuple[str, Floats]:
             if level[first] >= least:
                 return PART, level
     # Single long steps, or every other one, do not make a rank late in every step.
+    return (EVERY, _followed(own)) if _in_every_step(own, least) else ("", np.zeros(steps))
+
+
+def _in_every_step(own: Floats, least: float) -> bool:
     middle = float(np.median(own))
-    if middle < least or float((own > middle / 2).mean()) < ALL - 0.1:
-        return "", np.zeros(steps)
-    width = min(steps, max(_SMOOTH, steps // 4)) | 1
-    return EVERY, np.maximum(_running_median(own, width), 0.0)
+    return middle >= least and float((own > middle / 2).mean()) >= NEARLY_ALL
 
 
-def _classes(values: Floats, least: float) -> list[Floats]:
+def _followed(own: Floats) -> Floats:
+    """Values as they change over a run, without the scatter of steps; none below 0."""
+    width = min(len(own), max(_SMOOTH, len(own) // 4)) | 1
+    return np.maximum(_running_median(own, width), 0.0)
+
+
+def _extras(values: Floats, least: float) -> list[Floats]:
     """What single values are above the usual ones, by class of about the same length, ``[step]``
     each and 0 for the others."""
+    found, usual = _classes(values, least)
+    base = max(float(np.median(values[usual])), 0.0)  # a few short steps make no others long
+    extras = [
+        np.where(above, np.maximum(values - base, 0.0), 0.0)
+        for above in found if float(np.median(values[above])) - base >= least
+    ]  # fmt: skip
+    return [extra for extra in extras if extra.any()]
+
+
+def _classes(values: Floats, least: float) -> tuple[list[Bools], Bools]:
+    """Classes of longer values, and which values are in none of them: the usual ones."""
     found = []
     rest = np.ones(len(values), bool)
     for _ in range(3):
@@ -309,9 +356,7 @@ def _classes(values: Floats, least: float) -> list[Floats]:
         above[np.flatnonzero(rest)[on]] = True
         found.append(above)
         rest &= ~above
-    base = float(np.median(values[rest]))
-    extras = [np.where(above, np.maximum(values - base, 0.0), 0.0) for above in found]
-    return [extra for extra in extras if extra.any()]
+    return found, rest
 
 
 def _upper(values: Floats, least: float) -> Bools | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART
+from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE
 from scalesweep.analysis.step_work import (
     BETWEEN,
     CHECKPOINT,
@@ -31,27 +31,22 @@ _DOES = {
 # factor, and a share of all steps.
 ALIKE, SAME_PART = 1.25, 0.1
 _MOST_NAMED = 4
-_TOGETHER = 1.5  # ranks in a step, on average
+_TOGETHER, _APART = 1.5, 1.1  # ranks in a step, on average: several at once, one at a time
 # A cause below this share of a step is no reason to act.
 NOTABLE = 0.02
 
 
-def cause_of(
-    point: PointCauses,
-    patterns: Sequence[str],
-    least_ms: float,
-    named: str | None = None,
-    term: str = "",
-) -> Cause | None:
-    """The cause of some patterns that the steps gain most without, if it is sure and
-    takes or gains at least so much; only ``named``, where that is given."""
+def causes_for(
+    point: PointCauses, patterns: Sequence[str], named: str | None = None, term: str = ""
+) -> list[Cause]:
+    """The sure causes of some patterns, the one that the steps gain most without first; only
+    ``named``, where that is given."""
     fits = [
         one for one in point.causes
         if one.pattern in patterns and is_sure(one) and in_term(one, term)
         and (_of_imbalance(one) if named is None else one.cause == named)
     ]  # fmt: skip
-    best = max(fits, key=lambda one: one.numbers["gain_ms"], default=None)
-    return best if best is not None and _takes(best) >= least_ms else None
+    return sorted(fits, key=lambda one: -one.numbers["gain_ms"])
 
 
 def in_term(one: Cause, term: str) -> bool:
@@ -62,14 +57,15 @@ def in_term(one: Cause, term: str) -> bool:
 
 
 def _of_imbalance(one: Cause) -> bool:
-    """Whether a cause belongs to a term of delays: named activities, and what every rank spends
-    between its steps, have terms of their own."""
+    """Whether a cause belongs to a term of delays: named activities, and what all ranks
+    or most spend between their steps, have terms of their own."""
+    together = 2 * one.numbers.get("at_once", 0.0) > one.numbers["of_ranks"]
     return one.cause not in NAMED and not (
-        one.cause == BETWEEN and one.pattern == EVERY and one.shared
+        one.cause == BETWEEN and one.pattern != RARE and together
     )
 
 
-def _takes(one: Cause) -> float:
+def takes(one: Cause) -> float:
     """What a cause gains or takes in ms a step, whichever is more: other ranks that are nearly as
     late leave little to gain without it, and the sentence says how little."""
     share = one.numbers.get("count", 0.0) / one.numbers["of_steps"]
@@ -113,6 +109,11 @@ def phrase(one: Cause, interval: bool = True) -> str:
         names = listed([str(rank) for rank in one.ranks], 6)
         text = f"another rank in each step ({names}) {single} {time} {after}"
         return f"{text.rstrip()}, in {_steps(one)}"
+    if one.pattern == PART and names_ranks(one) and (each := _by_parts(one)):
+        who, does = _who(one), f"{several} {time} {after}".replace("its steps", "their steps")
+        if one.numbers.get("at_once", 0.0) < _APART:
+            who, does = "one rank at a time", f"{single} {time} {after}"
+        return f"{who} {does.rstrip()} ({each})"
     if one.pattern in (EVERY, PART) or _at_once(one):
         verb = several if many and names_ranks(one) else single
         after = after.replace("its steps", "their steps") if many else after
@@ -160,7 +161,8 @@ def _longer(one: Cause, interval: bool) -> str:
     value, low, high = one.bounds("longer")
     least = "at least " if one.inferred else ""
     if lengths := _unlike(one):
-        together = one.pattern in (EVERY, PART) or _at_once(one)
+        apart = one.pattern == PART and _by_parts(one)
+        together = not apart and (one.pattern in (EVERY, PART) or _at_once(one))
         if len(lengths) <= _MOST_NAMED and together and names_ranks(one):
             return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
         return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
@@ -188,14 +190,36 @@ def _part(one: Cause, steps: float) -> str:
         return f"a part of the {steps:,.0f} steps"
     if len(known) < len(parts):
         return f"a part of the {steps:,.0f} steps, another one in each run"
-    spread = max(max(ends) - min(ends) for ends in zip(*known, strict=True))
-    if spread <= SAME_PART * steps:
+    if _same_part(one):
         first, last = (int(one.numbers[name]) for name in ("first", "last"))
         return f"steps {first:,} to {last:,} of {steps:,.0f}"
+    return f"parts of the {steps:,.0f} steps, not the same ones on each rank"
+
+
+def _by_parts(one: Cause) -> str:
+    """Which of several ranks has a cause in which part of the run, and how long where they differ;
+    empty where they have it in the same part, or in other ones in each run."""
+    known = [(rank, *one.parts[rank]) for rank in one.ranks if rank in one.parts]
+    steps = one.numbers["of_steps"]
+    if len(known) < max(2, len(one.ranks)) or _same_part(one):
+        return ""
     if len(known) > _MOST_NAMED:
-        return f"parts of the {steps:,.0f} steps, not the same ones on each rank"
-    texts = [f"{first:,} to {last:,}" for first, last in known]
-    return f"steps {listed(texts, _MOST_NAMED)} of {steps:,.0f}"
+        return f"each in a part of its own of the {steps:,.0f} steps"
+    unlike = len(_unlike(one)) == len(known)
+    texts = [
+        f"rank {rank}{f' {number(one.lengths[rank])} ms' if unlike else ''} in "
+        f"{'' if place else 'steps '}{first:,} to {last:,}"
+        for place, (rank, first, last) in enumerate(sorted(known, key=lambda each: each[1]))
+    ]
+    return f"{listed(texts, _MOST_NAMED)} of {steps:,.0f}"
+
+
+def _same_part(one: Cause) -> bool:
+    """Whether the ranks whose part is known have the same one."""
+    ends = list(zip(*one.parts.values(), strict=True))
+    return max((max(each) - min(each) for each in ends), default=0) <= (
+        SAME_PART * one.numbers["of_steps"]
+    )
 
 
 def _count(value: float) -> str:

@@ -12,7 +12,15 @@ from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
-from scalesweep.findings.cause_words import cause_of, hidden, in_term, is_sure, names_ranks, phrase
+from scalesweep.findings.cause_words import (
+    causes_for,
+    hidden,
+    in_term,
+    is_sure,
+    names_ranks,
+    phrase,
+    takes,
+)
 
 RULE = "largest loss"
 # What a term is when it is a loss.
@@ -60,8 +68,10 @@ SHORTER = {
     "alternating": "waiting for whichever rank is behind in a step (alternating imbalance)",
     "stalls": "stalls",
 }
-# A cause stands for a term if the steps gain so much of it without the cause.
-MOST_OF = 0.5
+# A cause stands for a term if the steps gain so much of it without the cause; causes that add up
+# are named until they make up nearly all of it, each with a share that is worth a name.
+MOST_OF, NEARLY_ALL, SHARE = 0.5, 0.9, 0.1
+_MOST_CAUSES = 4
 # What a program that does nothing else takes longer for: it waits for nothing.
 READING = "reading itself, which takes longer on each rank than at the reference"
 # Terms of computation; a program without them only reads.
@@ -85,6 +95,7 @@ class _Why:
     causes: Sequence[Cause]
     gain: float
     without_all: float | None = None
+    several: bool = False  # whether ``gain`` is that of all of them
 
 
 def largest_loss(study: ExperimentResults) -> list[Finding]:
@@ -210,16 +221,18 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         )
         return [_made(study, one, OPEN, f"{text}.", largest, term)]
     why = None if netted else _why(study, one, term, largest.loss)
-    because = "" if why is None else f", because {_because(why, term)}"
+    because = "" if why is None else f", {_part_of(why, term, largest.loss)}{_because(why, term)}"
     named = named if why is None else SHORTER.get(term, named)
     gained = largest.loss if why is None else why.gain
     reached, now = ideal / (whole.value - gained), ideal / whole.value
     # What it reaches now is the verdict's to say, or follows from the two times.
     nothing = _whole(reached) == _whole(now)
-    would = f"the {step} would {'still ' if nothing else ''}reach {_whole(reached)} of the ideal"
+    would = f"would {'still ' if nothing else ''}reach {_whole(reached)} of the ideal"
+    them = "them" if why is not None and why.several else "it"
+    shorter = "" if why is None else _unlike_loss(why, largest.loss, NOTABLE * ideal)
     text = (
         f"{head}; the largest part is {named}, {interval}{_machine(largest)}{because}: "
-        f"without it {would}"
+        f"without {them} the {step} {shorter}{would}"
     )
     if why is not None and why.without_all is not None:
         all_gone = ideal / (whole.value - why.without_all)
@@ -240,7 +253,27 @@ def _because(why: _Why, term: str) -> str:
         return f"it sets the pace of {'ranks' if len(why.causes[0].ranks) > 1 else 'rank'} {ranks}"
     if term == "mixed":
         return " and ".join(phrase(each, interval=False) for each in why.causes[:3])
+    if why.several:
+        return " and ".join(phrase(each, interval=False) for each in why.causes)
     return phrase(why.causes[0], interval=False)
+
+
+def _part_of(why: _Why, term: str, loss: float) -> str:
+    """``because``, with the share of a loss that its cause takes where that is less than most."""
+    taken = sum(takes(one) for one in why.causes) if why.several else takes(why.causes[0])
+    known = term not in (INPUT, "mixed") and taken < NEARLY_ALL * loss
+    return f"about {_whole(taken / loss)} of it because " if known else "because "
+
+
+def _unlike_loss(why: _Why, loss: float, least: float) -> str:
+    """How much shorter a step would be, where that is not the loss, and why it is not."""
+    if why.without_all is not None or abs(why.gain - loss) < max(least, (1 - NEARLY_ALL) * loss):
+        return ""
+    if why.gain > loss:
+        return f"would be {number(why.gain)} ms shorter, as other parts are longer by it too, and "
+    if not why.several and takes(why.causes[0]) < NEARLY_ALL * loss:
+        return f"would be {number(why.gain)} ms shorter and "
+    return f"would be only {number(why.gain)} ms shorter, as ranks would wait for others then, and "
 
 
 def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why | None:
@@ -256,15 +289,37 @@ def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why 
     # Of input that sets the pace, whatever the replay gains.
     least = 0.0 if term == INPUT else MOST_OF * loss
     if term in (*NAMED, BETWEEN):
-        cause = cause_of(point, WHOLE_TIME, least, term)
+        fits = causes_for(point, WHOLE_TIME, term)
     else:
-        cause = cause_of(point, PATTERNS.get(term, ()), least, term=term)
+        fits = causes_for(point, PATTERNS.get(term, ()), term=term)
+    if not overlap and (why := _adding_up(point, fits, loss)):
+        return why
+    cause = fits[0] if fits and takes(fits[0]) >= least else None
     if cause is None:
         return _hidden_why(term, overlap, point.together, least)
     if cause in overlap:
         others = [each for each in overlap if each is not cause]
         return _Why([cause, *others], cause.numbers["gain_ms"], everything)
     return _Why([cause], cause.numbers["gain_ms"])
+
+
+def _adding_up(point: PointCauses, fits: Sequence[Cause], loss: float) -> _Why | None:
+    """The causes that make up nearly all of a loss together, and no single one does; None where
+    there are none, or what the steps gain without each does not add up."""
+    gains = [one.numbers["gain_ms"] for one in point.causes]
+    together = point.together.numbers
+    if abs(sum(gains) - together["gain_ms"]) >= NOTABLE * together["step_ms"]:
+        return None
+    chosen: list[Cause] = []
+    gained = 0.0
+    for one in fits[:_MOST_CAUSES]:
+        if gained >= NEARLY_ALL * loss or one.numbers["gain_ms"] < SHARE * loss:
+            break
+        chosen.append(one)
+        gained += one.numbers["gain_ms"]
+    if len(chosen) < 2 or not NEARLY_ALL * loss <= gained <= loss / NEARLY_ALL:
+        return None
+    return _Why(chosen, gained, several=True)
 
 
 def _hidden_why(term: str, overlap: Sequence[Cause], together: Cause, least: float) -> _Why | None:

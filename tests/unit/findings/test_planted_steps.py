@@ -213,8 +213,8 @@ UNLIKE: dict[str, tuple[Program, str]] = {
     ),
     "parts": (
         faulty(compute=both(within(60, 0, 30, 1), within(20, 30, 60, 2))),
-        r"ranks 1 and 2 compute (59|60)\S* and (19|20)\S* ms longer in steps 1 to 30 and 31 to 60 "
-        "of 60:",
+        r"one rank at a time computes 20\S* to (59|60)\S* ms longer \(rank 1 (59|60)\S* ms in "
+        r"steps 1 to 30 and rank 2 (19|20)\S* ms in 31 to 60 of 60\):",
     ),
     "stalls": (
         faulty(compute=both(every(500, 10, 1), every(250, 20, 2))),

@@ -1,5 +1,7 @@
 """Sentences on planted steps that were false: what was not planted must not be said."""
 
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,16 @@ import numpy as np
 import pytest
 
 from scalesweep.experiment.step_causes import point_causes
-from tests.fakes.planted_steps import Arrays, Program, always, both, within
+from tests.fakes.planted_steps import (
+    Arrays,
+    Fault,
+    Program,
+    always,
+    both,
+    every,
+    in_turn,
+    within,
+)
 from tests.unit.findings.test_planted_steps import clear, faulty, measured
 
 
@@ -119,3 +130,159 @@ def test_one_rank_that_is_late_with_a_gap_does_not_alternate(tmp_path: Path) -> 
 def test_nothing_planted_is_still_nothing(tmp_path: Path) -> None:
     _, _, found = measured(tmp_path, Program())
     assert "faster" not in said_of_loss(found)
+
+
+def once(ms: float, at: int, *ranks: int) -> Fault:
+    return lambda step, rank: ms if rank in ranks and step == at else 0.0
+
+
+def decaying(ms: float, steps: float, *ranks: int) -> Fault:
+    return lambda step, rank: ms * math.exp(-step / steps) if rank in ranks else 0.0
+
+
+def in_blocks(*ms: float) -> Fault:
+    """One rank after the other, each for an equal part of 60 steps."""
+    return lambda step, rank: ms[rank] if step * len(ms) // 60 == rank else 0.0
+
+
+ALL_FOUR = (0, 1, 2, 3)
+# What is planted, on how many ranks; the largest term and its ms, what the sentence on it says, and
+# the share of the ideal that is reached without it, in percent.
+SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
+    "pauses of all": (
+        faulty(between=every(300, 3, *ALL_FOUR)), 4, "stalls", 100,
+        r"because all ranks spend 30\d ms longer between their steps in 20 of 60 steps, every 3rd:",
+        94,
+    ),
+    "seldom pauses of all": (
+        faulty(between=every(300, 10, *ALL_FOUR)), 4, "stalls", 30,
+        r"because all ranks spend 30\d ms longer between their steps in 6 of 60 steps, every 10th:",
+        94,
+    ),
+    "one pause of all": (
+        faulty(between=once(5000, 0, *ALL_FOUR)), 4, "stalls", 83.5,
+        "a few steps that are much longer than the others", 94,
+    ),
+    "pauses of one rank after the other": (
+        faulty(between=in_turn(40, 4)), 4, "alternating", 40,
+        r"another rank in each step \(0, 1, 2 and 3\) spends 40.\d ms longer", 94,
+    ),
+    "pauses of most": (
+        faulty(between=every(300, 3, 0, 1, 2)), 4, "stalls", 100,
+        r"because ranks 0, 1 and 2 spend 30\d ms longer between their steps in 20 of 60", 94,
+    ),
+    "frequent pauses of most": (
+        faulty(between=every(100, 2, *range(5))), 8, "between", 50,
+        r"spend 100 ms longer between their steps in 30 of 60 steps, every 2nd:", 93,
+    ),
+    "pauses of all beside time in every step": (
+        faulty(between=both(every(300, 3, *ALL_FOUR), always(40, 0))), 4, "stalls", 100,
+        r"because all ranks spend 30\d ms longer .* in 20 of 60 steps, every 3rd:", 59,
+    ),
+    "pauses of all beside stalls of the input": (
+        faulty(between=every(300, 3, *ALL_FOUR), input=every(200, 5, *ALL_FOUR)), 4, "stalls", 140,
+        r"because all ranks spend 30\d ms longer between their steps in 20 of 60 steps, every 3rd "
+        r"and all ranks wait 20\d ms longer for input in 12 of 60 steps, every 5th: without them ",
+        93,
+    ),
+    "pauses of all in a part": (
+        faulty(between=within(40, 0, 30, *ALL_FOUR)), 4, "between", 20,
+        r"because all ranks spend 40.\d ms longer between their steps in steps 1 to 30 of 60:", 94,
+    ),
+    "pauses in most of the steps": (
+        faulty(between=lambda step, rank: 40.0 * (step % 10 < 9)), 4, "between", 36,
+        r"because all ranks spend 40.\d ms longer between their steps in 54 of 60 steps:", 94,
+    ),
+    "pauses that decay": (
+        faulty(between=decaying(200, 10, *ALL_FOUR)), 4, "between", 35,
+        r"ms: without it the step would reach", 94,
+    ),
+    "pauses of any length": (
+        faulty(between=lambda step, rank: 10.0 * (step % 10)), 4, "between", 45,
+        r"ms: without it the step would reach", 93,
+    ),
+    "slowness that moves": (
+        faulty(compute=in_blocks(40, 40, 40, 40)), 4, "persistent", 39,
+        r"because one rank at a time computes 40.\d ms longer \(rank 0 in steps 1 to 15, rank 1 in "
+        r"16 to 30, rank 2 in 31 to 45 and rank 3 in 46 to 60 of 60\): without it", 94,
+    ),
+    "slowness that moves between two": (
+        faulty(compute=in_blocks(40, 40)), 2, "persistent", 39.8,
+        r"one rank at a time computes 40.\d ms longer \(rank 0 in steps 1 to 30 and rank 1 in", 94,
+    ),
+    "slowness that moves among eight": (
+        faulty(input=in_blocks(*[40.0] * 8)), 8, "persistent", 38.7,
+        r"one rank at a time waits 40.\d ms longer for input \(each in a part of its own of the 60 "
+        r"steps\): without it", 93,
+    ),
+    "unequal slowness that moves": (
+        faulty(compute=in_blocks(20, 60, 30, 50)), 4, "persistent", 39,
+        r"one rank at a time computes 20.\d to \S+ ms longer \(rank 0 20.\d ms in steps 1 to 15, "
+        r"rank 1 (59|60).\d ms in 16 to 30, ", 94,
+    ),
+    "slowness that moves from pair to pair": (
+        faulty(compute=both(within(40, 0, 30, 0, 1), within(40, 30, 60, 2, 3))), 4, "persistent",
+        39.5, r"because all ranks compute .* \(rank 0 in steps 1 to 30, rank 1 in 1 to 30, ", 93,
+    ),
+    "one half by another cause": (
+        faulty(compute=within(40, 0, 30, 1), input=within(40, 30, 60, 1)), 4, "persistent", 39.2,
+        "because rank 1 waits 40.. ms longer for input in steps 31 to 60 of 60 and rank 1 computes "
+        r"39.\d ms longer in steps 1 to 30 of 60: without them the step would reach", 93,
+    ),
+    "every second step by another cause": (
+        faulty(compute=every(40, 2, 2), input=lambda step, rank: 40.0 * (rank == 1 > step % 2)),
+        4, "persistent", 39.2, "because rank . .* every 2nd and rank . .* every 2nd: without them",
+        94,
+    ),
+    "thirds by other causes": (
+        faulty(
+            compute=within(40, 0, 20, 1), input=within(40, 20, 40, 1),
+            between=within(40, 40, 60, 1),
+        ), 3, "persistent", 39.4,
+        "because rank 1 waits .* and rank 1 spends .* and rank 1 computes .*: without them", 93,
+    ),
+    "another cause on each rank in a part": (
+        faulty(compute=within(30, 0, 30, 1), input=within(30, 0, 30, 0)), 2, "mixed", 14.8,
+        r"because rank 1 computes \S+ ms longer in steps 1 to 30 of 60 and rank 0 waits", 94,
+    ),
+    "most of the steps": (
+        faulty(compute=lambda step, rank: 40.0 * (rank == 1 and step % 10 < 9)), 4, "persistent",
+        36, "because rank 1 computes", 94,
+    ),
+    "computation that decays": (
+        faulty(compute=decaying(200, 10, *ALL_FOUR)), 4, "slower", 34.5,
+        "ms: without it the step would reach", 93,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_sentence_says_all_of_what_was_planted_and_nothing_else(
+    tmp_path: Path, name: str
+) -> None:
+    program, ranks, term, size, sentence, reached = SAID[name]
+    _, ledger, found = measured(tmp_path, program, ranks=ranks)
+    terms = {key: part.loss or 0.0 for key, part in ledger.parts.items()}
+    assert max(terms, key=lambda key: terms[key]) == term
+    assert terms[term] == pytest.approx(size, abs=1), terms
+    text = said_of_loss(found)
+    assert re.search(sentence, text), text
+    told = re.search(r"would reach (\d+) % of the ideal", text)
+    assert told is not None and abs(int(told[1]) - reached) <= 1, text
+    others = [one.text for one in clear(found) if one.rule != "largest loss"]
+    beside = "Rank 0 spends" if "beside time" in name else None
+    assert all(beside and one.startswith(beside) for one in others), others
+    assert beside is None or len(others) == 1
+
+
+def test_a_cause_of_a_part_of_a_loss_says_of_which(tmp_path: Path) -> None:
+    """Rank 1 computes 30 ms longer in every step, and reads for any time."""
+    reads = np.random.default_rng(5).uniform(0, 30, 60)
+    program = faulty(compute=always(30, 1), input=lambda step, rank: reads[step] * (rank == 1))
+    _, _, found = measured(tmp_path, program, ranks=4)
+    text = said_of_loss(found)
+    sentence = (
+        r"about 6\d % of it because rank 1 computes (29|30).\d ms longer in every step: without "
+        r"it the step would be (29|30)\S* ms shorter and would reach \d\d %"
+    )
+    assert re.search(sentence, text), text
