@@ -399,10 +399,12 @@ class MeanRatio:
     p: float
 
 
-def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
+def ratio_of(ratios: Sequence[float], null: float = 1.0, one_sided: float = 1.0) -> MeanRatio:
     """Mean of positive ratios over runs, by Student's t on the logarithms, against ``null``.
 
-    The mean is the geometric one. Missing bounds of one run, or of the same number in all.
+    The mean is the geometric one. Missing bounds of one run, or of the same number in all. The p
+    value is that of noise that may be skewed (``cautious_degrees``; ``one_sided`` as there), the
+    interval is not.
     """
     logs = np.log(finite_values(ratios))
     value = math.exp(float(logs.mean()))
@@ -410,7 +412,7 @@ def ratio_of(ratios: Sequence[float], null: float = 1.0) -> MeanRatio:
         return MeanRatio(value, np.nan, np.nan, np.nan)
     error, degrees = float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1
     factor = math.exp(t_quantile(degrees) * error)
-    p = t_chance(math.log(value / null), error, degrees)
+    p = t_chance(math.log(value / null), error, cautious_degrees(degrees, logs.size, one_sided))
     return MeanRatio(value, value / factor, value * factor, p)
 
 

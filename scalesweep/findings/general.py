@@ -3,9 +3,11 @@
 import math
 from collections import Counter
 
+import numpy as np
+
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.multiple import holm_p
-from scalesweep.analysis.stats import SIGNIFICANT, MeanRatio, ratio_of
+from scalesweep.analysis.stats import SIGNIFICANT, MeanRatio, one_sidedness, ratio_of
 from scalesweep.core.formatting import (
     PHASES,
     counted,
@@ -46,16 +48,16 @@ def cache_effect(study: ExperimentResults) -> list[Finding]:
     if main is None or not {"init", "later"} <= set(main.phases):
         return []
     names = [column(main.metric, "mean", phase) for phase in ("init", "later")]
-    runs: dict[Key, list[float]] = {}
+    runs: dict[Key, list[tuple[float, float]]] = {}
     for run in study.rows("runs", ["source", *names, *study.axes]):
         if all(finite(run.get(name)) and run[name] > 0 for name in names):
             first, later = (float(run[name]) for name in names)
-            runs.setdefault(point_key(study, run), []).append(later / first)
+            runs.setdefault(point_key(study, run), []).append((first, later))
     known = [
         (row, spread)
         for row in one_source(study)
-        if (ratios := runs.get(point_key(study, row)))
-        and not math.isnan((spread := ratio_of(ratios)).low)
+        if (pairs := runs.get(point_key(study, row)))
+        and not math.isnan((spread := _later_over_first(pairs)).low)
     ]
     if not known:
         return []
@@ -75,6 +77,12 @@ def cache_effect(study: ExperimentResults) -> list[Finding]:
         else:
             found.append(Finding(study.name, "cache", SILENT, "", claims=(claim,)))
     return found
+
+
+def _later_over_first(pairs: list[tuple[float, float]]) -> MeanRatio:
+    """Skewness of both epochs cancels in their ratio as far as they scatter alike."""
+    first, later = np.log(pairs).var(axis=0)
+    return ratio_of([b / a for a, b in pairs], one_sided=one_sidedness([later], [first]))
 
 
 def _cache(
