@@ -41,6 +41,7 @@ from scalesweep.findings.ranks import slow_ranks
 from scalesweep.findings.reading import against_reads
 from scalesweep.findings.repeats import until_precise
 from scalesweep.findings.roofline import step_against_roof
+from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.score import score
 from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
@@ -104,7 +105,7 @@ def find(study: ExperimentResults) -> list[Finding]:
     said[scaling_verdict] = scaling_verdict(study, cut)
     said[other_phases] = other_phases(study, cut)
     found = _distinct(judged([finding for those in said.values() for finding in those]))
-    found = resting_on_disturbed(study, found)
+    found = resting_on_disturbed(study, resting_on_totals(study, found))
     return [replace(one, numbers=numbers_stated(study, one)) for one in found]
 
 

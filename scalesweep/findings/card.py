@@ -166,6 +166,11 @@ def _act(
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")
+    if loss and loss.evidence.get("contradicts"):
+        return Next(
+            "compare the sum of `step_times` with the seconds that were timed: that tells time "
+            "outside of the steps from samples that are counted otherwise."
+        )
     # A loss that is clear can be acted on, whatever the verdict on 80 % is.
     if loss and loss.level == CONFIRMED and (act := _after_loss(study, loss, found)):
         return act
@@ -188,6 +193,8 @@ def _otherwise(study: ExperimentResults, every: Sequence[Verdict]) -> Next | Non
 
 def _deciding(study: ExperimentResults, undecided: Sequence[Verdict]) -> Next:
     """What decides whether a scale is efficient: repeats where they can, and how many."""
+    if odd := [one.cited for one in undecided if one.cited.odd]:
+        return Next(f"clear up the efficiency at {odd[0].at}, which is {odd[0].odd}.")
     alone = [one for one in undecided if one.lacks]
     if [one for one in alone if one.lacks != IDENTICAL]:
         few = min(one.repeats for one in alone)

@@ -401,6 +401,7 @@ def _made(
         "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
         "numbers": {"loss": term.loss, "low": term.loss_low, "high": term.loss_high},
         "term": name,
+        "contradicts": one.contradicts,
         "cause": None if why is None or name == "mixed" else why.causes[0].cause,
         "lead": {"value": term.lead, "low": term.lead_low, "p": term.lead_p},
         "repeats": one.row.get("repeats"),

@@ -27,9 +27,11 @@ def other_load(study: ExperimentResults) -> list[Finding]:
     disturbed.sort(key=lambda row: -row[OTHERS])
     most = disturbed[0][OTHERS]
     named = listed([str(row["run_id"]) for row in disturbed], _NAMED)
+    every = len(_finished(study))
     text = (
-        f"In {len(disturbed)} of {counted(len(known), 'run')} other processes used more than "
-        f"{percent(DISTURBED)} of the cores, at most {percent(most)}: {named}."
+        f"In {len(disturbed)} of {counted(every, 'run')} other processes used more than "
+        f"{percent(DISTURBED)} of the cores, at most {percent(most)}: {named}"
+        f"{_unknown(every - len(known))}."
     )
     evidence = {
         "experiment": study.name,
@@ -57,12 +59,19 @@ def _said(one: Finding, study: ExperimentResults, bad: Sequence[Row]) -> Finding
     there = [row for row in bad if _of(row, key, names)]
     if not there:
         return one
-    every = [row for row in _known(study) if _of(row, key, names)]
+    known, every = (
+        len([row for row in rows if _of(row, key, names)])
+        for rows in (_known(study), _finished(study))
+    )
     text = (
-        f"{one.text} It rests on {len(there)} of {counted(len(every), 'run')} that other "
-        "processes disturbed."
+        f"{one.text} It rests on {len(there)} of {counted(every, 'run')} that other processes "
+        f"disturbed{_unknown(every - known)}."
     )
     return replace(one, text=text)
+
+
+def _unknown(runs: int) -> str:
+    return f"; the load of {runs:,} is not known" if runs else ""
 
 
 def _of(row: Row, key: Mapping[str, Any], names: Sequence[str]) -> bool:
@@ -72,5 +81,8 @@ def _of(row: Row, key: Mapping[str, Any], names: Sequence[str]) -> bool:
 
 def _known(study: ExperimentResults) -> list[Row]:
     """The finished runs of which the load is known."""
-    rows = study.rows("runs", [*study.axes, "source", "run_id", OTHERS])
-    return [row for row in rows if finite(row.get(OTHERS))]
+    return [row for row in _finished(study) if finite(row.get(OTHERS))]
+
+
+def _finished(study: ExperimentResults) -> list[Row]:
+    return study.rows("runs", [*study.axes, "source", "run_id", OTHERS])

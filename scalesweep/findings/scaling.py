@@ -1,11 +1,14 @@
 """Efficiencies of a series as findings and the small figure of a card use them."""
 
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import finite, percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.findings.base import Claim, claim_of, point_key
+from scalesweep.findings.base import CONFIRMED, OPEN, Claim, Finding, claim_of, point_key
 from scalesweep.findings.differences import Differences
 
 GOOD = 0.8
@@ -16,6 +19,15 @@ BEYOND_WHY = (
     "more than the ideal, so the base or this scale did other work or ran under other conditions "
     "(caches, files, clocks): check both"
 )
+# No scale makes ranks so much slower than the one before: units of 1,000 do.
+JUMP = 300.0
+JUMP_WHY = (
+    f"less than 1/{JUMP:.0f} of what the scale before reaches, as by a change of unit (thousands "
+    "of images): check what the program prints"
+)
+# Ranks that print a total may differ by this much, as far as what is said holds for each of them.
+APART = 0.05
+_DISAGREE = re.compile(r"metric '([^']+)': \d+ ranks disagree: (\S+) to (\S+), using")
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,8 @@ class Efficiency:
     low: float | None
     high: float | None
     claim: Claim  # that it is not 80 %
+    jump: bool = False  # whether it is far below that of the scale before
+    apart: float = 0.0  # share by which ranks differ in what they print of the same total
 
     @property
     def includes_good(self) -> bool:
@@ -36,18 +50,26 @@ class Efficiency:
         return self.low is not None and self.high is not None and self.low < GOOD <= self.high
 
     @property
-    def beyond(self) -> bool:
-        """Whether it is so far above the ideal that something else than the scale differs."""
-        return self.value > BEYOND and (self.low is None or self.low > 1)
+    def odd(self) -> str:
+        """Why it is no result to go by; empty if it is one."""
+        if self.value > BEYOND and (self.low is None or self.low > 1):
+            return BEYOND_WHY
+        if self.jump:
+            return JUMP_WHY
+        low, high = self.value if self.low is None else self.low, self.high or self.value
+        held = low / (1 + self.apart) >= GOOD or high * (1 + self.apart) < GOOD
+        if self.apart > APART or (self.apart and not held):
+            return f"not certain: {_unsure(self.apart)}"
+        return ""
 
     def side(self, cut: float) -> str:
         """``above`` or ``below`` 80 %, ``straddles`` it, or ``~above``/``~below`` unconfirmed;
-        ``beyond`` what can be.
+        ``odd`` where it is no result.
 
         ``cut``: up to which p value it is clear of 80 % (``family``).
         """
-        if self.beyond:
-            return "beyond"
+        if self.odd:
+            return "odd"
         if self.low is None or self.high is None:
             return "~below" if self.value < GOOD else "~above"
         if self.claim.p > cut:
@@ -75,6 +97,8 @@ def efficiencies(
 ) -> list[Efficiency]:
     """Efficiencies of a series without its base, by scale; tested by ``scaled_differences``."""
     stem, base = study.scaled_stem, series.rows[0]
+    apart = _apart(study, study.scaled_measure.metric) if study.scaled_measure else 0.0
+    before, jump = 1.0, False
     found = []
     for row in series.rows[1:]:
         value, low, high = (
@@ -85,6 +109,8 @@ def efficiencies(
             p = None
             if known and differences is not None:
                 p = differences.p_of_share(row, base, value, (low, high), GOOD)
+            jump = value < before / JUMP or (jump and value < before * JUMP)
+            before = value
             what = (phase, *point_key(study, row), *point_key(study, base))
             found.append(
                 Efficiency(
@@ -95,6 +121,8 @@ def efficiencies(
                     low if known else None,
                     high if known else None,
                     claim_of(p, "efficiency", *what),
+                    jump,
+                    apart,
                 )
             )
     return found
@@ -105,3 +133,34 @@ def efficiency_columns(study: ExperimentResults, phase: str) -> list[str]:
     return [
         column(f"{study.scaled_stem}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")
     ]
+
+
+def _apart(study: ExperimentResults, metric: str) -> float:
+    """By which share ranks of a run differ, at most, in what they print of the same total."""
+    most = 0.0
+    for row in study.rows("runs", ["run_id", "warnings"]):
+        for name, low, high in _DISAGREE.findall(str(row.get("warnings") or "")):
+            if name == metric:
+                least = float(low)
+                most = max(most, float(high) / least - 1 if least > 0 else math.inf)
+    return most
+
+
+def _unsure(apart: float) -> str:
+    amount = f"up to {percent(apart)}" if math.isfinite(apart) else "widely"
+    return (
+        f"ranks of a run print values of this total that are {amount} apart, and nothing says "
+        "which of them is right"
+    )
+
+
+def resting_on_totals(study: ExperimentResults, found: Sequence[Finding]) -> list[Finding]:
+    """The same findings; one on a main metric of which ranks print different totals is open."""
+    apart = _apart(study, study.main.metric) if study.main else 0.0
+    if apart <= APART:
+        return list(found)
+    return [
+        replace(one, level=OPEN, text=f"{one.text} Not confirmed: {_unsure(apart)}.")
+        if one.level == CONFIRMED and (one.on_main or one.rule == "largest loss") else one
+        for one in found
+    ]  # fmt: skip

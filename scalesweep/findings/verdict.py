@@ -28,7 +28,6 @@ from scalesweep.findings.base import (
 )
 from scalesweep.findings.family import LEVEL
 from scalesweep.findings.scaling import (
-    BEYOND_WHY,
     GOOD,
     Efficiency,
     efficiencies,
@@ -53,9 +52,9 @@ class Verdict:
 
     ``kind``: ABOVE (efficient up to the largest measured scale), BELOW (``cited`` is the first
     point clearly under 80 %), UNDECIDED (``cited`` is the first whose interval includes it, or
-    that has none, or that is far beyond the ideal), UNKNOWN (no point has an interval: ``cited`` is
-    the largest). ``run`` is the scale to run at: the largest that is clearly at 80 % or more, else
-    the base.
+    that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
+    largest). ``run`` is the scale to run at: the largest that is clearly at 80 % or more, else the
+    base.
     """
 
     series: Series
@@ -86,7 +85,7 @@ class Verdict:
         point = self.cited
         if point.low is None or point.high is None or min(point.low, point.value) <= 0:
             return None
-        if point.beyond:
+        if point.odd:
             return None
         half = math.log(point.high / point.low) / 2
         return more_repeats(half, self.repeats, abs(math.log(point.value / GOOD)), LIMIT)
@@ -202,7 +201,7 @@ def _sentence(study: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     else:
         level = OPEN
         text = f"{f'{who}: ' if who else ''}{measured}, {_from_what(one)}: not confirmed"
-        text += f"; {BEYOND_WHY}" if point.beyond else ""
+        text += f"; {point.odd}" if point.odd else ""
     if len(group) == 1:
         text += _further(one)
         text += _holes(study, one)
@@ -269,8 +268,8 @@ def _holes(study: ExperimentResults, one: Verdict) -> str:
 
 
 def _why_open(one: Verdict) -> str:
-    if one.cited.beyond:
-        return BEYOND_WHY
+    if one.cited.odd:
+        return one.cited.odd
     if one.cited.includes_good:
         return "an interval that includes 80 %"
     if one.cited.low is not None:
@@ -319,7 +318,7 @@ def _in_phase(
         text = f"{PHASES[phase]}{who}: {low.at} {verb} {low.text} {ideal}"
         level = CONFIRMED if low.side(cut) in ("above", "below") else OPEN
         text += "" if low.low is not None else ": not confirmed"
-        text += f"; {BEYOND_WHY}" if low.beyond else ""
+        text += f"; {low.odd}" if low.odd else ""
         if low.side(cut) == "straddles":
             text += "; the interval includes 80 %" if low.includes_good else f"; {AMONG}"
         numbers = [_number(low)]
@@ -328,7 +327,7 @@ def _in_phase(
         ends = [f"{point.text} ({label})" for point, label in zip((low, high), own, strict=True)]
         count = counted(len(ordered), "series", "series")
         text = f"{PHASES[phase]}, {count}: {low.at} {verb} {ends[0]} to {ends[1]} {ideal}"
-        text += f"; the highest is {BEYOND_WHY}" if high.beyond else ""
+        text += f"; the highest is {high.odd}" if high.odd else ""
         level, numbers = NOTE, [_number(low), _number(high)]
         evidence["figure"] = f"overview-{phase}"
     text = marked(low.row["source"], f"{text}.")

@@ -49,8 +49,8 @@ def test_disturbed_runs_are_counted_and_named() -> None:
     (finding,) = other_load(found)
     assert finding.level == "warning"
     assert finding.text == (
-        "In 2 of 5 runs other processes used more than 10.0 % of the cores, at most 40.0 %: "
-        "r1-2 and r2-0."
+        "In 2 of 6 runs other processes used more than 10.0 % of the cores, at most 40.0 %: "
+        "r1-2 and r2-0; the load of 1 is not known."
     )
     assert finding.evidence["numbers"] == {"r1-2": 0.4, "r2-0": 0.12}
 
@@ -63,6 +63,15 @@ def test_confirmed_findings_say_that_they_rest_on_them() -> None:
         "It is the best. It rests on 1 of 3 runs that other processes disturbed.",
         "It is the best.", "It is the best.", "All.",
     ]  # fmt: skip
+
+
+def test_of_runs_whose_load_is_not_known_that_is_said() -> None:
+    """It is not known of what runs too short a time."""
+    found = study({1: [None, None, 0.4], 2: [0.0, None, None]})
+    (told,) = resting_on_disturbed(found, [of(1)])
+    assert told.text.endswith(
+        "It rests on 1 of 3 runs that other processes disturbed; the load of 2 is not known."
+    )
 
 
 def test_old_records_and_quiet_machines_say_nothing() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
+from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.verdict import (
     ABOVE,
     BELOW,
@@ -13,7 +14,7 @@ from scalesweep.findings.verdict import (
     scaling_verdict,
     verdicts,
 )
-from tests.fakes.finding_rows import Triple, eff, only, said, scaling, study, value
+from tests.fakes.finding_rows import T, Triple, eff, only, said, scaling, study, value
 
 
 def verdict(*effs: Triple) -> Finding:
@@ -96,6 +97,48 @@ def test_far_more_than_the_ideal_is_no_good_result() -> None:
     ]  # fmt: skip
     (first,) = other_phases(study(rows, ["ranks"]))
     assert first.level == "open" and "not confirmed; more than the ideal" in first.text
+
+
+@pytest.mark.parametrize("odd", [(0.001, 0.00099, 0.00101), (0.001, None, None)])
+def test_a_jump_to_a_thousandth_is_a_change_of_unit_and_no_result(odd: Triple) -> None:
+    found = verdict((0.99, 0.98, 1.0), odd)
+    assert found.level == "open"
+    assert "change of unit" in found.text
+    # Where all but the base are in the other unit.
+    every = verdicts(scaling(odd, odd, odd))
+    assert {one.kind for one in every} <= {UNDECIDED, UNKNOWN}
+    # What falls bit by bit is no jump, however far.
+    falls = [(0.06**n, 0.05**n, 0.07**n) for n in range(1, 5)]
+    assert verdict(*falls).level == "confirmed"
+
+
+APART: dict[str, tuple[Triple, float, str]] = {
+    "far": ((0.999, 0.991, 1.008), 0.9, "open"),
+    "some": ((0.999, 0.991, 1.008), 0.06, "open"),
+    "little": ((0.999, 0.991, 1.008), 0.02, "confirmed"),
+    "little, but as much as it takes": ((0.82, 0.81, 0.83), 0.02, "open"),
+    "little, and clearly below": ((0.6, 0.59, 0.61), 0.03, "confirmed"),
+}
+
+
+@pytest.mark.parametrize("row", APART)
+def test_ranks_that_print_different_totals_leave_nothing_clear_on_one_of_them(row: str) -> None:
+    triple, apart, level = APART[row]
+    warning = f"metric '{T}': 4 ranks disagree: 2000 to {2000 * (1 + apart)}, using 2000"
+    runs = [
+        {"run_id": "r0", "ranks": 1, "source": None, "warnings": None},
+        {"run_id": "r1", "ranks": 2, "source": None, "warnings": f"{warning}; and more"},
+    ]
+    one = scaling(triple, runs=runs)
+    found = only(scaling_verdict(one))
+    assert found.level == level
+    assert ("which of them is right" in found.text) == (level == "open")
+    best = Finding("e", "best", "confirmed", "It is the best.")
+    (told,) = resting_on_totals(one, [best])
+    assert told.level == ("open" if apart > 0.05 else "confirmed")
+    # Of another metric nothing rests on it.
+    runs[1]["warnings"] = warning.replace(T, "loss")
+    assert only(scaling_verdict(scaling(triple, runs=runs))).level == "confirmed"
 
 
 def test_a_scale_without_result_is_told() -> None:
