@@ -23,6 +23,8 @@ class Cause:
     by_rank: str  # in how many steps of a run each rank has it
     lengths: Mapping[int, float]  # ms of each rank
     parts: Mapping[int, tuple[int, int]]  # first and last step, of ranks with one part in all runs
+    # Of all causes: ms that ranks compute less than those in the middle, least and most of a run.
+    ahead: Mapping[int, tuple[float, float]]
     numbers: Mapping[str, float]  # those that are not missing
 
     def bounds(self, name: str) -> tuple[float | None, float | None, float | None]:
@@ -52,6 +54,11 @@ def _ends(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
+def _least_and_most(text: str) -> tuple[float, float]:
+    least, most = text.split("/")
+    return float(least), float(most)
+
+
 def point_causes(study: ExperimentResults) -> list[PointCauses]:
     """One for each point and source that has been looked at, in the order of the table."""
     names = {name: cause_column(name, study.axes) for name in (*CAUSE_NUMBERS, *CAUSE_TEXTS)}
@@ -72,6 +79,7 @@ def point_causes(study: ExperimentResults) -> list[PointCauses]:
             by_rank=str(texts["by_rank"] or ""),
             lengths={rank: float(text) for rank, text in _of_ranks(texts["lengths"])},
             parts={rank: _ends(text) for rank, text in _of_ranks(texts["parts"])},
+            ahead={rank: _least_and_most(text) for rank, text in _of_ranks(texts["ahead"])},
             numbers={
                 name: float(value)
                 for name in CAUSE_NUMBERS

@@ -27,13 +27,13 @@ RULE = "largest loss"
 WORDS = {
     "local_batch": "computation that is slower by its smaller local batch",
     "clock": "computation that is slower by a lower clock of the cores (the most that it explains)",
-    "slower": "computation that is slower on each rank than at the reference",
+    "slower": "computation that is slower than at the reference {}",
     "input": "waiting for input",
     "checkpoint": "writing checkpoints between steps",
     "validation": "validation between steps",
     "logging": "logging between steps",
-    "between": "host time between the steps of every rank",
-    "mixed": "work that takes equally long on each rank, for a reason of its own",
+    "between": "host time between steps",
+    "mixed": "work that takes equally long on different ranks, on each for a reason of its own",
     "persistent": "waiting for the rank that is the slowest on average (persistent imbalance)",
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
     "stalls": "stalls, a few steps that are much longer than the others",
@@ -73,11 +73,11 @@ SHORTER = {
 MOST_OF, NEARLY_ALL, SHARE = 0.5, 0.9, 0.1
 _MOST_CAUSES = 4
 # What a program that does nothing else takes longer for: it waits for nothing.
-READING = "reading itself, which takes longer on each rank than at the reference"
+READING = "reading itself, which takes longer than at the reference {}"
 # Terms of computation; a program without them only reads.
 _WORK = frozenset({"compute", "busy", "at_reference", "local_batch", "clock", "slower"})
 # The same where a record does not split input from computation.
-WHOLE = "input and computation, which take longer on each rank than at the reference"
+WHOLE = "input and computation, which take longer than at the reference {}"
 REST = "unattributed"
 LONG = 5e3  # ms from which a step is given in s
 # A loss below this share of the ideal step is no reason to act.
@@ -162,7 +162,7 @@ def _netted(one: Ledger) -> dict[str, Term]:
 def who_is_faster(study: ExperimentResults, one: Ledger) -> str:
     """Which ranks are faster than at the reference, in words."""
     less = f"{number(faster(one))} ms faster than at the reference"
-    point = next((p for _, p in _points(study) if _key(study, p.row) == _key(study, one.row)), None)
+    point = _point_of(study, one)
     behind = [] if point is None else [
         each for each in point.causes
         if (each.cause, each.pattern) == (COMPUTE, EVERY) and is_sure(each)
@@ -213,6 +213,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
         named = READING
     if term == "outside" and study.rows("epochs"):
         named = OUTSIDE_EPOCHS
+    if "{}" in named:
+        named = named.format(_on_ranks(study, one, largest.loss, named == WORDS["slower"]))
     sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
     if _wide(largest) and not sure:
         text = (
@@ -244,6 +246,23 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     text += "" if sure else "; not confirmed as the largest, against each other one"
     level = CONFIRMED if sure else OPEN
     return [_made(study, one, level, f"{text}.", largest, term, why)]
+
+
+def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: bool) -> str:
+    """On which ranks a loss is that the ranks in the middle have: those that compute less than
+    these by nearly all of it do not have it, where that is known."""
+    assert one.ideal is not None
+    point = _point_of(study, one)
+    if point is None or not computing:
+        few = point is None and one.row.get("ranks") in (1, 2)  # of two the faster one counts
+        return "on each rank" if few else "on most ranks"
+    count, ahead = int(point.together.numbers["of_ranks"]), point.together.ahead
+    gone = loss - NOTABLE * one.ideal.value
+    without = [str(rank) for rank, (least, _) in ahead.items() if least >= gone]
+    if without:
+        names = f"{'rank' if len(without) == 1 else 'ranks'} {listed(without, 6)}"
+        return f"on {count - len(without)} of {count} ranks (not on {names})"
+    return "on most ranks" if any(most >= gone for _, most in ahead.values()) else "on each rank"
 
 
 def _because(why: _Why, term: str) -> str:
@@ -278,7 +297,7 @@ def _unlike_loss(why: _Why, loss: float, least: float) -> str:
 
 def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why | None:
     """Why a term is as large as it is, where that is known: without it steps are replayed."""
-    point = next((p for _, p in _points(study) if _key(study, p.row) == _key(study, one.row)), None)
+    point = _point_of(study, one)
     if point is None:
         return None
     overlap = hidden(point)
@@ -343,6 +362,12 @@ def _hidden_why(term: str, overlap: Sequence[Cause], together: Cause, least: flo
 
 def _points(study: ExperimentResults) -> Iterator[tuple[int, PointCauses]]:
     return enumerate(point_causes(study))
+
+
+def _point_of(study: ExperimentResults, one: Ledger) -> PointCauses | None:
+    return next(
+        (p for p in point_causes(study) if _key(study, p.row) == _key(study, one.row)), None
+    )
 
 
 def _key(study: ExperimentResults, row: Row) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from scalesweep.analysis.stats import MAD_TO_STD, linear_interval, t_quantile
 from scalesweep.analysis.step_delays import (
     BOUND,
     EVERY,
+    LASTING_FROM,
     PART,
     RARE,
     Causes,
@@ -32,6 +33,7 @@ from scalesweep.analysis.step_delays import (
 from scalesweep.analysis.step_distribution import Distribution, curve_of, distribution_of
 from scalesweep.analysis.step_work import (
     BETWEEN,
+    COMPUTE,
     INFERRED,
     STEP_TIMES,
     TRANSFER,
@@ -67,7 +69,7 @@ _MS = 1e3
 # Columns of `causes` besides parameters and source.
 CAUSE_TEXTS = (
     "cause", "pattern", "ranks", "same_ranks", "shared", "sure", "inferred", "side_effects",
-    "by_rank", "lengths", "parts",
+    "by_rank", "lengths", "parts", "ahead",
 )  # fmt: skip
 CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
@@ -207,7 +209,8 @@ def cause_rows(found: Sequence[RunSteps]) -> list[dict[str, Any]]:
         row["sure"] &= one.pattern != RARE or (_often_enough(one, row) and _stand_out(one, found))
     order = np.argsort(-alone, kind="stable")
     nothing = _row(_Cause(ALL, "", [None] * len(found), ()), found)
-    return [rows[place] for place in order] + [{**nothing, **_gain_columns(together, 1)}]
+    whole = {**nothing, **_gain_columns(together, 1), "ahead": _ahead(found)}
+    return [rows[place] for place in order] + [whole]
 
 
 def _kept(found: Sequence[RunSteps]) -> list[_Cause]:
@@ -350,7 +353,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
         "every": int(np.median(gaps)) if _regular(gaps) else None,
         "at_once": _at_once(there), "by_rank": _by_rank(there),
-        "lengths": _lengths(there, several), "parts": _parts(there, several),
+        "lengths": _lengths(there, several), "parts": _parts(there, several), "ahead": "",
         "inferred": one.cause == BETWEEN and inferred,
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
         "shared": bool(there) and all(_is_shared(delay) for delay in there),
@@ -369,6 +372,18 @@ def _length(delay: Delay) -> float:
 def _regular(gaps: Any) -> bool:
     """Whether steps come at equal distances: three of all repeats are the fewest that tell."""
     return bool(gaps.size > 2 and (np.abs(gaps - np.median(gaps)) <= 1).mean() >= _REGULAR)
+
+
+def _ahead(found: Sequence[RunSteps]) -> str:
+    """By how many ms a step ranks compute less than the ones in the middle, the least and the most
+    of all repeats, as ``rank: least/most``: those that do so by 2 % of a step in one of them."""
+    works = [run.work for run in found if run.work is not None]
+    computing = np.stack([work.causes[COMPUTE].mean(axis=0) for work in works])
+    less = lower_median(computing, axis=1)[:, None] - computing
+    step = float(np.mean([work.periods.mean() for work in works]))
+    least, most = less.min(axis=0) * _MS, less.max(axis=0) * _MS
+    ranks = np.flatnonzero(most >= LASTING_FROM * step * _MS)
+    return ", ".join(f"{rank}: {least[rank]:.6g}/{most[rank]:.6g}" for rank in ranks)
 
 
 def _at_once(delays: Sequence[Delay]) -> float | None:

@@ -111,7 +111,7 @@ def test_sentences_of_reading(reading: Path) -> None:
     weak.hold(
         "largest loss",
         "Simulated: At 2 ranks an epoch takes {} s instead of the ideal {} s; the largest part is "
-        "input and computation, which take longer on each rank than at the reference, {} [{}, {}] "
+        "input and computation, which take longer than at the reference on each rank, {} [{}, {}] "
         "s: without it the epoch would reach {} % of the ideal.",
         [epoch[1], epoch[0], *loss, without],
         [[1e3 * value for value in loss]],

@@ -286,3 +286,43 @@ def test_a_cause_of_a_part_of_a_loss_says_of_which(tmp_path: Path) -> None:
         r"it the step would be (29|30)\S* ms shorter and would reach \d\d %"
     )
     assert re.search(sentence, text), text
+
+
+# Which ranks compute 40 ms longer, and where the sentence says they do; 3 ranks at least.
+SLOWER: dict[str, tuple[int, tuple[int, ...], str]] = {
+    "all": (4, ALL_FOUR, "on each rank"),
+    "most of four": (4, (0, 1, 2), r"on 3 of 4 ranks \(not on rank 3\)"),
+    "most of three": (3, (0, 2), r"on 2 of 3 ranks \(not on rank 1\)"),
+    "most of eight": (8, (0, 1, 2, 6, 7), r"on 5 of 8 ranks \(not on ranks 3, 4 and 5\)"),
+}
+
+
+@pytest.mark.parametrize("name", SLOWER)
+def test_computation_slower_than_at_the_reference_is_said_of_the_ranks_that_have_it(
+    tmp_path: Path, name: str
+) -> None:
+    ranks, slow, where = SLOWER[name]
+    _, _, found = measured(tmp_path, faulty(compute=always(40, *slow)), ranks=ranks)
+    text = said_of_loss(found)
+    assert re.search(f"slower than at the reference {where}, (39|40)", text), text
+    assert [one.text for one in clear(found)] == [text]
+
+
+def test_ranks_that_are_slower_in_other_runs_are_not_named(tmp_path: Path) -> None:
+    runs = iter(range(100))
+
+    def one_less(arrays: Arrays) -> None:
+        rank = next(runs) % 4
+        arrays["span_compute"][:, rank] -= 0.04
+        arrays["span_communication"][:, rank] += 0.04
+
+    program = faulty(compute=always(40, *ALL_FOUR))
+    _, _, found = measured(tmp_path, program, ranks=4, changed=one_less)
+    assert "slower than at the reference on most ranks, " in said_of_loss(found)
+
+
+def test_host_time_of_most_ranks_is_not_said_of_all(tmp_path: Path) -> None:
+    _, _, found = measured(tmp_path, faulty(between=always(40, 0, 1, 2)), ranks=4)
+    text = said_of_loss(found)
+    assert "is host time between steps, 4" in text or "is host time between steps, 39" in text, text
+    assert "because ranks 0, 1 and 2 spend" in text and "every rank" not in text

@@ -100,7 +100,7 @@ def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
     assert "Ideal run" in [said.get_text() for said in legend.get_texts()]
     (finding,) = largest_loss(one)
     assert "a run takes 2,340 ms instead of the ideal " in finding.text
-    assert "computation that is slower on each rank" in finding.text
+    assert "computation that is slower than at the reference on most ranks" in finding.text
 
 
 def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> None:
