@@ -22,6 +22,7 @@ class Cause:
     side_effects: str
     by_rank: str  # in how many steps of a run each rank has it
     lengths: Mapping[int, float]  # ms of each rank
+    same_steps: bool  # in each repeat
     parts: Mapping[int, tuple[int, int]]  # first and last step, of ranks with one part in all runs
     # Of all causes: ms that ranks compute less than those in the middle, least and most of a run.
     ahead: Mapping[int, tuple[float, float]]
@@ -78,6 +79,7 @@ def point_causes(study: ExperimentResults) -> list[PointCauses]:
             side_effects=str(texts["side_effects"] or ""),
             by_rank=str(texts["by_rank"] or ""),
             lengths={rank: float(text) for rank, text in _of_ranks(texts["lengths"])},
+            same_steps=bool(texts["same_steps"]),
             parts={rank: _ends(text) for rank, text in _of_ranks(texts["parts"])},
             ahead={rank: _least_and_most(text) for rank, text in _of_ranks(texts["ahead"])},
             numbers={

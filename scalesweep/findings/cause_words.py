@@ -16,6 +16,7 @@ from scalesweep.analysis.step_work import (
 )
 from scalesweep.core.formatting import finite, listed, number, with_interval
 from scalesweep.experiment.step_causes import Cause, PointCauses
+from scalesweep.tables.step_causes import FEWEST_STALLS
 
 # What a rank does, what several do, and what follows the time.
 _DOES = {
@@ -32,6 +33,8 @@ _DOES = {
 ALIKE, SAME_PART = 1.25, 0.1
 _MOST_NAMED = 4
 _TOGETHER, _APART = 1.5, 1.1  # ranks in a step, on average: several at once, one at a time
+# Why rare delays that are several are not clear.
+STANDS_IN = "the interval, or the scatter of the other steps, leaves it open"
 # A cause below this share of a step is no reason to act.
 NOTABLE = 0.02
 
@@ -78,6 +81,16 @@ def is_sure(one: Cause) -> bool:
     """Whether a cause carries a clear sentence: its gain is above 0, on the same ranks in each
     repeat, and nothing may have shifted the stamps."""
     return one.sure and names_ranks(one) and not one.side_effects
+
+
+def few_stalls(one: Cause) -> str:
+    """Why rare delays are too few to tell from noise; empty where they are not."""
+    total = one.numbers.get("count", 0.0) * one.numbers.get("runs", 1.0)
+    if one.same_steps or finite(one.numbers.get("every")) or round(total) >= FEWEST_STALLS:
+        return ""
+    return (
+        f"{_count(total)} in all runs, neither regular nor in the same steps of each, may be noise"
+    )
 
 
 def names_ranks(one: Cause) -> bool:
@@ -177,6 +190,10 @@ def _steps(one: Cause) -> str:
         return "every step"
     if one.pattern == PART:
         return _part(one, steps)
+    if one.same_steps and count == 1:
+        first = one.numbers["first"]
+        which = "the first step of" if first == 1 else f"step {first:,.0f} of"
+        return f"{which} {steps:,.0f}, as in a warm-up" if first == 1 else f"{which} {steps:,.0f}"
     text = f"{_count(count)} of {steps:,.0f} steps"
     each = one.numbers.get("every")
     return f"{text}, every {_ordinal(int(each))}" if finite(each) and each > 1 else text

@@ -13,7 +13,9 @@ from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, Term, ledgers
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
 from scalesweep.findings.cause_words import (
+    STANDS_IN,
     causes_for,
+    few_stalls,
     hidden,
     in_term,
     is_sure,
@@ -36,7 +38,7 @@ WORDS = {
     "mixed": "work that takes equally long on different ranks, on each for a reason of its own",
     "persistent": "waiting for the rank that is the slowest on average (persistent imbalance)",
     "alternating": "waiting for whichever rank is the slowest in a step (alternating imbalance)",
-    "stalls": "stalls, a few steps that are much longer than the others",
+    "stalls": "stalls, single steps that are much longer than the others",
     "transfer": "transfer, the exchange of gradients itself",
     "communication": "communication, waiting for other ranks and transfer together",
     "barrier": "the barrier at the ends of epochs",
@@ -243,9 +245,9 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     if faster(one):
         text += f"; {who_is_faster(study, one)}, and only what ranks take longer than at the "
         text += "reference counts as imbalance"
-    text += "" if sure else "; not confirmed as the largest, against each other one"
-    level = CONFIRMED if sure else OPEN
-    return [_made(study, one, level, f"{text}.", largest, term, why)]
+    doubt = _doubt(study, one, term, sure)
+    text += f"; not confirmed{doubt}." if doubt else "."
+    return [_made(study, one, OPEN if doubt else CONFIRMED, text, largest, term, why)]
 
 
 def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: bool) -> str:
@@ -263,6 +265,18 @@ def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: boo
         names = f"{'rank' if len(without) == 1 else 'ranks'} {listed(without, 6)}"
         return f"on {count - len(without)} of {count} ranks (not on {names})"
     return "on most ranks" if any(most >= gone for _, most in ahead.values()) else "on each rank"
+
+
+def _doubt(study: ExperimentResults, one: Ledger, term: str, sure: bool) -> str:
+    """Why a loss is not clear, after *not confirmed*; empty where it is. ``sure``: larger than
+    each other one. Stalls are clear only where some of them are told from noise."""
+    if not sure:
+        return " as the largest, against each other one"
+    point = _point_of(study, one) if term == "stalls" else None
+    rare = [] if point is None else [each for each in point.causes if each.pattern == RARE]
+    if point is None or any(is_sure(each) for each in rare):
+        return ""
+    return f": {few_stalls(rare[0]) or STANDS_IN}" if rare else ": most runs have none"
 
 
 def _because(why: _Why, term: str) -> str:

@@ -6,12 +6,21 @@ subtraction of means; effects that overlap are said to.
 
 from collections.abc import Sequence
 
+from scalesweep.analysis.step_delays import RARE
 from scalesweep.core.formatting import counted, number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
 from scalesweep.experiment.step_ledger import Ledger, ledgers
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
-from scalesweep.findings.cause_words import NOTABLE, hidden, is_sure, names_ranks, phrase
+from scalesweep.findings.cause_words import (
+    NOTABLE,
+    STANDS_IN,
+    few_stalls,
+    hidden,
+    is_sure,
+    names_ranks,
+    phrase,
+)
 from scalesweep.findings.efficiency import causes_in_losses, faster, who_is_faster
 
 RULE = "causes"
@@ -66,6 +75,8 @@ def _why(one: Cause, point: PointCauses) -> str:
         return f"not confirmed: {one.side_effects} in the step may have shifted its time stamps"
     if not names_ranks(one):
         return "not confirmed: it is another rank in each run"
+    if one.pattern == RARE:
+        return f"not confirmed: {few_stalls(one) or STANDS_IN}"
     return "not confirmed by the interval"
 
 

@@ -62,6 +62,7 @@ CURVES = 12  # runs of a point that have one
 _REGULAR = 0.9  # of all distances
 _SAME_PART = 0.1  # of all steps: how far the ends of a part may differ over the repeats
 FEWEST_STALLS = 5  # over all repeats
+FEWEST_ALIKE = 3  # repeats, all of which stall in the same steps
 STANDS_OUT = 3.0  # standard deviations of the other steps, by which stalls are longer
 ALL = "all"  # the causes of a point together
 ANOTHER = "another in each run"
@@ -69,7 +70,7 @@ _MS = 1e3
 # Columns of `causes` besides parameters and source.
 CAUSE_TEXTS = (
     "cause", "pattern", "ranks", "same_ranks", "shared", "sure", "inferred", "side_effects",
-    "by_rank", "lengths", "parts", "ahead",
+    "by_rank", "lengths", "parts", "ahead", "same_steps",
 )  # fmt: skip
 CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
@@ -261,9 +262,12 @@ def _common_ranks(delays: Sequence[Delay], runs: int) -> tuple[int, ...]:
 
 
 def _often_enough(one: _Cause, row: Mapping[str, Any]) -> bool:
-    """Whether stalls are several, or regular: a single one is in the tail of any noise."""
+    """Whether stalls are several, regular, or in the same steps of each repeat: a single one is in
+    the tail of any noise."""
     there = [delay for delay in one.delays if delay is not None]
-    return row["every"] is not None or sum(int(d.steps.sum()) for d in there) >= FEWEST_STALLS
+    alike = row["same_steps"] and len(one.delays) >= FEWEST_ALIKE
+    several = sum(int(d.steps.sum()) for d in there) >= FEWEST_STALLS
+    return alike or several or row["every"] is not None
 
 
 def _stand_out(one: _Cause, found: Sequence[RunSteps]) -> bool:
@@ -352,7 +356,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "first": int(np.median([p[0] for p in places])) + 1 if places else None,
         "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
         "every": int(np.median(gaps)) if _regular(gaps) else None,
-        "at_once": _at_once(there), "by_rank": _by_rank(there),
+        "same_steps": _same_steps(one), "at_once": _at_once(there), "by_rank": _by_rank(there),
         "lengths": _lengths(there, several), "parts": _parts(there, several), "ahead": "",
         "inferred": one.cause == BETWEEN and inferred,
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
@@ -384,6 +388,12 @@ def _ahead(found: Sequence[RunSteps]) -> str:
     least, most = less.min(axis=0) * _MS, less.max(axis=0) * _MS
     ranks = np.flatnonzero(most >= LASTING_FROM * step * _MS)
     return ", ".join(f"{rank}: {least[rank]:.6g}/{most[rank]:.6g}" for rank in ranks)
+
+
+def _same_steps(one: _Cause) -> bool:
+    """Whether all repeats have a cause, of which there are several, and in the same steps."""
+    steps = {delay and tuple(np.flatnonzero(delay.steps)) for delay in one.delays}
+    return len(one.delays) > 1 and len(steps) == 1 and None not in steps
 
 
 def _at_once(delays: Sequence[Delay]) -> float | None:

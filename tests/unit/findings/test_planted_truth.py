@@ -161,7 +161,7 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
     ),
     "one pause of all": (
         faulty(between=once(5000, 0, *ALL_FOUR)), 4, "stalls", 83.5,
-        "a few steps that are much longer than the others", 94,
+        r"because all ranks spend 5,0\d\d ms .* in the first step of 60, as in a warm-up", 94,
     ),
     "pauses of one rank after the other": (
         faulty(between=in_turn(40, 4)), 4, "alternating", 40,

@@ -1,0 +1,181 @@
+"""Times of steps that cannot be: refused with the likely cause, and nothing is clear on them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.experiment.step_causes import point_causes
+from scalesweep.findings import find
+from scalesweep.findings.base import CONFIRMED
+from tests.fakes.planted_steps import (
+    Arrays,
+    Program,
+    always,
+    both,
+    every,
+    planted_study,
+)
+from tests.unit.findings.test_planted_steps import clear, faulty, measured
+
+
+def milliseconds(arrays: Arrays) -> None:
+    for name in arrays:
+        if name != "step_times":
+            arrays[name] *= 1e3
+
+
+def long_steps(arrays: Arrays) -> None:
+    arrays["step_times"] *= 1e3
+
+
+def overlapping(arrays: Arrays) -> None:
+    arrays["span_input"] += 0.05
+
+
+def disordered(arrays: Arrays) -> None:
+    arrays["span_communication"][::5] -= 0.05
+
+
+def all_milliseconds(arrays: Arrays) -> None:
+    for name in arrays:
+        arrays[name] *= 1e3
+
+
+def of_many_runs(arrays: Arrays) -> None:
+    for name in arrays:
+        arrays[name] = np.concatenate([arrays[name]] * 60)
+
+
+def runs_fast(factor: float, rank: int = 1) -> Any:
+    def change(arrays: Arrays) -> None:
+        for values in arrays.values():
+            values[:, rank] *= factor
+
+    return change
+
+
+def long_checkpoints(arrays: Arrays) -> None:
+    arrays["span_checkpoint"] = arrays["span_between"] + 0.02
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (milliseconds, "about 1,000 times its step_times: the spans look like milliseconds"),
+        (long_steps, "step_times look like milliseconds"),
+        (overlapping, "are longer than the step in 60 of 60 steps"),
+        (disordered, "span_communication is negative in 12 of 60 steps"),
+        (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
+        (all_milliseconds, "times the seconds that the whole run took: they look like millisecond"),
+        (of_many_runs, "they have another unit, overlap, or are of several runs"),
+        (runs_fast(1.25), "rank 1 counted about 25 % more time than the other one"),
+        (runs_fast(1.05), "rank 1 counted about 5 % more time than the other one"),
+        (runs_fast(1.02, 0), "rank 0 counted about 2 % more time than the other one"),
+    ],
+)
+def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
+    tmp_path: Path, change: Any, words: str
+) -> None:
+    study, _, found = measured(tmp_path, Program(), changed=change)
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert words in warning.text
+    assert not point_causes(study)
+    assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
+    assert not clear(found)
+
+
+def test_a_slow_clock_is_named_among_many_and_noise_of_stamps_is_none(tmp_path: Path) -> None:
+    program = faulty(compute=both(always(30, 2), every(400, 10, 1)), between=every(300, 9, 3))
+    found = find(planted_study(tmp_path / "slow", program, ranks=8, changed=runs_fast(0.9, 5)))
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "rank 5 counted about 10 % less time than most others" in warning.text
+    assert not clear(found)
+
+    def late_stamps(arrays: Arrays) -> None:
+        """A rank notices the end of some steps late, and begins the next one as much later."""
+        late = 0.03 * (np.random.default_rng(7).random((60, 8)) < 0.3)
+        arrays["step_times"] += late
+        arrays["span_communication"] += late
+        arrays["step_times"][1:] -= late[:-1]
+        arrays["span_compute"][1:] -= late[:-1]
+
+    study, _, found = measured(tmp_path / "noise", program, ranks=8, changed=late_stamps)
+    assert point_causes(study)
+    assert not [one for one in found if one.rule == "warnings"]
+
+
+OUTSIDE: dict[str, tuple[float, float, str | None]] = {
+    # Rates of one and of two ranks over those of their steps, and what the sentence says.
+    "a long pause": (1, 0.4, "by its rate of samples, and 66.* ms by its step times: no part is"),
+    "a very long pause": (1, 0.01, r"by its rate of samples, and 0.066\d* s by its step times: no"),
+    "faster than its steps": (1, 1.3, None),
+    "slow at one rank, too": (0.35, 0.25, "by its rate of samples, and 66.* ms by its step times"),
+    "a pause": (1, 0.8, "the largest part is what is outside of the accounted steps.*, 16"),
+    "other samples": (0.1, 0.1, "the largest part is transfer"),
+}
+
+
+@pytest.mark.parametrize("row", OUTSIDE)
+def test_a_rate_that_contradicts_the_steps_is_shown_beside_them(tmp_path: Path, row: str) -> None:
+    small, large, words = OUTSIDE[row]
+
+    def stated(ranks: int, value: float) -> float:
+        return value * (small if ranks == 1 else large)
+
+    _, ledger, found = measured(tmp_path, Program(), rate=stated)
+    losses = [one for one in found if one.rule == "largest loss"]
+    if words is None:
+        assert not losses
+        return
+    (loss,) = losses
+    assert re.search(words, loss.text), loss.text
+    assert (loss.level == CONFIRMED) == (row in ("a pause", "other samples"))
+    assert ledger.contradicts == (loss.level != CONFIRMED)
+    if row != "other samples":  # one efficiency: the ledger's is the verdict's
+        assert ledger.ideal is not None
+        told = 0.93 * large / small
+        assert ledger.ideal.value / ledger.elapsed.value == pytest.approx(told, rel=0.02)
+
+
+def test_steps_that_are_longer_than_their_samples_leave_no_part_clear(tmp_path: Path) -> None:
+    """The clocks of both ranks are fast, and one rank is late."""
+
+    def fast(arrays: Arrays) -> None:
+        for name in arrays:
+            arrays[name] *= 1.25
+
+    _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=fast)
+    (loss,) = [one for one in found if one.rule == "largest loss"]
+    assert re.search("no part is named, because steps cannot take longer than the", loss.text)
+    assert loss.level != CONFIRMED
+    assert not [one for one in found if one.rule == "causes" and "of the ideal" in one.text]
+
+
+def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
+    notes = {"spans": {"out_of_order": 7}}
+    found = find(planted_study(tmp_path, Program(), notes=notes))
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "out of order in 7 steps" in warning.text
+
+
+@pytest.mark.parametrize("count", [8, 30, 60])
+def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
+    tmp_path: Path, count: int
+) -> None:
+    """Steps of one rank are longer, but nobody waits for it, and nothing is kept between them."""
+
+    def alone(arrays: Arrays) -> None:
+        work = arrays["span_compute"]
+        arrays["span_communication"][:] = 0.001
+        arrays["step_times"] = work + arrays["span_input"] + 0.0015
+
+    program = replace(Program(), faults={"compute": always(30, 1)})
+    study, _, found = measured(tmp_path, program, spans=(), changed=alone, steps=count)
+    assert not point_causes(study)
+    assert not clear(found)
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert re.search("rank 1 counted about 4. % more time .* mode.synchronous: false", warning.text)
