@@ -17,8 +17,11 @@ MADE = ".made.json"  # in the results folder: file -> its time and size
 # ``figures``, and removes before each of their jobs. Further names of the files in the folders of
 # these names, which people read, and put files of their own into.
 OUTPUTS = ".outputs"
-# All but the report, which is the last and of which nothing is made.
-_MADE = ("plan.json", "summary.parquet", "jobs.csv", "tables", "figures")
+FOLDERS = ("tables", "figures")
+# Outputs of other rules for people, which Snakemake removes before it makes them again.
+FILES = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report.html")
+# Of these something else is made.
+_MADE = ("plan.json", "summary.parquet", "jobs.csv", *FOLDERS)
 _STAMP = re.compile(r"[0-9]+:[0-9]+")  # of ``stamp_of``
 
 
@@ -52,11 +55,14 @@ def noted_made(results: Path) -> dict[str, str]:
 
 
 def was_changed(results: Path) -> bool:
-    """Whether something has been changed since, or was lost from a folder.
+    """Whether something has been changed since, was lost from a folder, or is of another kind.
 
     Snakemake itself notices the loss of a file of its own.
     """
-    if any(not (results / folder.name).is_dir() for folder in (results / OUTPUTS).glob("[!.]*")):
+    made = [name for name in FOLDERS if (results / OUTPUTS / name).is_dir()]
+    if not all((results / name).is_dir() for name in made):
+        return True
+    if any((results / name).is_dir() for name in FILES):
         return True
     try:
         noted = json.loads((results / MADE).read_bytes())

@@ -6,6 +6,7 @@ Nothing is written before that. ``core.own_files`` says which files in it are ou
 import contextlib
 import errno
 import logging
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import PLAN
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.stamps import make_way_for_stamp
-from scalesweep.planning.artifacts import MADE, noted_made
+from scalesweep.planning.artifacts import FILES, MADE, OUTPUTS, noted_made
 from scalesweep.planning.plan import STATES_FOLDER
 from scalesweep.planning.reextract import MARKERS
 
@@ -31,6 +32,8 @@ _NOBODYS = frozenset(
     {".gitignore", ".gitkeep", ".gitattributes", ".DS_Store", ".snakemake", "lost+found"}
 )
 _LOGS, TABLE = "logs", "plan.csv"
+# The folders in it.
+_PARTS = ("runs", _LOGS, OUTPUTS, STATES_FOLDER)
 # The folders of stamps.
 _STAMPS = (STATES_FOLDER, MARKERS)
 # What builds of earlier versions made and noted nothing of.
@@ -64,6 +67,7 @@ def claim_folder(folder: Path, where: str, write: bool = True) -> None:
         marked = own_files.is_marked(path)
         if exists and not marked and not _is_ours(path):
             _refuse_foreign(path, folder, where)
+        _check_parts(folder)
         if write and not marked:
             own_files.mark(path)
             own_files.note(_known_before(path))
@@ -76,6 +80,17 @@ def claim_folder(folder: Path, where: str, write: bool = True) -> None:
     except OSError as error:
         said = error.strerror or str(error)
         raise UserError(f"{where}: {folder}: cannot be used: {said}") from None
+
+
+def _check_parts(results: Path) -> None:
+    """Raise UserError for what lies under a name of ours that Snakemake cannot deal with."""
+    for path in (results / name for name in _PARTS):
+        if os.path.lexists(path) and not path.is_dir():
+            what = "a link to no folder" if path.is_symlink() else "a file, not a folder"
+            raise UserError(f"{path}: is {what}: move it away, scalesweep needs this name")
+    for path in (results / name for name in FILES):
+        if path.is_symlink() and not path.exists():
+            raise UserError(f"{path}: is a link to what does not exist: remove it")
 
 
 def check_writable(results: Path) -> None:

@@ -15,14 +15,12 @@ from scalesweep.core.locks import REPORT, claim, release
 from scalesweep.core.orphans import end_orphans, marked
 from scalesweep.core.own_files import make_way, note, save_others
 from scalesweep.core.record import RECORD
-from scalesweep.planning.artifacts import OUTPUTS
+from scalesweep.planning.artifacts import FILES, FOLDERS, OUTPUTS
 
 _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset({"inventory", "summarise", "accounting", "tables", "figures", "page"})
-# Their outputs for people, which Snakemake removes before it makes them again.
-_MADE_OF_RUNS = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report.html")
 # Rules after which there may be runs, or which change those that there are.
 _OF_RUNS_TO_COME = frozenset({"reread", "look"})
 # A launcher whose Snakemake was killed ends its program within this time.
@@ -78,10 +76,12 @@ class Claims:
     def _claim_report(self, wait: bool) -> None:
         self._report.append(claim(self._results, REPORT, wait=wait))
         with contextlib.suppress(OSError):  # where nothing can be moved nothing is removed
-            for name in _MADE_OF_RUNS:
+            for name in FILES:
                 make_way(self._results / name)
-            for folder in (self._results / OUTPUTS).glob("[!.]*"):
-                save_others(folder, self._results / folder.name)
+            for folder in (self._results / name for name in FOLDERS):
+                if not folder.is_dir():
+                    make_way(folder)
+                save_others(self._results / OUTPUTS / folder.name, folder)
         self._keep_logs(_OF_RUNS)
 
     def _keep_logs(self, rules: Collection[str]) -> None:

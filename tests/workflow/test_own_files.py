@@ -119,6 +119,12 @@ def test_files_of_users_live_through_every_rebuild(project: Project) -> None:
     assert (saved / "figures.set-aside" / "other" / "ledger.svg").is_symlink()
     names = {path.name for path in (saved / "tables.set-aside").rglob("*")}
     assert names == {"thesis.csv"}
+    # It is kept once: what has been moved stays where it is, and is no reason to make all again.
+    done = project.snakemake("--configfile", "c.yaml")
+    assert "Nothing to be done" in done.stderr
+    done = project.snakemake("--configfile", "c.yaml", "--forcerun", "inventory")
+    assert done.returncode == 0 and "set-aside" not in done.stderr, done.stderr
+    assert (saved / "tables.set-aside" / "thesis.csv").exists()
 
     # A step that fails takes nothing with it.
     project.write("c.yaml", CAMPAIGN)

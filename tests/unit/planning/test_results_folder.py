@@ -99,6 +99,29 @@ def test_a_folder_is_made_with_a_marker(study: Path) -> None:
     assert own_files.is_marked(Path("scratch/r"))
 
 
+@pytest.mark.parametrize("write", [True, False])
+def test_what_lies_under_a_name_of_ours_is_refused_in_a_line(study: Path, write: bool) -> None:
+    folder = Path("results")
+    claim_folder(folder, "w")
+    for name in ("runs", "logs", ".outputs", ".state"):
+        for lay, why in (
+            (lambda path: path.write_text("mine"), "is a file, not a folder: move it away"),
+            (lambda path: path.symlink_to("nowhere"), "is a link to no folder: move it away"),
+        ):
+            lay(folder / name)
+            with pytest.raises(UserError, match=f"^results/{name}: {why}"):
+                claim_folder(folder, "w", write)
+            (folder / name).unlink()
+        (folder / name).symlink_to(study)
+        claim_folder(folder, "w", write)
+        (folder / name).unlink()
+    for name in ("report.html", "plan.csv", "summary.parquet"):
+        (folder / name).symlink_to(name)
+        with pytest.raises(UserError, match=f"^results/{name}: is a link to what does not exist"):
+            claim_folder(folder, "w", write)
+        (folder / name).unlink()
+
+
 def test_an_empty_folder_is_taken(study: Path) -> None:
     folder = Path("results")
     (folder / "logs").mkdir(parents=True)
