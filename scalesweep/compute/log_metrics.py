@@ -19,6 +19,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
 from scalesweep.core.npy import Array
+from scalesweep.core.record import OF_STEPS
 
 # Raised when the same patterns would give other numbers: logs are read again.
 _READER = 3
@@ -380,7 +381,8 @@ def _of_one(metric: Metric, name: str, series: _Series, ranks: int, reading: Rea
         _note_duplicates(notes, total, ranks, each)
     if metric.match == "all":
         once = each and metric.scope == "rank" and len(values) == ranks
-        reading.arrays[name] = Array((1, ranks) if once else (len(values),), values)
+        shape = (len(values), 1) if name in OF_STEPS and ranks == 1 else (len(values),)
+        reading.arrays[name] = Array((1, ranks) if once else shape, values)
     if each and metric.scope == "total" and metric.match in ("first", "last"):
         one = values[0] if metric.match == "first" else values[-1]
         _compare(notes, values, one)

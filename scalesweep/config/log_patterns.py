@@ -7,19 +7,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
-from scalesweep.compute.log_metrics import STREAMS, Metric, digest_of_metrics, value_group
+from scalesweep.compute.log_metrics import (
+    STREAMS,
+    Metric,
+    digest_of_metrics,
+    value_group,
+)
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
-RESERVED = frozenset(
-    (
-        *("local_times", "global_times"),
-        *("span_input", "span_compute", "span_communication", "span_wait", "span_between"),
-        *("span_checkpoint", "span_validation", "span_logging"),
-        *QUANTITIES,
-    )
-)
+RESERVED = frozenset(("local_times", "global_times", "span_wait", *QUANTITIES))
+# What the seconds of each step and rank have to be read with.
+_AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def load_extract(result: Any, path: Path) -> Extract | None:
         metrics.append(metric)
         if "kind" in entry:
             kinds[metric.metric + (EVERY_KEY if keyed(metric) else "")] = entry["kind"]
+    _check_steps(metrics, path)
     check_metrics([metric.metric for metric in metrics], path, "result.extract")
     return Extract(tuple(metrics), digest_of_metrics(metrics), kinds)
 
@@ -94,6 +96,29 @@ def _metric(entry: Mapping[str, Any], where: str) -> Metric:
         **{key: value for key, value in entry.items() if key not in ("from", "kind")},
         source=source,
     )
+
+
+def _of_steps(metric: Metric) -> frozenset[str]:
+    """The arrays of steps that an entry may leave."""
+    if not keyed(metric):
+        return OF_STEPS & {metric.metric}
+    return frozenset(name for name in OF_STEPS if name.startswith(f"{metric.metric}_"))
+
+
+def _check_steps(metrics: Sequence[Metric], path: Path) -> None:
+    """Raise UserError where seconds of steps would not be known as that: arrays [step, rank]."""
+    known: set[str] = set().union(*map(_of_steps, metrics))
+    for index, metric in enumerate(metrics):
+        of_steps = sorted(_of_steps(metric))
+        where = f"{path}: result.extract[{index}].metric: {metric.metric!r}"
+        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
+            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
+            raise UserError(
+                f"{where}: {of_steps[0]} is the seconds of each step and rank: it needs {needed}; "
+                "or choose another name"
+            )
+        if of_steps and STEP_TIMES not in known:
+            raise UserError(f"{where}: spans are parts of steps: {STEP_TIMES} is needed beside it")
 
 
 def check_main_metric(extract: Extract | None, named: str | None, path: Path) -> str | None:

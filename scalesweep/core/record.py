@@ -36,6 +36,14 @@ SAMPLES = "samples.npz"
 # Of a foreign program, in the attempt's folder, on their way to become samples.npz of the run: it
 # may write a file of that name itself.
 EXTRACTED = ".extracted.npz"
+# Arrays [step, rank] in s that say where the time of steps goes, a foreign program's too.
+STEP_TIMES = "step_times"
+OF_STEPS = frozenset(
+    (
+        *(STEP_TIMES, "span_input", "span_compute", "span_communication", "span_between"),
+        *("span_checkpoint", "span_validation", "span_logging"),
+    )
+)
 
 # Of each log, kept with a failure.
 LAST_LINES = 20
@@ -222,12 +230,23 @@ def record_bytes(path: Path) -> bytes:
 
 
 def holds_matches(record: Mapping[str, Any]) -> bool:
-    """Whether the arrays next to a record are what patterns have found in logs.
+    """Whether the arrays next to a record are nothing but what patterns have found in logs.
 
     They have the names of its metrics, a name space of their own: ``loss`` is a number that an
-    external program printed here, and the losses [epoch, rank] of a native one elsewhere.
+    external program printed here, and the losses [epoch, rank] of a native one elsewhere. Where
+    such a program printed the seconds of its steps, ``OF_STEPS`` mean what they do elsewhere.
     """
-    return isinstance(record["notes"].get("extract"), dict)
+    told = record["metrics"].get(STEP_TIMES) or {}
+    steps = told.get("unit") == "s" and told.get("scope") == "rank"
+    return isinstance(record["notes"].get("extract"), dict) and not steps
+
+
+def told_arrays(record: Mapping[str, Any], samples: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arrays next to a record that have a meaning beside its metrics."""
+    if not isinstance(record["notes"].get("extract"), dict):
+        return samples
+    known = set() if holds_matches(record) else OF_STEPS & set(samples)
+    return {name: samples[name] for name in sorted(known)}
 
 
 def check_samples(folder: Path, record: Mapping[str, Any]) -> None:

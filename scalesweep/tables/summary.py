@@ -36,7 +36,7 @@ from scalesweep.core.formatting import shorten
 from scalesweep.core.npy import MAX_ARCHIVE, NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, holds_matches, record_bytes
+from scalesweep.core.record import RECORD, SAMPLES, BadRecord, dates_of, record_bytes, told_arrays
 from scalesweep.core.record_content import MAX_NUMBER
 from scalesweep.planning.record_reader import parse_record
 from scalesweep.planning.run_state import files_stamp
@@ -84,8 +84,7 @@ def _summarise(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
 ) -> _Read:
     run_id = str(record.get("run_id"))
-    if holds_matches(record):
-        samples = {}
+    samples = told_arrays(record, samples)
     try:
         point = record["point"]
         work = record.get("work") or {}

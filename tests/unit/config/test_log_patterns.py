@@ -34,6 +34,20 @@ from tests.fakes.foreign import SITE, patterns
         ({"metric": "Rate"}, "'Rate' is not allowed: lower-case letters, digits and '_'"),
         ({"metric": "rate"}, "result.extract[1]: two metrics 'rate'"),
         ({"metric": "total_throughput"}, "'total_throughput' is reserved by scalesweep"),
+        ({"metric": "span_wait"}, "'span_wait' is reserved by scalesweep"),
+        (
+            {"metric": "step_times"},
+            "'step_times': step_times is the seconds of each step and rank: it needs match: all, "
+            "scope: rank, unit: s; or choose another name",
+        ),
+        (
+            {"metric": "span", "pattern": r"(?P<key>\w+) (?P<value>\S+)", "unit": "ms"},
+            "'span': span_between is the seconds of each step and rank: it needs match: all",
+        ),
+        (
+            {"metric": "span_input", "match": "all", "scope": "rank", "unit": "s"},
+            "'span_input': spans are parts of steps: step_times is needed beside it",
+        ),
         ({"from": "/tmp/x"}, "from: '/tmp/x' of total_rate; allowed: stdout, stderr, or the path"),
         ({"from": "../x"}, "without '..'"),
         ({"from": "stdout.log"}, "'stdout.log' of total_rate: write stdout"),

@@ -12,10 +12,12 @@ import pytest
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
+from scalesweep.analysis.step_account import StepAccount
 from scalesweep.compute.program_output import Refused, check_finite
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
+from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.summary_cache import keep_summary
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
@@ -329,6 +331,22 @@ def test_matches_of_patterns_are_neither_curves_nor_times(tmp_path: Path, foreig
         assert np.isnan(frame["total_time_mean_init"][0])
     else:
         assert unusable == {"a": "local_times is float64 of shape (3,), not times[epoch, rank]"}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_steps_that_a_log_gives_in_seconds_have_an_account(tmp_path: Path, unit: str) -> None:
+    names = ("step_times", "span_input", "span_compute", "span_communication")
+    means = dict(zip(names, (0.1, 0.02, 0.05, 0.03), strict=True))
+    metrics = {
+        name: {"value": mean, "unit": unit, "better": "lower", "scope": "rank"}
+        for name, mean in means.items()
+    }
+    arrays = {name: np.full((20, 2), mean) for name, mean in means.items()}
+    notes = {"extract": {"extract_digest": "ab", "metrics": {}}}
+    path = write_run(tmp_path, "a", {**arrays, "loss": np.ones(3)}, metrics=metrics, notes=notes)
+    (text,) = summary.build_summary([path])[ACCOUNT].tolist()
+    account = StepAccount.from_json(json.loads(text)) if unit == "s" else None
+    assert text is None if account is None else account.input == pytest.approx(0.02)
 
 
 BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
