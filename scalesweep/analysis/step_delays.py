@@ -78,9 +78,10 @@ class Delay:
         return self.pattern == ALTERNATING or (self.pattern == OFTEN and len(self.ranks) > 1)
 
     @property
-    def length(self) -> float:
-        """Median seconds of it in the steps that have it."""
-        return float(np.median(self.extra.max(axis=1)[self.steps]))
+    def lengths(self) -> Floats:
+        """Seconds of it on its ranks in the steps that have it, one after the other."""
+        extra = self.extra[:, self.ranks]
+        return np.asarray(extra[extra > 0])
 
 
 def lower_median(values: Floats, axis: int = 0) -> Floats:

@@ -31,8 +31,10 @@ _DOES = {
 # Ranks have a cause for about the same time, and in the same steps, if they differ by less: a
 # factor, and a share of all steps.
 ALIKE, SAME_PART = 1.25, 0.1
+# By this factor the longest tenth of the steps with a cause has it longer than the shortest.
+SPREAD = 1.5
 _MOST_NAMED = 4
-_TOGETHER, _APART = 1.5, 1.1  # ranks in a step, on average: several at once, one at a time
+_APART = 1.1  # ranks in a step, on average: one at a time
 # Why rare delays that are several are not clear.
 STANDS_IN = "the interval, or the scatter of the other steps, leaves it open"
 # A cause below this share of a step is no reason to act.
@@ -139,11 +141,11 @@ def phrase(one: Cause, interval: bool = True) -> str:
 
 
 def _uneven(one: Cause) -> bool:
-    """Whether some of the ranks that have a delay at once have it in fewer steps than others."""
+    """Whether some of the ranks that have a delay at once have it in fewer steps than any has."""
     if one.pattern in (EVERY, PART, BOUND) or len(one.ranks) < 2:
         return False
     counts = [float(each.split(": ")[1]) for each in one.by_rank.split(", ") if ": " in each]
-    return len(counts) > 1 and max(counts) > ALIKE * min(counts)
+    return len(counts) > 1 and one.numbers.get("count", 0.0) > ALIKE * min(counts)
 
 
 def _unlike(one: Cause) -> list[float]:
@@ -167,7 +169,7 @@ def _who(one: Cause) -> str:
 
 
 def _at_once(one: Cause) -> bool:
-    return one.numbers.get("at_once", 0.0) >= _TOGETHER
+    return one.numbers.get("at_once", 0.0) >= _APART
 
 
 def _longer(one: Cause, interval: bool) -> str:
@@ -179,6 +181,9 @@ def _longer(one: Cause, interval: bool) -> str:
         if len(lengths) <= _MOST_NAMED and together and names_ranks(one):
             return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
         return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
+    shortest, longest = (one.numbers.get(f"{name}_ms", 0.0) for name in ("shortest", "longest"))
+    if longest > SPREAD * shortest:
+        return f"{least}{number(shortest)} to {number(longest)} ms"
     text = with_interval(value, low, high, "ms") if interval else f"{number(value)} ms"
     return f"{least}{text}"
 

@@ -22,6 +22,7 @@ from scalesweep.analysis.step_delays import (
     BOUND,
     EVERY,
     LASTING_FROM,
+    MAIN,
     PART,
     RARE,
     Causes,
@@ -74,7 +75,8 @@ CAUSE_TEXTS = (
 )  # fmt: skip
 CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
-    "first", "last", "every", "at_once", "step_ms", "gain_ms", "gain_low", "gain_high",
+    "shortest_ms", "longest_ms", "first", "last", "every", "at_once", "step_ms",
+    "gain_ms", "gain_low", "gain_high",
 )  # fmt: skip
 
 
@@ -245,10 +247,11 @@ def _is_shared(delay: Delay) -> bool:
 
 
 def _joined(delays: Sequence[Delay]) -> Delay | None:
-    """Delays of one cause and pattern as one."""
+    """Delays of one cause and pattern as one, without those that are a tenth of the largest."""
     if not delays:
         return None
-    extra = np.sum([one.extra for one in delays], axis=0)
+    least = MAIN * max(float(one.extra.sum()) for one in delays)
+    extra = np.sum([one.extra for one in delays if one.extra.sum() >= least], axis=0)
     return Delay(delays[0].cause, delays[0].pattern, np.asarray(extra))
 
 
@@ -337,6 +340,8 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
               for rank in delay.ranks}  # fmt: skip
     several = sorted(one.ranks) or sorted(counts)
     lengths = np.array([_length(delay) for delay in there]) * _MS
+    single = [d.lengths * _MS for d in there if d.pattern not in (EVERY, BOUND) and d.lengths.size]
+    ends = np.mean([np.quantile(each, (0.1, 0.9)) for each in single], axis=0) if single else None
     bounds = linear_interval(lengths) if lengths.size else None
     places = [p for delay in there if (p := np.flatnonzero(delay.steps)).size]
     steps = np.array([len(run.steps) for run in found], np.float64)
@@ -351,12 +356,15 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "longer_ms": float(lengths.mean()) if lengths.size else None,
         "longer_low": None if bounds is None else bounds.low,
         "longer_high": None if bounds is None else bounds.high,
+        "shortest_ms": None if ends is None else float(ends[0]),
+        "longest_ms": None if ends is None else float(ends[1]),
         "count": float(np.mean([p.size for p in places])) if places else None,
         "of_steps": float(steps.mean()),
         "first": int(np.median([p[0] for p in places])) + 1 if places else None,
         "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
         "every": int(np.median(gaps)) if _regular(gaps) else None,
-        "same_steps": _same_steps(one), "at_once": _at_once(there), "by_rank": _by_rank(there),
+        "same_steps": _same_steps(one), "at_once": _at_once(there),
+        "by_rank": _by_rank(there, several),
         "lengths": _lengths(there, several), "parts": _parts(there, several), "ahead": "",
         "inferred": one.cause == BETWEEN and inferred,
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
@@ -370,7 +378,7 @@ def _length(delay: Delay) -> float:
     if delay.pattern in (EVERY, BOUND):
         means = delay.extra.mean(axis=0)  # of either sign: see ``_signed``
         return float(means[np.abs(means).argmax()])
-    return delay.length
+    return float(np.median(delay.lengths))
 
 
 def _regular(gaps: Any) -> bool:
@@ -402,12 +410,12 @@ def _at_once(delays: Sequence[Delay]) -> float | None:
     return float(np.concatenate(counts).mean()) if counts else None
 
 
-def _by_rank(delays: Sequence[Delay]) -> str:
+def _by_rank(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
     """In how many steps of a run each rank has a delay, on average, as ``rank: count``."""
     if not delays or delays[0].extra.shape[1] > MAX_RANK_ROWS:
         return ""
     counts = np.mean([(delay.extra > 0).sum(axis=0) for delay in delays], axis=0)
-    return ", ".join(f"{rank}: {count:.3g}" for rank, count in enumerate(counts) if count)
+    return ", ".join(f"{rank}: {counts[rank]:.3g}" for rank in ranks)
 
 
 def _lengths(delays: Sequence[Delay], ranks: Sequence[int]) -> str:

@@ -30,7 +30,7 @@ def look(arrays):
     causes = causes_of(work)
     found = {
         (one.cause, one.pattern, tuple(sorted(one.ranks))): (
-            one.length, gain(work, [one], causes.bound)
+            float(np.median(one.lengths)), gain(work, [one], causes.bound)
         )
         for one in causes.delays
     }  # fmt: skip

@@ -12,6 +12,7 @@ from scalesweep.experiment.step_causes import point_causes
 from tests.fakes.planted_steps import (
     Arrays,
     Fault,
+    Noise,
     Program,
     always,
     both,
@@ -161,7 +162,7 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
     ),
     "one pause of all": (
         faulty(between=once(5000, 0, *ALL_FOUR)), 4, "stalls", 83.5,
-        r"because all ranks spend 5,0\d\d ms .* in the first step of 60, as in a warm-up", 94,
+        r"because all ranks spend [45],[09]\d\d ms .* in the first step of 60, as in a warm-up", 94,
     ),
     "pauses of one rank after the other": (
         faulty(between=in_turn(40, 4)), 4, "alternating", 40,
@@ -173,7 +174,7 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
     ),
     "frequent pauses of most": (
         faulty(between=every(100, 2, *range(5))), 8, "between", 50,
-        r"spend 100 ms longer between their steps in 30 of 60 steps, every 2nd:", 93,
+        r"spend 100\S* ms longer between their steps in 30 of 60 steps, every 2nd:", 93,
     ),
     "pauses of all beside time in every step": (
         faulty(between=both(every(300, 3, *ALL_FOUR), always(40, 0))), 4, "stalls", 100,
@@ -248,6 +249,25 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
     "most of the steps": (
         faulty(compute=lambda step, rank: 40.0 * (rank == 1 and step % 10 < 9)), 4, "persistent",
         36, "because rank 1 computes", 94,
+    ),
+    "stalls of two lengths": (
+        faulty(compute=both(every(300, 10, *ALL_FOUR), every(60, 3, *ALL_FOUR))), 4, "stalls", 50,
+        r"because all ranks compute 5\d.\d to 30\d ms longer in 24 of 60 steps:", 93,
+    ),
+    "stalls that grow": (
+        faulty(compute=lambda step, rank: (50.0 + 5 * step) * (rank == 1 and step % 7 == 6)), 4,
+        "stalls", 27, r"because rank 1 computes 1\d\d to 30\d ms longer in \S+ of 60 steps",
+        93,
+    ),
+    "stalls of two ranks, at times together": (
+        faulty(compute=both(every(500, 10, 1), every(100, 4, 2))), 4, "stalls", 70,
+        r"because ranks 1 and 2 compute (499|500) and (99.\d|100) ms longer in 18 of 60 steps "
+        r"\(steps by rank 1: 6, 2: 15\):", 94,
+    ),
+    "pauses of all and of one after the other": (
+        faulty(between=both(every(300, 3, *ALL_FOUR), in_turn(40, 4))), 4, "stalls", 100,
+        r"because all ranks spend (299|300|301) ms longer between their steps in 20 of 60 steps, "
+        r"every 3rd: without it .*, and 92 % also without this: another rank in each step", 59,
     ),
     "computation that decays": (
         faulty(compute=decaying(200, 10, *ALL_FOUR)), 4, "slower", 34.5,
@@ -326,3 +346,10 @@ def test_host_time_of_most_ranks_is_not_said_of_all(tmp_path: Path) -> None:
     text = said_of_loss(found)
     assert "is host time between steps, 4" in text or "is host time between steps, 39" in text, text
     assert "because ranks 0, 1 and 2 spend" in text and "every rank" not in text
+
+
+def test_other_work_on_the_machine_is_no_part_of_a_stall(tmp_path: Path) -> None:
+    program = faulty(between=every(300, 3, *ALL_FOUR))
+    _, _, found = measured(tmp_path, program, ranks=4, noise=Noise(1, 0.5, spikes=0.15))
+    sentence = r"all ranks spend 30\d ms longer between their steps in 20 of 60 steps, every 3rd:"
+    assert re.search(sentence, said_of_loss(found)), said_of_loss(found)
