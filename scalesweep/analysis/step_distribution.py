@@ -1,5 +1,6 @@
 """How the steps of a run are distributed: quantiles, stalls and where they are, drift."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from scalesweep.analysis.types import Floats, Places
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 # A curve of a run has at most so many points.
 POINTS = 200
+BLOCKS = 6  # of a run, in which runs are compared
 
 
 @dataclass(frozen=True)
@@ -47,3 +49,18 @@ def curve_of(seconds: Floats) -> list[tuple[int, float, float]]:
         (int(part[0]) + 1, float(np.median(seconds[part])), float(seconds[part].max()))
         for part in parts
     ]
+
+
+def likeness(curves: Sequence[Sequence[float]]) -> float:
+    """Which share of what runs change along their steps they have in common, from 0 to 1.
+
+    ``curves[run]``: positive times in their order. Of the logarithms of the medians of six blocks,
+    less the run's mean, the sum of squares that the mean over the runs leaves is not common. 0 of
+    one run, or of too few steps.
+    """
+    if len(curves) < 2 or min(map(len, curves)) < 2 * BLOCKS:
+        return 0.0
+    logs = np.log([[np.median(part) for part in np.array_split(one, BLOCKS)] for one in curves])
+    logs -= logs.mean(axis=1, keepdims=True)
+    whole = float((logs**2).sum())
+    return 1 - float(((logs - logs.mean(axis=0)) ** 2).sum()) / whole if whole > 0 else 0.0

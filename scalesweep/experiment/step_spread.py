@@ -10,6 +10,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.step_causes import cause_column
 
+OWN_WORK = "own work"
 _NUMBERS = ("steps", "p50", "p95", "p99", "max", "stalls", "drift")
 
 
@@ -22,6 +23,7 @@ class Spread:
 
     row: Row
     rank: int | None
+    of: str  # ``step`` or OWN_WORK
     runs: Sequence[Mapping[str, float]]
     stalled: Sequence[Sequence[int]]
 
@@ -51,18 +53,22 @@ def step_spreads(study: ExperimentResults) -> list[Spread]:
         ]
         stalled = [json.loads(row[column("stall_steps")] or "[]") for row in rows]
         rank = int(str(key[-1]))
-        found.append(Spread(rows[0], None if rank < 0 else rank, runs, stalled))
+        of = str(rows[0][column("of")])
+        found.append(Spread(rows[0], None if rank < 0 else rank, of, runs, stalled))
     return found
 
 
-def step_curves(study: ExperimentResults) -> list[tuple[Row, dict[str, list[tuple[int, float]]]]]:
-    """Of each point the longest steps along its runs: (step, ms) by run id."""
+def step_curves(
+    study: ExperimentResults, of: str = "max"
+) -> list[tuple[Row, dict[str, list[tuple[int, float]]]]]:
+    """Of each point the longest steps along its runs, or the usual ones (``p50``): (step, ms) by
+    run id."""
     column = _column(study)
     groups: dict[tuple[object, ...], tuple[Row, dict[str, list[tuple[int, float]]]]] = {}
     for row in study.rows("step_curve"):
         key = (*study.key(row, study.axes), row["source"])
         _, runs = groups.setdefault(key, (row, {}))
-        at = (int(row[column("step")]), float(row[column("max")]))
+        at = (int(row[column("step")]), float(row[column(of)]))
         runs.setdefault(str(row[column("run_id")]), []).append(at)
     return list(groups.values())
 

@@ -46,6 +46,7 @@ from scalesweep.findings.score import score
 from scalesweep.findings.shares import stated_efficiency
 from scalesweep.findings.spend import spent
 from scalesweep.findings.step_causes import step_causes
+from scalesweep.findings.step_drift import drift_in_runs
 from scalesweep.findings.table import numbers_stated
 from scalesweep.findings.target_times import predicted_target_times
 from scalesweep.findings.threads import best_threads
@@ -75,6 +76,7 @@ def find(study: ExperimentResults) -> list[Finding]:
         against_reads,
         largest_loss,
         step_causes,
+        drift_in_runs,
         against_machine,
         step_against_roof,
         score,

@@ -30,6 +30,7 @@ _FIGURES: Mapping[str, Sequence[str]] = {
     "node-hours": ("scaling", "overview-"),
     "largest loss": ("waterfall", "ledger"),
     "causes": ("steps",),
+    "drift in runs": ("steps",),
     "against layers": ("ledger",),
     "against network": ("ledger",),
     "against files": ("ledger",),

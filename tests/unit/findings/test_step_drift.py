@@ -1,0 +1,90 @@
+"""Steps that change along a run, and noise that only wanders."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.step_distribution import likeness
+from scalesweep.findings import find
+from scalesweep.findings.base import CONFIRMED, Finding
+from scalesweep.findings.step_drift import RULE
+from tests.fakes.planted_steps import Arrays, Noise, Program, planted_study, within
+from tests.unit.findings.test_planted_steps import faulty
+
+
+def told(found: list[Finding]) -> list[Finding]:
+    return [one for one in found if one.rule == RULE]
+
+
+CHANGES: dict[str, tuple[Program, int, str]] = {
+    "slower": (
+        faulty(compute=lambda step, rank: 0.5 * step), 2,
+        r"Steps become 2\d\S* .* % longer .* over 3 runs, at 2 ranks \(the own work of all ranks d",
+    ),
+    "one rank": (
+        faulty(compute=lambda step, rank: 1.0 * step * (rank == 1)), 3,
+        r"% longer .* \(the own work of rank 1 does\)",
+    ),
+    "exchange": (
+        faulty(transfer=lambda step, rank: 1.0 * step), 8,
+        r"% longer .* \(the exchange does, no rank's own work\)",
+    ),
+    "warm-up": (
+        faulty(compute=lambda step, rank: 120 * float(np.exp(-step / 40))), 4,
+        r"Steps become [34]\d\S* .* % shorter .*as in a warm-up that goes on\.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", CHANGES)
+def test_steps_that_change_along_a_run_are_said(tmp_path: Path, row: str) -> None:
+    program, ranks, words = CHANGES[row]
+    (one,) = told(find(planted_study(tmp_path, program, ranks=ranks)))
+    assert one.level == CONFIRMED
+    assert re.search(words, one.text), one.text
+
+
+def test_a_cause_in_a_part_of_the_run_is_said_once(tmp_path: Path) -> None:
+    found = find(planted_study(tmp_path, faulty(compute=within(30, 30, 60, 1)), ranks=4))
+    assert "in steps 31 to 60" in " ".join(one.text for one in found)
+    assert not told(found)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_one_run_or_another_curve_in_each_is_not_clear(tmp_path: Path, repeats: int) -> None:
+    """20 ms more from a step on that is another one in each run."""
+    runs = iter(range(100))
+
+    def later(arrays: Arrays) -> None:
+        first = (10, 25, 40)[next(runs) % 3]
+        for name in ("step_times", "span_compute"):
+            arrays[name][first:] += 0.02
+
+    found = told(find(planted_study(tmp_path, Program(), repeats=repeats, changed=later)))
+    why = "one run, not confirmed" if repeats == 1 else "not confirmed: "
+    assert [one.level == CONFIRMED for one in found] == [False] * len(found)
+    assert repeats > 1 or why in found[0].text
+
+
+NOISES = {
+    "white": Noise(8, 1), "tails": Noise(4, 1, tails=2.5), "memory": Noise(8, 1, memory=0.9),
+    "long memory": Noise(8, 1, memory=0.99), "spikes": Noise(1, 1, spikes=0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_is_no_drift(tmp_path: Path, noise: str) -> None:
+    for seed in range(4):
+        study = planted_study(tmp_path / str(seed), Program(), noise=NOISES[noise], seed=seed)
+        assert not [one for one in told(find(study)) if one.level == CONFIRMED]
+
+
+def test_likeness_of_curves() -> None:
+    line = np.linspace(60, 90, 60)
+    assert likeness([line, 2 * line, line]) == pytest.approx(1)
+    assert likeness([line, line[::-1]]) == pytest.approx(0, abs=0.02)
+    assert likeness([line]) == 0
+    assert likeness([line[:11], line[:11]]) == 0
+    assert likeness([np.full(60, 5.0)] * 3) == 0
