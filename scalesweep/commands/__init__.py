@@ -7,7 +7,7 @@ compute nodes, where nothing outside the standard library may be loaded.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -34,9 +34,13 @@ def verbs() -> list[str]:
 
 def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
     """Parse ``argv`` (None: this process's arguments) for the verb, carry it out, and exit."""
-    module = import_module(f"{__name__}.{verb}")
-    parser = argparse.ArgumentParser(
-        prog=f"python -m scalesweep {verb}", description=module.__doc__
-    )
-    module.add_arguments(parser)
-    run_main(lambda: module.run(parser.parse_args(argv)))
+
+    def load() -> Callable[[], None]:
+        module = import_module(f"{__name__}.{verb}")
+        parser = argparse.ArgumentParser(
+            prog=f"python -m scalesweep {verb}", description=module.__doc__
+        )
+        module.add_arguments(parser)
+        return lambda: module.run(parser.parse_args(argv))
+
+    run_main(load)

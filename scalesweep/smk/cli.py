@@ -20,8 +20,9 @@ _TERMINAL = 3
 _state = {"in_rule": False}
 
 
-def run_main(main: Callable[[], None]) -> NoReturn:
-    """Call ``main`` and exit: 0, or 1 with ``error: ...`` for a mistake of the user.
+def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
+    """Call what ``load`` imports and returns, and exit: 0, or 1 with ``error: ...`` for a mistake
+    of the user.
 
     A full disk, a missing file or a lacking permission is reported in one line too. A script of a
     rule ends with its Snakemake: it never writes at the same time as the next one.
@@ -30,17 +31,20 @@ def run_main(main: Callable[[], None]) -> NoReturn:
     _state["in_rule"] = SNAKEMAKE in os.environ
     if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
-    if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
-        from scalesweep.core.log import set_up
-
-        set_up(_show)
     if _is_logged():
         atexit.register(_note_log)
     try:
+        main = load()
+        if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
+            from scalesweep.core.log import set_up
+
+            set_up(_show)
         main()
         _flush()
     except UserError as error:
         _fail(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted")
     except BrokenPipeError:
         # The reader (head, less) went away: nothing is wrong with the work.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

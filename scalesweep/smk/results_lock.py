@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
 
@@ -86,7 +86,10 @@ class Claims:
 
     def _keep_logs(self, rules: Collection[str]) -> None:
         """Set aside logs that Snakemake would remove, and that nobody has noted as they are."""
-        for path in self._logs_of(rules):
+        self._keep(self._logs_of(rules))
+
+    def _keep(self, logs: Iterable[Path]) -> None:
+        for path in logs:
             with contextlib.suppress(OSError):
                 if path.is_symlink() or path.stat().st_size:
                     make_way(path, why=_NOT_NOTED)
@@ -94,6 +97,14 @@ class Claims:
     def _logs_of(self, rules: Collection[str]) -> list[Path]:
         patterns = [name for rule in rules for name in self._logs.get(rule, ())]
         return [path for name in patterns for path in (self._results / "logs").glob(name)]
+
+    @contextlib.contextmanager
+    def making_log(self, name: str) -> Iterator[None]:
+        """Take what is written into a log meanwhile for ours; what a user has put there is kept."""
+        path = self._results / "logs" / name
+        self._keep([path])
+        yield
+        note([path])
 
     def release_report(self) -> None:
         """Let a Snakemake that this one calls make the report."""

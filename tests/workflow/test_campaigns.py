@@ -175,6 +175,9 @@ def test_identical_failures_stop_their_kind_and_nothing_else(project: Project) -
     # The next call tries again, three at least.
     again = project.snakemake("--configfile", "c.yaml")
     assert again.returncode != 0 and "identical failures (stop_after)" in again.stderr
+    # The log of the report that it has ended with is ours.
+    report = project.snakemake("report", "--configfile", "c.yaml")
+    assert report.returncode == 0 and "set-aside" not in again.stderr + report.stderr
 
 
 def test_report_on_what_is_there(finished: Project) -> None:

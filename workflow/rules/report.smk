@@ -100,13 +100,14 @@ if SWEEP.options.get("pending") != "ignore":
         PREFLIGHT.claims.release_report()
         if PROGRESS.finish() or SWEEP.set_aside():
             # Failure is data: the report shows the holes and their causes.
-            shell(
-                "mkdir -p {RESULTS:q}/logs;"
-                f" {REPORT_NOW}"
-                " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
-                " | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
-                " && echo report: {RESULTS:q}/report.html"
-                " || echo no report, see {RESULTS:q}/logs/report-now.log"
-            )
+            with PREFLIGHT.claims.making_log("report-now.log"):
+                shell(
+                    "mkdir -p {RESULTS:q}/logs;"
+                    f" {REPORT_NOW}"
+                    " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
+                    " | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
+                    " && echo report: {RESULTS:q}/report.html"
+                    " || echo no report, see {RESULTS:q}/logs/report-now.log"
+                )
         if damaged := SWEEP.set_aside():
             print(visible(f"error: {damaged}"), file=sys.stderr)

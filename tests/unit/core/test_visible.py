@@ -58,7 +58,7 @@ def test_whatever_a_command_prints_is_visible(text: str, tmp_path: Path) -> None
         f"    print({text!a}); warn({text!a})\n"
         f"    logging.getLogger('scalesweep.x').warning({text!a})\n"
         f"    raise UserError({text!a})\n"
-        "run_main(main)\n"
+        "run_main(lambda: main)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     shown = visible(text)
