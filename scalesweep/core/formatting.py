@@ -62,6 +62,10 @@ def _decimals(value: float, digits: int) -> int:
     return digits - 1 - math.floor(math.log10(abs(value)))
 
 
+# An interval that reaches so many times as far as its value says nothing.
+_FAR = 100.0
+
+
 def _fixed(value: float, decimals: int) -> str:
     if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-4):
         return f"{value:.3g}"
@@ -88,17 +92,26 @@ def as_given(value: Any) -> str:
     return f"{whole}.{fraction[:own]}" if fraction[:own] else whole
 
 
+def says_nothing(value: float, low: float, high: float) -> bool:
+    """Whether a positive value may as well be a hundred times as large, and next to nothing: as of
+    a few repeats that are powers of ten apart."""
+    return low >= 0 and high > _FAR * value > 0
+
+
 def with_interval(value: Any, low: Any, high: Any, unit: str = "") -> str:
     """``value [low, high] unit`` with as many decimals as the interval's width deserves.
 
     Two digits of the width are shown, or of the value if that is more: more would be noise, fewer
-    would hide the interval or the value. Without an interval only the value is given.
+    would hide the interval or the value. Without an interval only the value is given; of one that
+    says nothing that it is not known.
     """
     tail = f" {unit}" if unit else ""
     if not finite(value):
         return "–"
     if not finite(low, high):
         return as_given(value) + tail
+    if says_nothing(value, low, high):
+        return f"{number(value)}{tail} (interval not known)"
     width = max(high - low, abs(value) * 1e-3)
     decimals = max(0, min(max(_decimals(width, 2), _decimals(value, 2)), 6))
     body = f"{_fixed(value, decimals)} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
@@ -111,6 +124,8 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
         return "–"
     if not finite(low, high):
         return f"{100 * value:.1f} %"
+    if says_nothing(value, low, high):
+        return f"{100 * value:.0f} % (interval not known)"
     width = max(100 * (high - low), 0.1)
     decimals = max(0, min(_decimals(width, 2), 2))
     v, lo, hi = (f"{100 * x:.{decimals}f}" for x in (value, low, high))

@@ -220,8 +220,8 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     sure = largest.lead_p is not None and largest.lead_p < SIGNIFICANT
     if _wide(largest) and not sure:
         text = (
-            f"{head}; no part is named as the largest, because the interval of the candidate, "
-            f"{named}, is wider than it: {interval}"
+            f"{head}; no part is named as the largest, because the candidate, {named}, is less "
+            f"certain than it is large: {interval}"
         )
         return [_made(study, one, OPEN, f"{text}.", largest, term)]
     why = None if netted else _why(study, one, term, largest.loss)

@@ -179,3 +179,26 @@ def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
     assert not clear(found)
     (warning,) = [one for one in found if one.rule == "warnings"]
     assert re.search("rank 1 counted about 4. % more time .* mode.synchronous: false", warning.text)
+
+
+def test_an_interval_that_says_nothing_is_not_stated(tmp_path: Path) -> None:
+    """A stall of 0.3, 0.01 and 10 s in three runs: 0 to 10,000 ms a step, by its logarithms."""
+    runs = iter(range(100))
+
+    def stall(arrays: Arrays) -> None:
+        seconds = (0.3, 0.01, 10.0)[next(runs) % 3]
+        for name in ("step_times", "span_compute"):
+            arrays[name][30] += seconds
+
+    _, ledger, found = measured(
+        tmp_path,
+        Program(),
+        changed=stall,
+        rate=lambda ranks, value: value / (1 + 0.8 * (ranks > 1)),
+    )
+    high = ledger.parts["stalls"].high
+    assert high is not None and high > 1000
+    said = [one.text for one in found if one.rule in ("largest loss", "causes")]
+    assert any("interval not known" in text for text in said)
+    assert not any(re.search(r"\[0, \d+,\d+\]", text) for text in said)
+    assert not clear(found)

@@ -1,0 +1,29 @@
+"""Numbers as people read them."""
+
+import pytest
+
+from scalesweep.core.formatting import percent, with_interval
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words", "share"),
+    [
+        ((12.8, 13.2), "13.00 [12.80, 13.20] ms", "1300 [1280, 1320] %"),
+        ((-5.0, 31.0), "13 [-5, 31] ms", "1300 [-500, 3100] %"),
+        ((0.0, 26.0), "13 [0, 26] ms", "1300 [0, 2600] %"),
+        ((0.5, 340.0), "13 [0, 340] ms", "1300 [50, 34000] %"),
+        ((1e-5, 14214.0), "13.0 ms (interval not known)", "1300 % (interval not known)"),
+        ((None, None), "13 ms", "1300.0 %"),
+    ],
+)
+def test_an_interval_that_says_nothing_is_not_known(
+    bounds: tuple[float | None, float | None], words: str, share: str
+) -> None:
+    assert with_interval(13.0, *bounds, "ms") == words
+    assert percent(13.0, *bounds) == share
+
+
+def test_a_small_difference_keeps_its_interval() -> None:
+    """That it is at most so large is said by the bounds."""
+    assert with_interval(0.01, -2.0, 2.02, "ms") == "0.010 [-2.000, 2.020] ms"
+    assert with_interval(0.0, 0.0, 3.0) == "0.0 [0.0, 3.0]"
