@@ -22,7 +22,6 @@ from scalesweep.analysis.step_delays import (
     BOUND,
     EVERY,
     LASTING_FROM,
-    MAIN,
     PART,
     RARE,
     Causes,
@@ -61,6 +60,7 @@ MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of t
 MAX_RANK_ROWS = 64  # of a run
 CURVES = 12  # runs of a point that have one
 _REGULAR = 0.9  # of all distances
+_SMALL = 0.05  # of the largest delay: another one's seconds
 _SAME_PART = 0.1  # of all steps: how far the ends of a part may differ over the repeats
 FEWEST_STALLS = 5  # over all repeats
 FEWEST_ALIKE = 3  # repeats, all of which stall in the same steps
@@ -247,10 +247,10 @@ def _is_shared(delay: Delay) -> bool:
 
 
 def _joined(delays: Sequence[Delay]) -> Delay | None:
-    """Delays of one cause and pattern as one, without those that are a tenth of the largest."""
+    """Delays of one cause and pattern as one, without those that are small beside the largest."""
     if not delays:
         return None
-    least = MAIN * max(float(one.extra.sum()) for one in delays)
+    least = _SMALL * max(float(one.extra.sum()) for one in delays)
     extra = np.sum([one.extra for one in delays if one.extra.sum() >= least], axis=0)
     return Delay(delays[0].cause, delays[0].pattern, np.asarray(extra))
 
