@@ -27,6 +27,7 @@ STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
+_SHOWN = 60  # characters of a value that is no number
 # Rules of ``match`` beside first, last, mean, median and all.
 PERCENTILES = frozenset(f"p{percent}" for percent in range(1, 100))
 _NUMBER = re.compile(
@@ -98,6 +99,7 @@ class _Series:
     def add(self, text: str, file: str, line: int, whole: bool) -> None:
         number = _number(text, whole)
         if isinstance(number, str):
+            text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
             self._bad[len(self.values)] = f"{text!r} in line {line} of {file} is {number}"
             number = 0.0
         self.files.setdefault(file, len(self.values))

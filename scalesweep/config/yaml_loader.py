@@ -75,8 +75,9 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
                 continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable) or key in seen:
+                what = "duplicate key" if isinstance(key, Hashable) else "not one value as a key:"
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key '{key}'", key_node.start_mark
+                    None, None, f"{what} '{key}'", key_node.start_mark
                 )
             seen.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from scalesweep.compute.left_out import leave_out
+from scalesweep.compute.pack import LAUNCHER_LOG
 from scalesweep.core.files import stamp_of
-from scalesweep.core.formatting import counted, duration
+from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.visible import visible
 from scalesweep.planning.failing_kinds import Enough, FailingKinds
@@ -196,6 +197,10 @@ class Progress:
         if called_off:
             runs = counted(len(called_off), "run")
             print(f"{runs} cancelled with this call: still to be run", file=sys.stderr)
+        if cut_off := self._cut_off():
+            runs, names = counted(len(cut_off), "run"), listed(cut_off)
+            ended = "ended without a result, as the launcher was killed or interrupted"
+            print(f"{runs} {ended}: still to be run: {names}", file=sys.stderr)
         if skipped := len(self.left_out & set(self._open) - self._failed):
             runs = counted(skipped, "run")
             never = "`stop_after: never` in the campaign starts all"
@@ -208,6 +213,19 @@ class Progress:
         if self._failed:
             print("`snakemake` runs what failed again, and nothing else", file=sys.stderr)
         return True
+
+    def _cut_off(self) -> list[str]:
+        """The runs that this machine has begun in this call, and of which nothing tells an end."""
+        if self._context.submission:
+            return []
+        left = (run_id for run_id in self._open if run_id not in self._failed)
+        return [run_id for run_id in left if self._was_begun(run_id)]
+
+    def _was_begun(self, run_id: str) -> bool:
+        try:
+            return (self._folder / run_id / LAUNCHER_LOG).stat().st_mtime >= self._since
+        except OSError:
+            return False
 
     def left_failed(self) -> str:
         """What a call ends with in which all went on although runs failed; empty if none has."""

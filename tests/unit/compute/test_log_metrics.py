@@ -100,6 +100,12 @@ def test_what_is_no_number_is_named(tmp_path: Path, text: str, told: str) -> Non
     assert value(read(tmp_path, f"x = 1;\nx = {text};\n", first)) == 1
 
 
+def test_a_long_text_that_is_no_number_is_cut(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read(tmp_path, f"x = {'9' * 10_000};\n", metric(pattern="x = (.*);"))
+    assert f"metric rate: '{'9' * 60}...' in line 1 of" in str(caught.value)
+
+
 def test_integers_stay_integers(tmp_path: Path) -> None:
     whole = metric(type="integer")
     found = value(read(tmp_path, "rate: 1756620.0\n", whole))

@@ -209,6 +209,10 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
             "1 rank only (4 at 2 ranks, 8 at 1 rank); scaling: strong fits",
         ),
         ("axes: {size: {from: 1, to: 1.0e+12, step: 1.0e-6}}", "more than"),
+        (
+            "expected_minutes: 1e308",
+            "experiments.e.expected_minutes: 1e+308 is not 1000000 or less",
+        ),
         ("memory_gib_per_rank: 0", "experiments.e.memory_gib_per_rank: 0 is not more than 0"),
         ("memory_gib_per_rank: 4G", "memory_gib_per_rank: '4G' is not a number of GiB above 0"),
         (

@@ -38,6 +38,7 @@ def test_merge_keys_work(write_yaml: Write) -> None:
     ("text", "told"),
     [
         ("a: 1\na: 2", ":2: not valid YAML: duplicate key 'a'"),
+        ("a: 1\n? [a]\n: 1", ":2: not valid YAML: not one value as a key: '['a']'"),
         ("a: [1", "not valid YAML"),
         ("a: &a [*a]", "file.yaml:1: not valid YAML: an anchor (&) that contains itself"),
         ("a: 1\nb: &b {<<: *b}", "file.yaml:2: not valid YAML: an anchor (&) that contains"),
