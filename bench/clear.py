@@ -2,10 +2,10 @@
 
 Campaigns in which nothing is there, through the real tables and findings, three repeats each: the
 share that has any clear sentence, for noise that is normal, heavy-tailed, skewed, with outliers, of
-a machine in another state in each block, fading from run to run, or growing with the scale, alone
-or with each of these. And steps with two losses of 12 and 10 ms, also one ten times as noisy as the
-other, or several equal ones: the share in which a wrong one is called the largest, and in which one
-of 30 ms among others of 10, 2 and 1 ms is.
+a machine in another state in each block or in one of two in each run, fading from run to run, or
+growing with the scale, alone or with each of these. And steps with two losses of 12 and 10 ms, also
+one ten times as noisy as the other, or several equal ones: the share in which a wrong one is called
+the largest, and in which one of 30 ms among others of 10, 2 and 1 ms is.
 
     python -m bench.clear [--json FILE] [--campaigns N]
 """

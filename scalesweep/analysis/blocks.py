@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scalesweep.analysis.shapes import odd
 from scalesweep.analysis.stats import (
     Interval,
     LogError,
@@ -219,19 +220,33 @@ class Blocks:
         is claimed to be another value: what claims are judged by.
 
         Of three points or more by what all of them tell of each one's variance
-        (``variance_model``), of two whose blocks drifted by the differences within these. Else
-        None: independent repeats say more.
+        (``variance_model``), and where their repeats are not shaped as normal noise (``shapes``),
+        as if both were as noisy as the noisiest; of two whose blocks drifted by the differences
+        within these. Else None: independent repeats say more.
         """
         first, second = self.places.get(top), self.places.get(bottom)
         if first is None or second is None or first == second:
             return None
         if self._model is not None:
-            return self._model.chance(first, second, apart)
+            chance = self._model.chance(first, second, apart)
+            return max(chance, self._chance_of_any(apart)) if self._odd else chance
         if (error := self.ratio_error(top, bottom)) is None:
             return None
         one_sided = one_sidedness([float(self._own[first])], [float(self._own[second])])
         degrees = cautious_degrees(error.degrees, self.free + 1, one_sided)
         return t_chance(apart, error.error, degrees)
+
+    @cached_property
+    def _odd(self) -> bool:
+        """Whether the repeats of all points together are not shaped as normal noise."""
+        return odd(_residuals(self.logs, _shifted(self.logs)))
+
+    def _chance_of_any(self, apart: float) -> float:
+        """p value of two means, were each of the two as noisy as the noisiest point."""
+        error = math.sqrt(
+            2 * float(_spreads(self.logs, _shifted(self.logs)).max()) / (self.free + 1)
+        )
+        return t_chance(apart, error, cautious_degrees(self.free, self.free + 1))
 
     @cached_property
     def _model(self) -> VarianceModel | None:
@@ -334,6 +349,12 @@ def _shifted(logs: Floats) -> bool:
 def _spreads(logs: Floats, shifted: bool) -> Floats:
     """The points' variances: those of the residuals where blocks differ, else their own."""
     return _residual_variances(logs) if shifted else np.asarray(logs.var(axis=1, ddof=1))
+
+
+def _residuals(logs: Floats, shifted: bool) -> Floats:
+    """What each run differs from its point's mean, and from its block's where blocks differ."""
+    rest = logs - logs.mean(axis=0) if shifted else logs
+    return np.asarray(rest - rest.mean(axis=1, keepdims=True))
 
 
 def _residual_variances(logs: Floats) -> Floats:

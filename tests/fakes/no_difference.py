@@ -31,7 +31,9 @@ GROWTHS: dict[str, tuple[float, str, float]] = {
     "growing outliers": (10, noise.OUTLIERS, 0),
     "growing states": (10, noise.NORMAL, 1.5),
 }
-KINDS = (*noise.KINDS, STATES, GROWING, FADING, *list(GROWTHS)[1:], noise.OUTLIERS)
+# Two runs in five are in a slow state, in all their epochs, which costs more the larger the scale.
+TWO_STATES, _SLOW, _COSTS, _WITHIN = "two states", 0.4, (0.1, 0.4), 0.005
+KINDS = (*noise.KINDS, STATES, GROWING, FADING, *list(GROWTHS)[1:], noise.OUTLIERS, TWO_STATES)
 # Experiments by what varies in them.
 SCALING = {"ranks": [1, 2, 4, 8], "mode": ["a", "b"]}
 GRID = {"ranks": [1], "mode": ["a", "b", "c", "d"], "threads": [1, 2, 4]}
@@ -60,6 +62,16 @@ def _factors(generator: np.random.Generator, kind: str, points: int, repeats: in
     return np.maximum(1 + CV * own, 0.2)
 
 
+def _both(generator: np.random.Generator, kind: str, points: int, repeats: int) -> dict[str, Any]:
+    """The same of the first epoch and of later ones."""
+    phases = ("init", "later")
+    if kind != TWO_STATES:
+        return {phase: _factors(generator, kind, points, repeats) for phase in phases}
+    slow = generator.random((points, repeats)) < _SLOW
+    state = 1 - slow * np.linspace(*_COSTS, points)[:, None]
+    return {phase: state * (1 + generator.normal(0, _WITHIN, slow.shape)) for phase in phases}
+
+
 def study(name: str, kind: str, repeats: int, seed: int) -> ExperimentResults:
     """An experiment of EXPERIMENTS, through the real tables."""
     generator = np.random.default_rng((seed, repeats, KINDS.index(kind)))
@@ -69,7 +81,7 @@ def study(name: str, kind: str, repeats: int, seed: int) -> ExperimentResults:
         {axis: values[place] for (axis, values), place in zip(axes.items(), places, strict=True)}
         for places in zip(*[grid.ravel() for grid in grids], strict=True)
     ]
-    rates = {phase: _factors(generator, kind, len(points), repeats) for phase in ("init", "later")}
+    rates = _both(generator, kind, len(points), repeats)
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     runs = []
     for place, point in enumerate(points):
