@@ -211,7 +211,7 @@ def account_of(
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
     ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
     training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
-    None, too, where they cannot be true, also in the ``seconds`` that the whole run took:
+    None, too, where they cannot be true, also in the ``seconds`` that the run timed:
     ``span_problem`` says why.
     """
     try:

@@ -115,7 +115,7 @@ def step_work(
 ) -> StepWork | None:
     """The work of a run's ranks; None where its arrays do not hold ``step_times`` and all spans.
 
-    ``seconds``: what the whole run took. Raises BadSpans where its steps cannot be true.
+    ``seconds``: what the run timed. Raises BadSpans where its steps cannot be true.
     """
     check_arrays(samples, ranks)
     steps = rank_matrix(samples, STEP_TIMES, ranks)
@@ -213,8 +213,8 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
 
 
 def _check_seconds(steps: Floats, seconds: float | None) -> None:
-    """Raise BadSpans where ``steps[step, rank]`` add up to far more than the seconds that the whole
-    run took, if these are known."""
+    """Raise BadSpans where ``steps[step, rank]`` add up to far more than the seconds that the run
+    timed, if these are known."""
     total = float(steps.sum(axis=0).max())
     if not seconds or total <= TOO_LONG * seconds:
         return
@@ -223,8 +223,8 @@ def _check_seconds(steps: Floats, seconds: float | None) -> None:
         "they have another unit, overlap, or are of several runs"
     )  # fmt: skip
     raise BadSpans(
-        f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the whole "
-        f"run took: {cause}"
+        f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the run "
+        f"timed: {cause}"
     )
 
 

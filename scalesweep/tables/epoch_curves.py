@@ -101,12 +101,17 @@ def span_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]])
 
 
 def run_seconds(record: Mapping[str, Any]) -> float | None:
-    """Seconds of a run that its steps are a part of: what it timed (``phases.timed``) or the clock
-    outside of it (``wall_s``), the shorter one; None where its record has neither."""
-    phases = record.get("phases")
-    timed = phases.get("timed") if isinstance(phases, dict) else None
-    known = [float(one) for one in (timed, record.get("wall_s")) if finite(one) and one > 0]
-    return min(known, default=None)
+    """Seconds of a run that its steps are a part of: what it timed (``phases.timed``), else all of
+    it, by its own phases or the clock outside of it; None where its record has neither.
+
+    What a program states that only computes its times may be longer than it ran.
+    """
+    phases, wall = record.get("phases"), record.get("wall_s")
+    known = phases if isinstance(phases, dict) else {}
+    if finite(timed := known.get("timed")) and timed > 0:
+        return float(timed)
+    whole = math.fsum(one for one in known.values() if finite(one))
+    return max(whole, wall if finite(wall) else 0.0) or None
 
 
 def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:

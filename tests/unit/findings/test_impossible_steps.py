@@ -70,7 +70,7 @@ def long_checkpoints(arrays: Arrays) -> None:
         (overlapping, "are longer than the step in 60 of 60 steps"),
         (disordered, "span_communication is negative in 12 of 60 steps"),
         (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
-        (all_milliseconds, "times the seconds that the whole run took: they look like millisecond"),
+        (all_milliseconds, "times the seconds that the run timed: they look like millisecond"),
         (of_many_runs, "they have another unit, overlap, or are of several runs"),
         (runs_fast(1.25), "rank 1 counted about 25 % more time than the other one"),
         (runs_fast(1.05), "rank 1 counted about 5 % more time than the other one"),
