@@ -45,6 +45,8 @@ MOST_OF = 0.8
 ALIKE = 2.5
 # Of the rank that has most of a delay: ranks that have less do not have it.
 MAIN = 0.1
+# Of its ranks so many have a delay at once that is of the same ones each time.
+TOGETHER = 0.75
 _SMOOTH = 5
 # A rank's input makes up for what it does otherwise: slope and correlation of the two.
 _SLOPE, _CORRELATION = (-1.4, -0.6), -0.5
@@ -73,9 +75,18 @@ class Delay:
         return np.asarray((self.extra > 0).any(axis=1))
 
     @property
+    def at_once(self) -> float:
+        """How many of its ranks have it in a step that has it, on average."""
+        late = (self.extra[:, self.ranks] > 0).sum(axis=1)
+        return float(late[late > 0].mean())
+
+    @property
     def moves(self) -> bool:
-        """Whether it is another rank's from step to step: of one rank alone it is not."""
-        return self.pattern == ALTERNATING or (self.pattern == OFTEN and len(self.ranks) > 1)
+        """Whether it is another rank's from step to step: of ranks that have it together it is
+        not."""
+        return self.pattern == ALTERNATING or (
+            self.pattern == OFTEN and self.at_once < TOGETHER * len(self.ranks)
+        )
 
     @property
     def lengths(self) -> Floats:
@@ -240,8 +251,11 @@ def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:
     together = stalls_of(common, typical)
     if together.any():
         # Of each rank, what is longer than its own usual steps: one may be behind in all of them.
-        usual = np.stack([_usual(own) for own in seconds.T], axis=1)
-        longer = np.where(together[:, None] > 0, seconds - usual, 0.0)
+        stalled = together > 0
+        usual = np.stack(
+            [_usual(np.where(stalled, np.median(own[~stalled]), own)) for own in seconds.T], axis=1
+        )
+        longer = np.where(stalled[:, None], seconds - usual, 0.0)
         extra = np.where(longer >= SINGLE_FROM * typical, longer, 0.0)
         if extra.any():
             found.append(Delay(cause, RARE, extra))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE
+from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE, TOGETHER
 from scalesweep.analysis.step_work import (
     BETWEEN,
     CHECKPOINT,
@@ -35,6 +35,7 @@ ALIKE, SAME_PART = 1.25, 0.1
 SPREAD = 1.5
 _MOST_NAMED = 4
 _APART = 1.1  # ranks in a step, on average: one at a time
+_CHANGES = 0.9  # of the steps, in which it is another rank than in the one before
 # Why rare delays that are several are not clear.
 STANDS_IN = "the interval, or the scatter of the other steps, leaves it open"
 # A cause below this share of a step is no reason to act.
@@ -55,10 +56,12 @@ def causes_for(
 
 
 def in_term(one: Cause, term: str) -> bool:
-    """Whether a cause without a pattern is of a term: one rank alone does not alternate."""
+    """Whether a cause without a pattern is of a term: ranks that are late together are no other
+    ones from step to step."""
     if one.pattern != OFTEN or term not in ("persistent", "alternating"):
         return True
-    return (len(one.ranks) == 1) == (term == "persistent")
+    together = one.numbers.get("at_once", 0.0) >= TOGETHER * len(one.ranks)
+    return together == (term == "persistent")
 
 
 def _of_imbalance(one: Cause) -> bool:
@@ -122,8 +125,12 @@ def phrase(one: Cause, interval: bool = True) -> str:
         return f"{_who(one)} {waits} {time} for input in every step, and {pace}"
     if one.pattern == ALTERNATING:
         names = listed([str(rank) for rank in one.ranks], 6)
-        text = f"another rank in each step ({names}) {single} {time} {after}"
-        return f"{text.rstrip()}, in {_steps(one)}"
+        changes = one.numbers.get("changes", 0.0) >= _CHANGES
+        who, does = ("another rank in each step" if changes else "one rank at a time"), single
+        if _at_once(one):
+            who, does = ("other ranks in each step" if changes else "some ranks at a time"), several
+            after = after.replace("its steps", "their steps")
+        return f"{who} ({names}) {does} {time} {after}".rstrip() + f", in {_steps(one)}"
     if one.pattern == PART and names_ranks(one) and (each := _by_parts(one)):
         who, does = _who(one), f"{several} {time} {after}".replace("its steps", "their steps")
         if one.numbers.get("at_once", 0.0) < _APART:
@@ -226,7 +233,9 @@ def _by_parts(one: Cause) -> str:
     if len(known) < max(2, len(one.ranks)) or _same_part(one):
         return ""
     if len(known) > _MOST_NAMED:
-        return f"each in a part of its own of the {steps:,.0f} steps"
+        apart = one.numbers.get("at_once", 0.0) < _APART
+        own = "each in a part of its own" if apart else "not all in the same part"
+        return f"{own} of the {steps:,.0f} steps"
     unlike = len(_unlike(one)) == len(known)
     texts = [
         f"rank {rank}{f' {number(one.lengths[rank])} ms' if unlike else ''} in "

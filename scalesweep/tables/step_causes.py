@@ -75,7 +75,7 @@ CAUSE_TEXTS = (
 )  # fmt: skip
 CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
-    "shortest_ms", "longest_ms", "first", "last", "every", "at_once", "step_ms",
+    "shortest_ms", "longest_ms", "first", "last", "every", "at_once", "changes", "step_ms",
     "gain_ms", "gain_low", "gain_high",
 )  # fmt: skip
 
@@ -364,6 +364,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
         "every": int(np.median(gaps)) if _regular(gaps) else None,
         "same_steps": _same_steps(one), "at_once": _at_once(there),
+        "changes": _changes(there),
         "by_rank": _by_rank(there, several),
         "lengths": _lengths(there, several), "parts": _parts(there, several), "ahead": "",
         "inferred": one.cause == BETWEEN and inferred,
@@ -382,8 +383,12 @@ def _length(delay: Delay) -> float:
 
 
 def _regular(gaps: Any) -> bool:
-    """Whether steps come at equal distances: three of all repeats are the fewest that tell."""
-    return bool(gaps.size > 2 and (np.abs(gaps - np.median(gaps)) <= 1).mean() >= _REGULAR)
+    """Whether steps come at equal distances: three of all repeats are the fewest that tell. Of
+    half of all steps, drawn at random, most are one to three apart."""
+    if gaps.size < 3:
+        return False
+    distance = float(np.median(gaps))
+    return float((np.abs(gaps - distance) <= (1 if distance > 3 else 0)).mean()) >= _REGULAR
 
 
 def _ahead(found: Sequence[RunSteps]) -> str:
@@ -406,8 +411,17 @@ def _same_steps(one: _Cause) -> bool:
 
 def _at_once(delays: Sequence[Delay]) -> float | None:
     """How many ranks have a delay in a step that has it, on average."""
-    counts = [(delay.extra > 0).sum(axis=1)[delay.steps] for delay in delays if delay.steps.any()]
-    return float(np.concatenate(counts).mean()) if counts else None
+    counts = [delay.at_once for delay in delays if delay.ranks]
+    return float(np.mean(counts)) if counts else None
+
+
+def _changes(delays: Sequence[Delay]) -> float | None:
+    """In how many of the steps that have a delay it is of other ranks than in the one before, as a
+    share."""
+    late = [(delay.extra > 0)[delay.steps] for delay in delays]
+    pairs = [~(each[1:] & each[:-1]).any(axis=1) for each in late]
+    found = np.concatenate(pairs) if pairs else np.zeros(0)
+    return float(found.mean()) if found.size else None
 
 
 def _by_rank(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
