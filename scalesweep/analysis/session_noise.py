@@ -19,15 +19,19 @@ SPAN = 80  # sessions at most that noise is read from, the newest ones
 # Sessions h apart are correlated by share x memory^h: a process of first order under noise that
 # each session has for itself. The last memory is nearly a random walk; the first kind is white.
 _KINDS = ((0.0, 0.0), *((s, m) for m in (0.5, 0.75, 0.9, 0.97) for s in (0.35, 0.65, 0.95)))
-# Weight of white noise before any session is seen, the other kinds share the rest: the first up to
-# so many sessions, which do not show which noise they have, the second from so many on
-# (bench/history.py).
-_WHITE, _SESSIONS = (0.1, 0.8), (20, 30)
+# Weight of white noise before any session is seen, the other kinds share the rest, by the number of
+# sessions: 20 do not show which noise they have, and the more there are the more a wrong guess
+# costs, evening by evening (bench/history.py).
+_SESSIONS, _WHITE = (20, 30, 60), (0.1, 0.92, 0.8)
 _STEP_COST = 1.5  # for each level more, times log n (Zhang and Siegmund 2007, to first order)
 _LEAST_WEIGHT = 1e-4
 # Of more than four new sessions a quarter may lie where they like.
 _ALL, _ASIDE = 4, 0.25
-_LEAST_KURTOSIS = 0.5  # a series shows less of its tails than there is
+# Tails that single sessions may have: Student's t of so many degrees of freedom, the last normal,
+# and the weight of each before any session is seen.
+_TAILS = np.array([2.5, 3.5, 5.0, 8.0, 1e6])
+_TAIL_WEIGHTS = np.array([0.15, 0.15, 0.15, 0.15, 0.4])
+_ROUNDS = 30  # of the fit of each one's scale
 
 
 @dataclass(frozen=True)
@@ -148,10 +152,10 @@ def chance_of_each(off: Floats, left: Floats, spikes: Floats, scale: float) -> f
     heavy-tailed ones leaves open, one of which may be far out by itself.
 
     ``off``: of each new session, positive in the direction of their mean; of more than four the
-    lowest quarter is left aside. ``left``: all earlier sessions about their levels, from whose
-    excess kurtosis Student's t gets its tails (kurtosis 6 / (nu - 4)); ``spikes``: the single
-    sessions among them that were off, with the sign of ``off``; ``scale``: standard deviation of a
-    session that is none.
+    lowest quarter is left aside. ``left``: sessions about their levels, without single ones that
+    were off, by which several kinds of tails are weighted; ``spikes``: those single ones, with the
+    sign of ``off``; ``scale``: standard deviation of a session, the least that tails have where
+    they have one.
     """
     from scipy.special import bdtrc, stdtr
 
@@ -159,10 +163,29 @@ def chance_of_each(off: Floats, left: Floats, spikes: Floats, scale: float) -> f
     bound = float(np.sort(off)[::-1][most - 1])
     if bound <= 0:
         return 1.0
-    square = float((left**2).mean())
-    kurtosis = float((left**4).mean()) / square**2 - 3 if square > 0 else 0.0
-    nu = 4 + 6 / max(kurtosis, _LEAST_KURTOSIS)
-    tail = float(stdtr(nu, -bound / (scale * math.sqrt((nu - 2) / nu))))
+    weights, scales = _tails(left)
+    scales = np.maximum(scales, scale * np.sqrt(1 - 2 / _TAILS))
+    beyond = stdtr(_TAILS, -bound / scales)
     if spikes.size:
-        tail += (float((spikes > bound).sum()) + 0.5) / (left.size + 1)
-    return min(1.0, 2 * float(bdtrc(most - 1, off.size, min(tail, 1.0))))
+        beyond += (float((spikes > bound).sum()) + 0.5) / (left.size + spikes.size + 1)
+    return float(weights @ np.minimum(1.0, 2 * bdtrc(most - 1, off.size, np.minimum(beyond, 1.0))))
+
+
+def _tails(left: Floats) -> tuple[Floats, Floats]:
+    """Weight (sum 1) and scale of each kind of tails, by maximum likelihood of the scale (the EM
+    steps of Lange, Little and Taylor, J. Am. Stat. Assoc. 84, 1989, 881-896)."""
+    from scipy.special import gammaln
+
+    squares = left**2
+    mean = float(squares.mean())
+    if not mean > 0:
+        return _TAIL_WEIGHTS, np.zeros(_TAILS.size)
+    variances = np.full(_TAILS.size, mean)
+    for _ in range(_ROUNDS):
+        near = (_TAILS + 1) / (_TAILS + squares[:, None] / variances)
+        variances = (near * squares[:, None]).mean(axis=0)
+    constant = gammaln((_TAILS + 1) / 2) - gammaln(_TAILS / 2) - np.log(_TAILS * variances) / 2
+    spread = (_TAILS + 1) / 2 * np.log1p(squares[:, None] / variances / _TAILS).sum(axis=0)
+    scores = left.size * constant - spread
+    weights = _TAIL_WEIGHTS * np.exp(scores - scores.max())
+    return weights / weights.sum(), np.sqrt(variances)

@@ -23,7 +23,7 @@ TREND = "trend"
 VERDICTS = (REGRESSION, TREND, CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, NO_CHANGE, TOO_EARLY)
 
 LEAST_SESSIONS = 6
-STABLE = 4  # sessions of a level that a newer one is compared with
+STABLE = 6  # sessions of a level that a newer one is compared with
 # Of the baseline's level the newest sessions: so many of these as make the error least.
 WINDOWS, DRIFTING = (4, 6, 8, 12, 16, 24), 12
 LEVEL = 1 - CONFIDENCE
@@ -31,9 +31,10 @@ MOST_NEEDED = 50  # sessions or repeats
 # What is asked each evening is asked many times a year: p values are multiplied by as many looks as
 # they are worth, so that at most 5 % of series get a false verdict along 55 evenings, and 250.
 # Looks at the same sessions overlap, so that these are fewer; while a series is short its noise is
-# known less well, and a look costs more power, so that more of the 5 % is spent there
-# (bench/history.py).
-LOOKS_A_SESSION, LEAST_LOOKS, MOST_LOOKS = 2.5, 100, 200
+# known less well, and a look costs more power, so that more of the 5 % is spent there. Looks at
+# single sessions hardly overlap: of a long series those count twice (bench/history.py).
+LOOKS_A_SESSION, LEAST_LOOKS, MOST_LOOKS = 2.5, 60, 300
+ONCE, TWICE = 30, 60  # sessions up to which, and from which on
 # A change of so many standard deviations of a session is no wandering, though steps came before.
 CLEAR = 8.0
 _TINY = 1e-9  # of logarithms: a scatter below it is none
@@ -125,14 +126,15 @@ def _noise(series: Series, old: Sequence[int], new: Sequence[int], bound: float)
     """The noise of the newest sessions, and of those that are compared, about their levels, which
     differ by ``bound`` or more.
 
-    Levels as they are cut, or by large steps only, or none but the new one: a series that wanders
-    looks as if it had many.
+    Levels as they are cut, or by large steps only, or none, and the new one or not: a series that
+    wanders looks as if it had many, and what is left of one that is cut looks white.
     """
     there = series.steady(range(len(series.centres)))
     places = sorted({*there[-SPAN:], *old[-max(WINDOWS) :], *new})
     before = [place for place in places if place < new[0]]
     cut = [start for start in series.starts if start < new[0]]
-    ways = [[*way, new[0]] for way in (cut, series.coarse(before, bound), [])]
+    levels: list[Sequence[int]] = [cut, series.coarse(before, bound), []]
+    ways = [[*way, *more] for way in levels for more in ([new[0]], [])]
     return read_noise(series.centres, places, ways, max(series.floor, _TINY))
 
 
@@ -212,11 +214,12 @@ def _judged(
 def _chance_singly(
     series: Series, noise: Noise, old: Sequence[int], new: Sequence[int], shift: float
 ) -> float:
-    """p value of the new sessions one by one (``chance_of_each``)."""
+    """p value of the new sessions one by one (``chance_of_each``), times how often each counts."""
     sign, level = math.copysign(1, shift), series.mean(old)
     earlier = np.flatnonzero(series.spikes[: new[0]])
-    return chance_of_each(
-        sign * (series.centres[list(new)] - level), series.left,
+    times = float(np.interp(len(series.centres), (ONCE, TWICE), (1, 2)))
+    return times * chance_of_each(
+        sign * (series.centres[list(new)] - level), series.left[~series.spikes],
         sign * (series.centres[earlier] - level), float(noise.weights @ noise.scales),
     )  # fmt: skip
 

@@ -269,4 +269,4 @@ def test_single_sessions_far_out_are_not_enough() -> None:
 
 
 def test_looks_are_more_the_longer_a_series_is() -> None:
-    assert [looks(n) for n in (10, 30, 60, 300)] == [100, 100, 150, 200]
+    assert [looks(n) for n in (10, 30, 60, 300)] == [60, 75, 150, 300]
