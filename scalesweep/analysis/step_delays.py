@@ -239,8 +239,12 @@ def waits_for_input(delay: Delay, bound: Sequence[int]) -> bool:
 
 
 def _named_pattern(seconds: Floats) -> str:
-    share = float((seconds > 0).any(axis=1).mean())
-    return EVERY if share >= ALL else RARE if share <= STALLS else OFTEN
+    there = seconds > 0
+    share, of_rank = float(there.any(axis=1).mean()), there.mean(axis=0)
+    if share < ALL:
+        return RARE if share <= STALLS else OFTEN
+    # In every step, but of no rank that has it in most of them.
+    return ALTERNATING if of_rank.max() < MOST_OF else EVERY
 
 
 def _of_cause(cause: str, seconds: Floats, typical: float) -> list[Delay]:

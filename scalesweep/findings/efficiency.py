@@ -63,7 +63,7 @@ PATTERNS = {
     "input": (BOUND,),
 }  # fmt: skip
 # Of host activities between steps, which are causes by themselves.
-WHOLE_TIME = (EVERY, PART, OFTEN, RARE)
+WHOLE_TIME = (EVERY, PART, OFTEN, RARE, ALTERNATING)
 # The same terms where it is known what makes them up.
 SHORTER = {
     "persistent": "waiting for the rank that is behind (imbalance)",

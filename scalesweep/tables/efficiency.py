@@ -24,6 +24,7 @@ from scalesweep.analysis.stats import (
     ratio_interval,
 )
 from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
+from scalesweep.analysis.step_work import BETWEEN
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -239,7 +240,7 @@ def _ledger(
         values = _term(one, name, outside)
         if values is None:
             continue
-        there = None if base is None or one is base else _term(base, name, outside)
+        there = None if base is None or one is base else _there(base, name, outside)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
             parts = _computation(
@@ -304,6 +305,16 @@ def _term(one: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     values = one.term(name)
     if name == "unattributed" and not outside and values is not None and one.outside is not None:
         return values + one.outside
+    return values
+
+
+def _there(base: MeasuredSteps, name: str, outside: bool) -> Floats | None:
+    """A term of the reference. Of time between steps that it does not show, the most that it may
+    be: what no other term has."""
+    values = _term(base, name, outside)
+    if values is None and name == BETWEEN:
+        rest = _term(base, "unattributed", False)
+        return None if rest is None else np.maximum(rest, 0.0)
     return values
 
 

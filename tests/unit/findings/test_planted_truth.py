@@ -380,3 +380,32 @@ def test_other_work_on_the_machine_is_no_part_of_a_stall(tmp_path: Path) -> None
     _, _, found = measured(tmp_path, program, ranks=4, noise=Noise(1, 0.5, spikes=0.15))
     sentence = r"all ranks spend 30\d ms longer between their steps in 20 of 60 steps, every 3rd:"
     assert re.search(sentence, said_of_loss(found)), said_of_loss(found)
+
+
+# Of time between steps that only other ranks' waiting shows, or that has a name: spans, program,
+# term and ms, sentence.
+KNOWN_OTHERWISE: dict[str, tuple[tuple[str, ...], Program, str, float, str]] = {
+    "not measured, of most ranks": (
+        (), faulty(between=always(40, 0, 1, 2)), "between", 39.3,
+        r"because ranks 0, 1 and 2 spend at least (39|40)\S* ms longer between their steps in",
+    ),
+    "not measured, of most ranks at times": (
+        (), faulty(between=every(300, 2, 0, 1, 2)), "between", 149.4,
+        "because ranks 0, 1 and 2 spend at least 300 ms longer between their steps in 30 of 60",
+    ),
+    "named, of one rank after the other": (
+        ("between", "logging"), faulty(logging=in_blocks(40, 40, 40, 40)), "logging", 39,
+        r"because one rank at a time \(0, 1, 2 and 3\) writes logs for 40\S* ms, in 60 of 60 steps",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN_OTHERWISE)
+def test_time_between_steps_that_is_known_otherwise_is_said_too(tmp_path: Path, name: str) -> None:
+    spans, program, term, size, sentence = KNOWN_OTHERWISE[name]
+    _, ledger, found = measured(tmp_path, program, spans, ranks=4)
+    losses = {key: part.loss or 0.0 for key, part in ledger.parts.items()}
+    assert losses[term] == pytest.approx(size, abs=1), losses
+    text = said_of_loss(found)
+    assert re.search(sentence, text) and re.search("would reach 9[34] % of", text), text
+    assert [one.text for one in clear(found)] == [text]
