@@ -195,12 +195,14 @@ def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
     moved = finished.path / "some where" / "results"
     moved.parent.mkdir()
     (finished.path / "results").rename(moved)
-    # One more point, and one that fails: every rule and the report after a failure work there too.
-    finished.write("c.yaml", CAMPAIGN + "  x: {benchmark: toy, axes: {behaviour: [exit3]}}\n")
+    # One more point, and one that fails: every rule and the report after a failure work there too,
+    # also where no history can be written.
+    failing = "  x: {benchmark: toy, axes: {behaviour: [exit3]}}\n"
+    finished.write("c.yaml", f"history: /proc/none\n{CAMPAIGN}{failing}")
     done = finished.snakemake("--configfile", "c.yaml", "--config", f"results={moved}")
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert f"report: {moved}/report.html" in said
+    assert f"report: {moved}/report.html" in said and "no report" not in said
     # Why it failed, and not with which command.
     assert "toy-r1" in said and "CalledProcessError" not in said and "Error in rule" not in said
     assert "NON_ZERO_EXIT" in (moved / "report.html").read_text()

@@ -5,6 +5,7 @@
 report: "../report/workflow.rst"
 
 
+REPORT_MADE = f"echo report: {shlex.quote(RESULTS)}/report.html"
 REPORT_NOW = SWEEP.report_command(f"{ROOT}/Snakefile")
 
 
@@ -106,7 +107,10 @@ if SWEEP.options.get("pending") != "ignore":
                     f" {REPORT_NOW}"
                     " 2>&1 | tee {RESULTS:q}/logs/report-now.log"
                     " | {{ grep -E '^error: |: kept as ' >&2 || true; }}"
-                    " && echo report: {RESULTS:q}/report.html"
+                    f" && {REPORT_MADE}"
+                    # A history that cannot be written comes after the report.
+                    " || {{ [ {RESULTS:q}/report.html -nt {RESULTS:q}/summary.parquet ]"
+                    f" && {REPORT_MADE}; }}}}"
                     " || echo no report, see {RESULTS:q}/logs/report-now.log"
                 )
         if damaged := SWEEP.set_aside():
