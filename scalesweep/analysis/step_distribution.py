@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.step_delays import FEWEST_STEPS, stalls_of
 from scalesweep.analysis.types import Floats, Places
 
@@ -64,3 +65,14 @@ def likeness(curves: Sequence[Sequence[float]]) -> float:
     logs -= logs.mean(axis=1, keepdims=True)
     whole = float((logs**2).sum())
     return 1 - float(((logs - logs.mean(axis=0)) ** 2).sum()) / whole if whole > 0 else 0.0
+
+
+def warm_up(times: Sequence[float]) -> tuple[int, float]:
+    """How many of the first times are longer than the steady ones (``steady_state``), at most a
+    third of all, and which share of all their time that is; 0 of either where none are."""
+    seconds = np.asarray(times, np.float64)
+    count = steady_state(seconds, 0).detected if len(seconds) >= FEWEST_STEPS else None
+    if not count or count > len(seconds) // 3:
+        return 0, 0.0
+    more = float((seconds[:count] - np.median(seconds[count:])).sum())
+    return (count, more / float(seconds.sum())) if more > 0 else (0, 0.0)

@@ -14,9 +14,9 @@ from scalesweep.analysis.step_work import (
     TRANSFER,
     VALIDATION,
 )
-from scalesweep.core.formatting import finite, listed, number, with_interval
+from scalesweep.core.formatting import counted, finite, listed, number, with_interval
 from scalesweep.experiment.step_causes import Cause, PointCauses
-from scalesweep.tables.step_causes import FEWEST_STALLS
+from scalesweep.tables.step_causes import FEWEST_ALIKE, FEWEST_STALLS
 
 # What a rank does, what several do, and what follows the time.
 _DOES = {
@@ -90,12 +90,15 @@ def is_sure(one: Cause) -> bool:
 
 def few_stalls(one: Cause) -> str:
     """Why rare delays are too few to tell from noise; empty where they are not."""
-    total = one.numbers.get("count", 0.0) * one.numbers.get("runs", 1.0)
-    if one.same_steps or finite(one.numbers.get("every")) or round(total) >= FEWEST_STALLS:
+    runs = one.numbers.get("runs", 1.0)
+    total = one.numbers.get("count", 0.0) * runs
+    alike = one.same_steps and runs >= FEWEST_ALIKE
+    if alike or finite(one.numbers.get("every")) or round(total) >= FEWEST_STALLS:
         return ""
-    return (
-        f"{_count(total)} in all runs, neither regular nor in the same steps of each, may be noise"
-    )
+    where = f"in the same steps of {counted(round(runs), 'run')} only" if one.same_steps else (
+        "neither regular nor in the same steps of each"
+    )  # fmt: skip
+    return f"{_count(total)} in all runs, {where}, may be noise"
 
 
 def names_ranks(one: Cause) -> bool:

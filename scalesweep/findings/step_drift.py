@@ -1,18 +1,21 @@
-"""Findings on drift within a run: steps that become longer or shorter from its begin to its end."""
+"""Findings on drift within a run: steps that become longer or shorter, and a warm-up in it."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from scalesweep.analysis.stats import MeanRatio, ratio_of
 from scalesweep.analysis.step_delays import PART
-from scalesweep.analysis.step_distribution import likeness
+from scalesweep.analysis.step_distribution import likeness, warm_up
 from scalesweep.core.formatting import counted, listed, percent
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.experiment.step_causes import point_causes
+from scalesweep.experiment.step_causes import Cause, point_causes
 from scalesweep.experiment.step_spread import OWN_WORK, Spread, step_curves, step_spreads
 from scalesweep.findings.base import (
     CONFIRMED,
     OPEN,
     Finding,
+    Number,
     marked,
     number_of,
     point_key,
@@ -30,12 +33,13 @@ ALIKE = 0.9
 def drift_in_runs(study: ExperimentResults) -> list[Finding]:
     """Points whose steps change along a run by 5 % or more; clear where several runs change by as
     much, by Student's t over the runs (p <= ``family.LISTS`` over the points), and along the same
-    curve. Nothing where a cause is known to be there in a part of the run."""
+    curve. Else a warm-up of some steps that makes up 5 % of the time, in each run. Nothing where a
+    cause is known to be there in a part of the run, or in its first step."""
     spreads = step_spreads(study)
     least = LISTS / max(1, sum(one.rank is None for one in spreads))
     told = {
         point_key(study, point.row) for point in point_causes(study)
-        if any(each.pattern == PART and is_sure(each) for each in point.causes)
+        if any(is_sure(each) and _is_in_a_part(each) for each in point.causes)
     }  # fmt: skip
     curves = {point_key(study, row): runs for row, runs in step_curves(study, "p50")}
     found: list[Finding] = []
@@ -43,15 +47,52 @@ def drift_in_runs(study: ExperimentResults) -> list[Finding]:
         changes = one.values("drift")
         if one.rank is None and changes and point_key(study, one.row) not in told:
             known = curves.get(point_key(study, one.row), {})
-            alike = likeness([[ms for _, ms in curve] for curve in known.values()])
+            times = [[ms for _, ms in curve] for curve in known.values()]
+            alike = likeness(times)
             ranks = [
                 each for each in spreads
                 if each.rank is not None and point_key(study, each.row) == point_key(study, one.row)
             ]  # fmt: skip
             change = ratio_of([1 + each for each in changes])
             sure = change.p <= least and alike >= ALIKE
-            found += _finding(study, one, change, alike, sure, _whose(ranks, changes))
+            drifts = _finding(study, one, change, alike, sure, _whose(ranks, changes))
+            found += drifts or _warm_up(study, one, times, least)
     return found
+
+
+def _is_in_a_part(one: Cause) -> bool:
+    """Whether a cause is said to be in a part of the run, or in its first step."""
+    first = one.same_steps and one.numbers.get("count") == one.numbers.get("first") == 1
+    return one.pattern == PART or first
+
+
+def _warm_up(
+    study: ExperimentResults, one: Spread, times: Sequence[Sequence[float]], least: float
+) -> list[Finding]:
+    """That the first steps of each run are longer; clear over several runs."""
+    ends = [warm_up(each) for each in times]
+    if not ends or not all(count for count, _ in ends):
+        return []
+    left = ratio_of([1 - share for _, share in ends])
+    if 1 - left.value < NOTABLE:
+        return []
+    steps = max(one.values("steps"))
+    part = np.array([count for count, _ in ends]) * steps / max(map(len, times))
+    counts = list(dict.fromkeys(f"{count:,.0f}" for count in (part.min(), part.max())))
+    low, high = (None if np.isnan(end) else 1 - end for end in (left.high, left.low))
+    text = (
+        f"the first {' to '.join(counts)} of {steps:,.0f} steps are longer than the others, as in "
+        f"a warm-up, in each of {counted(len(ends), 'run')}"
+        f"{f', at {study.describe(one.row)}' if study.axes else ''}: without that a step would "
+        f"take {percent(1 - left.value, low, high)} less on average"
+    )
+    sure = left.p <= least
+    if len(ends) == 1:
+        text = text.replace("in each of 1 run", "in 1 run") + "; not confirmed"
+    elif not sure:
+        text += "; not confirmed by the interval"
+    change = number_of("warm-up", 1 - left.value, "1", low, high)
+    return [_made(study, one, text, sure, change)]
 
 
 def _finding(
@@ -79,16 +120,19 @@ def _finding(
         curves = "the runs change along other curves"
         why = curves if alike < ALIKE else "the interval leaves it open"
         text += f"; not confirmed: {why}"
-    numbers = (number_of("drift", change.value - 1, "1", change.low - 1, change.high - 1),)
+    bounds = change.low - 1, change.high - 1
+    return [_made(study, one, text, sure, number_of("drift", change.value - 1, "1", *bounds))]
+
+
+def _made(study: ExperimentResults, one: Spread, text: str, sure: bool, change: Number) -> Finding:
     evidence = {
         "experiment": study.name,
         "table": "steps",
         "key": {name: one.row.get(name) for name in study.axes} | {"source": one.row["source"]},
-        "numbers": {"drift": change.value - 1, "alike": alike},
+        "numbers": {change.name: change.value},
     }
     text = marked(one.row["source"], f"{text}.")
-    level = CONFIRMED if sure else OPEN
-    return [Finding(study.name, RULE, level, text, evidence, numbers)]
+    return Finding(study.name, RULE, CONFIRMED if sure else OPEN, text, evidence, (change,))
 
 
 def _whose(ranks: list[Spread], changes: list[float]) -> str:
