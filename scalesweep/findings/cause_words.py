@@ -192,7 +192,8 @@ def _longer(one: Cause, interval: bool) -> str:
             return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
         return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
     shortest, longest = (one.numbers.get(f"{name}_ms", 0.0) for name in ("shortest", "longest"))
-    if longest > SPREAD * shortest:
+    scatter = NOTABLE * one.numbers["step_ms"] if one.pattern == EVERY else 0.0
+    if longest > SPREAD * shortest + scatter:
         return f"{least}{number(shortest)} to {number(longest)} ms"
     text = with_interval(value, low, high, "ms") if interval else f"{number(value)} ms"
     return f"{least}{text}"

@@ -340,8 +340,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
               for rank in delay.ranks}  # fmt: skip
     several = sorted(one.ranks) or sorted(counts)
     lengths = np.array([_length(delay) for delay in there]) * _MS
-    single = [d.lengths * _MS for d in there if d.pattern not in (EVERY, BOUND) and d.lengths.size]
-    ends = np.mean([np.quantile(each, (0.1, 0.9)) for each in single], axis=0) if single else None
+    ends = _ends(there)
     bounds = linear_interval(lengths) if lengths.size else None
     places = [p for delay in there if (p := np.flatnonzero(delay.steps)).size]
     steps = np.array([len(run.steps) for run in found], np.float64)
@@ -380,6 +379,14 @@ def _length(delay: Delay) -> float:
         means = delay.extra.mean(axis=0)  # of either sign: see ``_signed``
         return float(means[np.abs(means).argmax()])
     return float(np.median(delay.lengths))
+
+
+def _ends(delays: Sequence[Delay]) -> Floats | None:
+    """The tenth and ninetieth percentile of the seconds that a delay takes, in ms, on average."""
+    lengths = [one.lengths for one in delays if one.pattern != BOUND and one.lengths.size]
+    if not lengths:
+        return None
+    return np.asarray(np.mean([np.quantile(each, (0.1, 0.9)) for each in lengths], axis=0)) * _MS
 
 
 def _regular(gaps: Any) -> bool:

@@ -199,6 +199,14 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
         faulty(between=decaying(200, 10, *ALL_FOUR)), 4, "between", 35,
         r"ms: without it the step would reach", 94,
     ),
+    "pauses that decay slowly": (
+        faulty(between=decaying(60, 40, *ALL_FOUR)), 4, "between", 31.5,
+        r"because all ranks spend 1\d\S* to 5\d\S* ms between their steps in every step:", 93,
+    ),
+    "a rank behind, and more so in a part": (
+        faulty(compute=both(always(30, 1), within(30, 30, 60, 1))), 4, "persistent", 45,
+        r"because rank 1 computes (29|30)\S* to (59|60)\S* ms longer in every step:", 94,
+    ),
     "pauses of any length": (
         faulty(between=lambda step, rank: 10.0 * (step % 10)), 4, "between", 45,
         r"ms: without it the step would reach", 93,
