@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import listed, number
 
@@ -44,15 +45,14 @@ THOUSAND = 300.0
 SHORTER = 0.02
 # What the others wait must explain so much of it before it lies between that rank's steps.
 EXPLAINED = 0.8
-# The same step by step: waiting for half of it, and steps that do not follow the other's work.
-HALF, INDEPENDENT = 0.5, 0.3
 # Steps may add up to so many times the seconds of the run that they are of.
 TOO_LONG = 2.0
 UNIT_LONG = 20.0  # which milliseconds explain: steps are a part of their run
-# A rank's clock is off if it counts by a share more or less in each of some parts of a run: what
-# delays a stamp makes one part longer, and the next one shorter. (Steps, parts, share), the most
-# first: a few steps cannot tell as well.
-CLOCK_OFF = ((24, 4, 0.01), (8, 2, 0.05), (3, 1, 0.2))
+# A rank's clock is off if it gains or loses by a share of the time (steps, share; a few steps
+# cannot tell as well), and by so many standard deviations of what delays its single stamps.
+CLOCK_OFF = ((24, 0.01), (8, 0.05), (3, 0.2))
+STAMPS = 5.0
+UNSEEN = 0.03  # the same share where the time between steps is not measured
 
 
 class BadSpans(ValueError):
@@ -134,7 +134,7 @@ def step_work(
         between, how = _inferred(steps, exchange)
     if meet(notes):
         # Of what is not measured, what follows from the others' waiting; less is not seen.
-        check_clocks((steps + between)[1:], 0.0 if SPAN_BETWEEN in samples else SHORTER)
+        check_clocks((steps + between)[1:], 0.0 if SPAN_BETWEEN in samples else UNSEEN)
     activities = {name: np.maximum(one, 0.0) for name, one in named.items()}
     rest = np.maximum(between - sum(activities.values()), 0.0)
     causes = {
@@ -236,24 +236,31 @@ def meet(notes: Mapping[str, Any]) -> bool:
 
 def check_clocks(periods: Floats, least: float = 0.0) -> None:
     """Raise BadSpans where ranks that meet at the end of each step count different times from one
-    meeting to the next, ``periods[step, rank]``, by the share ``least`` or more."""
+    meeting to the next, ``periods[step, rank]``, by the share ``least`` or more: in the whole run,
+    or in a part of it."""
     steps, ranks = periods.shape
-    parts, share = next(((n, share) for most, n, share in CLOCK_OFF if steps >= most), (0, 0.0))
-    if not parts or ranks < 2:
+    share = next((share for fewest, share in CLOCK_OFF if steps >= fewest), None)
+    if share is None or ranks < 2:
         return
-    sums = np.array([one.sum(axis=0) for one in np.array_split(periods, parts)])
-    usual = np.sort(sums, axis=1)[:, [(ranks - 1) // 2]]
-    more = sums / np.maximum(usual, CLOCK_S) - 1
-    bound = max(share, least)
-    off = (more > bound).all(axis=0) | (more < -bound).all(axis=0)
+    clocks = np.concatenate([np.zeros((1, ranks)), periods.cumsum(axis=0)])
+    usual = np.sort(clocks, axis=1)[:, [(ranks - 1) // 2]]
+    ahead = clocks - usual
+    part = max(1, (steps + 1) // 4)
+    ends = [np.median(each, axis=0) for each in (ahead[:part], ahead[-part:])]
+    apart = np.concatenate([ahead[:part] - ends[0], ahead[-part:] - ends[1]])
+    noise = MAD_TO_STD * np.median(np.abs(apart), axis=0)
+    gained, whole = ends[1] - ends[0], float(usual[-1, 0])
+    off = np.abs(gained) > np.maximum(
+        max(share, least) * whole * (1 - part / (steps + 1)), STAMPS * noise
+    )
     if not off.any():
         return
-    worst = int((off * np.abs(more.mean(axis=0))).argmax())
-    percent = abs(100 * float(sums[:, worst].sum() / usual.sum() - 1))
+    worst = int((off * np.abs(gained)).argmax())
+    percent = abs(100 * float(ahead[-1, worst]) / whole)
     others = "the other one" if ranks == 2 else "most others"
     count = int(off.sum())
     raise BadSpans(
-        f"rank {worst} counted about {percent:.0f} % {'more' if more[0, worst] > 0 else 'less'} "
+        f"rank {worst} counted about {percent:.0f} % {'more' if gained[worst] > 0 else 'less'} "
         f"time than {others} from one exchange to the next"
         f"{f' ({count:,} of {ranks:,} ranks are off)' if count > 1 else ''}, though ranks that "
         f"meet in each step take equally long: a clock runs wrong, {SPAN_BETWEEN} lacks a part of "
@@ -321,8 +328,7 @@ def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
 
     Ranks that meet in each step take the same time from one exchange to the next. So a rank whose
     steps are shorter than another's spends the difference between its steps, if the other waits for
-    it in the exchange: by as much on average, or step by step, so that what the one takes longer
-    inside a step makes the step of neither longer than the other's.
+    it in the exchange by as much. Else a clock may be wrong just as well.
     """
     nothing = np.zeros(steps.shape)
     mean, waits = steps.mean(axis=0), exchange.mean(axis=0)
@@ -330,13 +336,6 @@ def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
     less = float(mean[longest]) - mean
     shorter = less > SHORTER * float(mean[longest])
     explained = waits[longest] - waits >= EXPLAINED * less
-    inside = steps - exchange
-    for rank in np.flatnonzero(shorter & ~explained & (waits[longest] >= HALF * less)):
-        work = inside[:, longest] - inside[:, rank]
-        apart = steps[:, longest] - steps[:, rank]
-        if work.std() > SHORTER * float(mean[longest]):
-            slope = float(np.cov(work, apart)[0, 1] / work.var(ddof=1))
-            explained[rank] = abs(slope) < INDEPENDENT
     if not shorter.any() or not explained[shorter].all():
         return nothing, UNKNOWN
     found = steps.max(axis=1, keepdims=True) - steps

@@ -25,6 +25,7 @@ from scalesweep.findings.efficiency import causes_in_losses, faster, who_is_fast
 
 RULE = "causes"
 MOST = 4  # of a point
+CONTRADICTED = "not confirmed: the rate of samples and the step times contradict each other"
 
 
 def step_causes(study: ExperimentResults) -> list[Finding]:
@@ -60,11 +61,11 @@ def _finding(study: ExperimentResults, point: PointCauses, one: Cause) -> Findin
     beside = ledger is not None and ledger.ideal is not None and faster(ledger) > 0
     text += "" if beside else _reached(study, point, one)
     text += f" (a replay of the steps of {counted(point.repeats, 'run')})"
-    sure = is_sure(one) and not beside
+    sure = is_sure(one) and not beside and not _contradicted(study, point)
     if beside and ledger is not None:
         text += f"; compared with other ranks, not the reference: {who_is_faster(study, ledger)}"
     elif not sure:
-        text += f"; {_why(one, point)}"
+        text += f"; {_why(one, point) if not _contradicted(study, point) else CONTRADICTED}"
     return _made(study, point, one, CONFIRMED if sure else OPEN, f"{text}.", [one])
 
 
@@ -90,8 +91,9 @@ def _together(study: ExperimentResults, point: PointCauses, causes: Sequence[Cau
         f"; these hide each other: without all of them a step would be {_gain(both)} shorter"
         f"{_reached(study, point, both)}, without one at a time {number(alone)} ms in sum"
     )
-    sure = is_sure(both) and all(names_ranks(one) for one in causes)
-    text += "" if sure else f"; {_why(both, point)}"
+    contradicted = _contradicted(study, point)
+    sure = is_sure(both) and all(names_ranks(one) for one in causes) and not contradicted
+    text += "" if sure else f"; {CONTRADICTED if contradicted else _why(both, point)}"
     return _made(study, point, both, CONFIRMED if sure else OPEN, f"{text}.", causes)
 
 
@@ -112,6 +114,15 @@ def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
     if left <= 0:
         return ""
     return f" and reach {100 * ledger.ideal.value / left:.0f} % of the ideal"
+
+
+def _contradicted(study: ExperimentResults, point: PointCauses) -> bool:
+    """Whether the rate of samples contradicts the steps of a point."""
+    key = (*study.key(point.row, study.axes), point.row["source"])
+    return any(
+        one.contradicts and (*study.key(one.row, study.axes), one.row["source"]) == key
+        for one in ledgers(study)
+    )
 
 
 def _ledger(study: ExperimentResults, point: PointCauses) -> Ledger | None:

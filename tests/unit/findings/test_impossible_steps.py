@@ -50,10 +50,10 @@ def of_many_runs(arrays: Arrays) -> None:
         arrays[name] = np.concatenate([arrays[name]] * 60)
 
 
-def runs_fast(factor: float, rank: int = 1) -> Any:
+def runs_fast(factor: float, rank: int = 1, first: int = 0) -> Any:
     def change(arrays: Arrays) -> None:
         for values in arrays.values():
-            values[:, rank] *= factor
+            values[first:, rank] *= factor
 
     return change
 
@@ -74,6 +74,7 @@ def long_checkpoints(arrays: Arrays) -> None:
         (of_many_runs, "they have another unit, overlap, or are of several runs"),
         (runs_fast(1.25), "rank 1 counted about 25 % more time than the other one"),
         (runs_fast(1.05), "rank 1 counted about 5 % more time than the other one"),
+        (runs_fast(1.1, first=30), "rank 1 counted about 5 % more time than the other one"),
         (runs_fast(1.02, 0), "rank 0 counted about 2 % more time than the other one"),
     ],
 )
@@ -85,6 +86,30 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
     assert words in warning.text
     assert not point_causes(study)
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
+    assert not clear(found)
+
+
+@pytest.mark.parametrize("factor", [1 / 60, 1e3])
+def test_a_cause_beside_a_rate_that_contradicts_it_is_open(tmp_path: Path, factor: float) -> None:
+    """All arrays in minutes; or the time between steps in milliseconds."""
+
+    def change(arrays: Arrays) -> None:
+        for name in arrays if factor < 1 else ("span_between",):
+            arrays[name] *= factor
+
+    _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=change)
+    assert not clear(found)
+    causes = [one for one in found if one.rule == "causes"]
+    assert causes and all("contradict each other" in one.text for one in causes)
+
+
+@pytest.mark.parametrize("factor", [1.05, 0.9, 1.25])
+def test_without_the_time_between_steps_a_clock_is_no_host_time(
+    tmp_path: Path, factor: float
+) -> None:
+    _, _, found = measured(tmp_path, Program(), spans=(), ranks=4, changed=runs_fast(factor))
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "rank 1 counted about" in warning.text
     assert not clear(found)
 
 
