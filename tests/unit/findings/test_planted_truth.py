@@ -199,6 +199,13 @@ SAID: dict[str, tuple[Program, int, str, float, str, int]] = {
         faulty(between=decaying(200, 10, *ALL_FOUR)), 4, "between", 35,
         r"ms: without it the step would reach", 94,
     ),
+    "slow reading in every second step beside a straggler": (
+        faulty(
+            compute=always(40, 0),
+            input=both(every(80, 2, 0, 1), lambda step, rank: 20.0 * (step // 30 == rank)),
+        ), 2, "persistent", 49.5, "because rank 0 computes .* and 59 % also without this: one rank "
+        "at a time waits 20.. ms longer for input", 50,
+    ),
     "pauses that decay slowly": (
         faulty(between=decaying(60, 40, *ALL_FOUR)), 4, "between", 31.5,
         r"because all ranks spend 1\d\S* to 5\d\S* ms between their steps in every step:", 93,
