@@ -59,6 +59,10 @@ class BadSpans(ValueError):
     """Spans of a run that cannot be: the message says what, where, and the likely cause."""
 
 
+class BadSteps(BadSpans):
+    """Times of whole steps that cannot be, whatever their spans are."""
+
+
 @dataclass(frozen=True)
 class StepWork:
     """Seconds ``[step, rank]`` of a run by cause, and of its exchange.
@@ -115,18 +119,20 @@ def step_work(
 ) -> StepWork | None:
     """The work of a run's ranks; None where its arrays do not hold ``step_times`` and all spans.
 
-    ``seconds``: what the run timed. Raises BadSpans where its steps cannot be true.
+    ``seconds``: what the run timed. Raises BadSpans where they do, but cannot be true, and where
+    ``step_times`` alone cannot.
     """
     check_arrays(samples, ranks)
     steps = rank_matrix(samples, STEP_TIMES, ranks)
     spans = [rank_matrix(samples, name, ranks) for name in SPANS]
+    if steps is not None and np.isfinite(steps).all():
+        _check_seconds(steps, seconds)
     if steps is None or any(one is None or one.shape != steps.shape for one in spans):
         return None
     reading, computing, exchange = (one for one in spans if one is not None)
     if not all(np.isfinite(one).all() for one in (steps, reading, computing, exchange)):
         return None
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
-    _check_seconds(steps, seconds)
     between, named = _between(samples, ranks, steps)
     inside = np.maximum(steps - reading - computing - exchange, 0.0)
     how = MEASURED
@@ -213,7 +219,7 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
 
 
 def _check_seconds(steps: Floats, seconds: float | None) -> None:
-    """Raise BadSpans where ``steps[step, rank]`` add up to far more than the seconds that the run
+    """Raise BadSteps where ``steps[step, rank]`` add up to far more than the seconds that the run
     timed, if these are known."""
     total = float(steps.sum(axis=0).max())
     if not seconds or total <= TOO_LONG * seconds:
@@ -222,7 +228,7 @@ def _check_seconds(steps: Floats, seconds: float | None) -> None:
     cause = "they look like milliseconds; write seconds" if unit else (
         "they have another unit, overlap, or are of several runs"
     )  # fmt: skip
-    raise BadSpans(
+    raise BadSteps(
         f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the run "
         f"timed: {cause}"
     )
@@ -235,7 +241,7 @@ def meet(notes: Mapping[str, Any]) -> bool:
 
 
 def check_clocks(periods: Floats, least: float = 0.0) -> None:
-    """Raise BadSpans where ranks that meet at the end of each step count different times from one
+    """Raise BadSteps where ranks that meet at the end of each step count different times from one
     meeting to the next, ``periods[step, rank]``, by the share ``least`` or more: in the whole run,
     or in a part of it."""
     steps, ranks = periods.shape
@@ -259,7 +265,7 @@ def check_clocks(periods: Floats, least: float = 0.0) -> None:
     percent = abs(100 * float(ahead[-1, worst]) / whole)
     others = "the other one" if ranks == 2 else "most others"
     count = int(off.sum())
-    raise BadSpans(
+    raise BadSteps(
         f"rank {worst} counted about {percent:.0f} % {'more' if gained[worst] > 0 else 'less'} "
         f"time than {others} from one exchange to the next"
         f"{f' ({count:,} of {ranks:,} ranks are off)' if count > 1 else ''}, though ranks that "

@@ -38,6 +38,7 @@ from scalesweep.analysis.step_work import (
     STEP_TIMES,
     TRANSFER,
     BadSpans,
+    BadSteps,
     StepWork,
     meet,
     shifting_operations,
@@ -166,6 +167,8 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
             said = record.get("notes")
             notes = said if isinstance(said, dict) else {}
             work = _work(samples, notes, ranks, run_seconds(record))
+        except BadSteps:
+            continue
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             if run_id not in data.unread:
                 data.unread.append(run_id)
@@ -182,11 +185,14 @@ def _work(
     samples: Arrays, notes: Mapping[str, Any], ranks: int, seconds: float | None
 ) -> StepWork | None:
     """The work of the ranks; None where spans are missing, or cannot be (the summary says so), or
-    ranks do not meet in their steps, as the program says."""
+    ranks do not meet in their steps, as the program says. Raises BadSteps where the steps cannot
+    be, as the summary says too."""
     if not meet(notes):
         return None
     try:
         return step_work(samples, notes, ranks, seconds)
+    except BadSteps:
+        raise
     except BadSpans:
         return None
 

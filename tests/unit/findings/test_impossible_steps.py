@@ -66,7 +66,7 @@ def long_checkpoints(arrays: Arrays) -> None:
     ("change", "words"),
     [
         (milliseconds, "about 1,000 times its step_times: the spans look like milliseconds"),
-        (long_steps, "step_times look like milliseconds"),
+        (long_steps, "look like milliseconds; write seconds"),
         (overlapping, "are longer than the step in 60 of 60 steps"),
         (disordered, "span_communication is negative in 12 of 60 steps"),
         (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
@@ -86,6 +86,7 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
     assert words in warning.text
     assert not point_causes(study)
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
+    assert not [one for one in found if one.rule == "drift in runs"]
     assert not clear(found)
 
 
@@ -111,6 +112,18 @@ def test_without_the_time_between_steps_a_clock_is_no_host_time(
     (warning,) = [one for one in found if one.rule == "warnings"]
     assert "rank 1 counted about" in warning.text
     assert not clear(found)
+
+
+def test_steps_alone_in_milliseconds_are_no_distribution(tmp_path: Path) -> None:
+    def alone(arrays: Arrays) -> None:
+        steps = arrays["step_times"] * 1e3
+        arrays.clear()
+        arrays["step_times"] = steps
+
+    study, _, found = measured(tmp_path, Program(), changed=alone)
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "they look like milliseconds; write seconds" in warning.text
+    assert not study.rows("steps")
 
 
 def test_a_slow_clock_is_named_among_many_and_noise_of_stamps_is_none(tmp_path: Path) -> None:
