@@ -23,7 +23,6 @@ Snakemake's Slurm executor.
 """
 
 import asyncio
-import contextlib
 import re
 import shlex
 import sys
@@ -310,8 +309,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             why = sbatch_said(complaint)
             # Ctrl-C ends sbatch too, maybe before this thread learns of it.
             if self._ending.is_set() or (why == _NO_REASON and self._ending.wait(_TICK_S)):
-                with contextlib.suppress(Exception):  # Slurm does not answer
-                    self._take_up(job, hooks, patient=False)
+                self._take_up(job, hooks)
                 break
             if limit := hooks.full(complaint, len(self._live)):
                 if not (self._live or hooks.any_queued() or time.monotonic() < last):
@@ -331,9 +329,18 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 break
         return ""
 
-    def _take_up(self, job: Any, hooks: Hooks, patient: bool = True) -> bool:
-        """Register a job that sbatch has left in the queue without saying so; whether it has."""
-        job_id = hooks.queued(job.name, job.wildcards_dict, patient)
+    def _take_up(self, job: Any, hooks: Hooks) -> bool:
+        """Register a job that sbatch has left in the queue without saying so; whether it has.
+
+        Slurm's answer is waited for, unless jobs are called off.
+        """
+        ending = self._ending.is_set()
+        try:
+            job_id = hooks.queued(job.name, job.wildcards_dict, not ending)
+        except Exception:
+            if not ending:
+                raise
+            return False
         if job_id is not None:
             log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
             self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))

@@ -18,6 +18,7 @@ class Hooks:
         self.over: dict[int, bool] = {}
         self.in_queue: int | None = None
         self.away = False
+        self.patient: bool | None = None
         self.shared = False
         self.made: dict[str, bool] = {}
         self.unbegun: set[str] = set()
@@ -63,6 +64,7 @@ class Hooks:
 
     def queued(self, rule: str, wildcards: dict[str, str], patient: bool) -> int | None:
         self.calls.append(("queued", wildcards["run_id"]))
+        self.patient = patient
         if self.away and not patient:
             raise OSError("Slurm does not answer")
         return self.in_queue

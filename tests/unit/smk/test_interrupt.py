@@ -52,3 +52,19 @@ def test_an_interrupt_that_ends_sbatch_is_no_failure(
     executor.run_job(Stub())
     assert list(executor._live) == ([9] if slurm_has_it else [])
     assert {"refused", "report_job_error"}.isdisjoint(call[0] for call in hooks.calls)
+
+
+def test_nobody_waits_for_a_slurm_that_is_away_once_the_call_ends(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks.away = True
+
+    def run_job(self: Any, job: Any) -> None:
+        message = "SLURM sbatch failed. The error message was 'Unable to contact slurm'.\n"
+        self._report_job_error_threadsafe(SubmittedJobInfo(job), message)
+
+    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
+    threading.Timer(0.2, executor._ending.set).start()
+    executor.run_job(Stub())
+    assert [call[0] for call in hooks.calls] == ["before", "queued"]
+    assert hooks.patient is False
