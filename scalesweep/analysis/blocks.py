@@ -221,7 +221,7 @@ class Blocks:
 
         Of three points or more by what all of them tell of each one's variance
         (``variance_model``), and where their repeats are not shaped as normal noise (``shapes``),
-        as if both were as noisy as the noisiest; of two whose blocks drifted by the differences
+        as if both were as noisy as all on average; of two whose blocks drifted by the differences
         within these. Else None: independent repeats say more.
         """
         first, second = self.places.get(top), self.places.get(bottom)
@@ -229,7 +229,7 @@ class Blocks:
             return None
         if self._model is not None:
             chance = self._model.chance(first, second, apart)
-            return max(chance, self._chance_of_any(apart)) if self._odd else chance
+            return max(chance, self._chance_of_all(apart)) if self._odd else chance
         if (error := self.ratio_error(top, bottom)) is None:
             return None
         one_sided = one_sidedness([float(self._own[first])], [float(self._own[second])])
@@ -241,12 +241,11 @@ class Blocks:
         """Whether the repeats of all points together are not shaped as normal noise."""
         return odd(_residuals(self.logs, _shifted(self.logs)))
 
-    def _chance_of_any(self, apart: float) -> float:
-        """p value of two means, were each of the two as noisy as the noisiest point."""
-        error = math.sqrt(
-            2 * float(_spreads(self.logs, _shifted(self.logs)).max()) / (self.free + 1)
-        )
-        return t_chance(apart, error, cautious_degrees(self.free, self.free + 1))
+    def _chance_of_all(self, apart: float) -> float:
+        """p value of two means lying ``apart``, were both points as noisy as all are on average."""
+        repeats, usual = self.free + 1, float(_spreads(self.logs, _shifted(self.logs)).mean())
+        degrees = cautious_degrees(self.free, repeats)
+        return t_chance(apart, math.sqrt(2 * usual / repeats), degrees)
 
     @cached_property
     def _model(self) -> VarianceModel | None:

@@ -55,3 +55,13 @@ def test_points_that_share_a_state_are_not_told_apart_where_others_change_it() -
     assert with_states is not None and without is not None
     assert without < 0.001
     assert with_states > 0.1
+
+
+def test_one_noisy_point_among_many_does_not_silence_a_table() -> None:
+    generator = np.random.default_rng(34)
+    logs = 0.01 * generator.normal(size=(60, 5))
+    logs[0, 0], logs[1] = 2.0, logs[1] + 0.4  # a run that went wrong, and a true difference
+    blocks = Blocks(logs, {place: place for place in range(60)})
+    with_all = blocks.ratio_p(1, 2, float(logs[1].mean() - logs[2].mean()))
+    assert with_all is not None
+    assert with_all < 0.05
