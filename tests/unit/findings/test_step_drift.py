@@ -46,7 +46,7 @@ def test_steps_that_change_along_a_run_are_said(tmp_path: Path, row: str) -> Non
     assert re.search(words, one.text), one.text
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("ranks", [2, 8])
 def test_a_warm_up_of_a_few_steps_is_said(tmp_path: Path, ranks: int) -> None:
     """2, 0.5, 0.2, 0.1 s more in the first of 60 steps of 67 ms: 41 % of the time."""
     more = (2000.0, 500.0, 200.0, 100.0)
@@ -94,6 +94,7 @@ NOISES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_noise_is_no_drift(tmp_path: Path, noise: str) -> None:
     for seed in range(2):
