@@ -17,6 +17,7 @@ from scalesweep.analysis.metrics import EPOCH_METRICS, EPOCH_PHASES, NEVER, Quan
 from scalesweep.analysis.multiple import adjusted_p, holm_p
 from scalesweep.analysis.stats import (
     CONFIDENCE,
+    ONE_REPEAT,
     LogError,
     log_ratio_error,
     mean_interval,
@@ -34,10 +35,8 @@ IMPROVED, WORSE, UNCLEAR = "improved", "worse", "unclear"
 ONLY_BASE, ONLY_NEW = "only base", "only new"
 VERDICTS = (IMPROVED, WORSE, UNCLEAR, ONLY_BASE, ONLY_NEW)
 # Why a ratio has no interval, in the words of a verdict.
-_REASONS = {
-    "one repeat": "one repeat on a side",
-    "identical repeats": "identical repeats on a side",
-}
+SINGLE, IDENTICAL = "one repeat on a side", "identical repeats on a side"
+_REASONS = {ONE_REPEAT: SINGLE, "identical repeats": IDENTICAL}
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,17 @@
 """What a comparison says first: which side is faster at how many points, and by how much."""
 
+import math
 from collections.abc import Sequence
 
 from scalesweep.compare.environment_diff import Difference
-from scalesweep.compare.significance import IMPROVED, WORSE, Change, geometric_mean
+from scalesweep.compare.significance import (
+    IDENTICAL,
+    IMPROVED,
+    SINGLE,
+    WORSE,
+    Change,
+    geometric_mean,
+)
 from scalesweep.core.formatting import PHASES, counted, percent
 
 # A metric of these units is of speed: better is faster. Of any other, better is better.
@@ -32,8 +40,7 @@ def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[
     head = subject_words(subject)
     unknown = len(group) - len(known)
     if not known:
-        why = "no point has two or more repeats on both sides, so no change can be established"
-        return f"{where}: {why}.", "unclear"
+        return f"{where}: {_why_unknown(group)}.", "unclear"
     fast = first.quantity.unit in _TIMES or first.quantity.unit.endswith("/s")
     words = ("faster", "slower") if fast else ("better", "worse")
     parts = [
@@ -60,6 +67,36 @@ def verdict_words(group: Sequence[Change], subject: Difference | None) -> tuple[
         else "unclear"
     )  # fmt: skip
     return f"{text} [{where}].", tag
+
+
+def _why_unknown(group: Sequence[Change]) -> str:
+    """Why no ratio of a group has an interval, and of identical repeats how far the sides differ,
+    which nothing says the scatter of."""
+    alike = [one for one in group if one.reason == IDENTICAL]
+    if not alike:
+        reasons = {one.reason for one in group} - {SINGLE}
+        if not reasons:
+            return "no point has two or more repeats on both sides, so no change can be established"
+        return f"no change can be established at {_points(group, group)} ({'; '.join(reasons)})"
+    text = (
+        f"no change can be established, because repeats are identical on a side at "
+        f"{_points(alike, group)}: they have no scatter to judge a difference by"
+    )
+    if apart := [one for one in alike if one.ratio != 1]:
+        farthest = max(apart, key=lambda one: abs(math.log(one.ratio)))
+        least = "" if len(apart) == 1 else ", the largest"
+        sign = "+" if farthest.ratio > 1 else ""
+        text += (
+            f"; the sides differ at {counted(len(apart), 'point')}{least} by "
+            f"{sign}{percent(farthest.ratio - 1)}, which cannot be judged for this reason"
+        )
+    return text
+
+
+def _points(some: Sequence[Change], group: Sequence[Change]) -> str:
+    if len(some) == len(group):
+        return "the only point" if len(group) == 1 else f"all {len(group)} points"
+    return f"{len(some)} of {counted(len(group), 'point')}"
 
 
 def _by(some: Sequence[Change]) -> str:

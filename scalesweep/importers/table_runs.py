@@ -1,5 +1,6 @@
 """From the rows of a published table to runs of a benchmark that is made for it."""
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -219,14 +220,18 @@ def _typed(name: str, value: Cell, kind: str) -> Cell:
 
 
 def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> Iterator[_Entry]:
-    """Entries without copies, and without those that are one point only for want of a parameter."""
+    """Entries without copies, and without those that are one point only for want of a parameter.
+
+    A row is a copy that says the same of the same point, however its numbers are written.
+    """
     texts = [name for name in table_map.table.columns if name not in table_map.columns]
     first: dict[str, _Entry] = {}
     seen: dict[str, int] = {}
     for entry in entries:
         file = table_map.table.file
-        point = canonical_json([entry.side, entry.point])
-        key = canonical_json([point, entry.repeat if table_map.repeat else _cells(entry.row)])
+        point = canonical_json([entry.side, _as_typed(entry.point, found.types)])
+        said = entry.repeat if table_map.repeat else _as_numbers(table_map, entry.row)
+        key = canonical_json([point, said])
         if (line := seen.setdefault(key, entry.row.line)) != entry.row.line:
             words = (
                 f"repeat {entry.repeat} of this point is in line {line} already"
@@ -246,6 +251,26 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
             found.refusals.append(Refusal(file, words, entry.row.line))
             continue
         yield entry
+
+
+def _as_typed(point: Mapping[str, Cell], types: Mapping[str, str]) -> dict[str, Cell]:
+    """The values of a point as its run has them; as they are written where they do not fit."""
+    typed: dict[str, Cell] = {}
+    for name, value in point.items():
+        try:
+            typed[name] = _typed(name, value, types[name])
+        except RowRefused:
+            typed[name] = value
+    return typed
+
+
+def _as_numbers(table_map: TableMap, row: Row) -> dict[str, Cell]:
+    """What a row holds, with the numbers that the map reads as such: 3600 and 3600.0 are one."""
+    cells = _cells(row)
+    for name in table_map.read & cells.keys():
+        with contextlib.suppress(ValueError):  # a name
+            cells[name] = table_map.table.number(cells[name])
+    return cells
 
 
 def _cells(row: Row) -> dict[str, Cell]:

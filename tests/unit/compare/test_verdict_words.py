@@ -112,3 +112,19 @@ def test_the_family_is_of_the_phase_that_is_shown() -> None:
     found, _ = changes(join(*sides).both, *sides)
     assert {one.phase: np.isnan(one.family) for one in found} == {"init": True, "later": False}
     assert next(one for one in found if one.phase == "later").stands
+
+
+def test_identical_repeats_are_said_to_be_and_their_difference_is_seen() -> None:
+    """Three repeats that are identical are no single ones: the difference is there, unjudged."""
+
+    def alike(role: str, last: float) -> Side:
+        values = {1: 100.0, 8: last}
+        points = [FakePoint({"ranks": n}, rates([v] * 3)) for n, v in values.items()]
+        return make_side(FakeSide(role, points))
+
+    text, tag, _ = said(alike("base", 800.0), alike("new", 720.0))
+    assert tag == "unclear" and "two or more repeats" not in text
+    assert "identical on a side at all 2 points: they have no scatter to judge" in text
+    assert "the sides differ at 1 point by -10.0 %, which cannot be judged" in text
+    text, _, _ = said(alike("base", 800.0), alike("new", 800.0))
+    assert "identical on a side at all 2 points" in text and "differ at" not in text

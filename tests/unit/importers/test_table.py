@@ -171,6 +171,16 @@ def test_rows_that_differ_only_in_an_unnamed_column_are_no_repeats(imported: Imp
     assert [run.point["ranks"] for run in found.runs] == [1, 2, 1, 2] and not found.refusals
 
 
+def test_a_row_whose_numbers_are_written_otherwise_is_a_copy(imported: Import) -> None:
+    """As a repeat it would halve the uncertainty with a scatter of zero."""
+    for copy in ("2\t190\t4\t5", "2\t190.00\t4.0\t5", "2\t1.9e2\t4.0\t5"):
+        _, found = imported(f"{SPREAD}{copy}\n", map_of())
+        assert len(found.runs) == 2 and "a copy of line 3" in reasons(found)
+    for other in ("2\t190.01\t4.0\t5", "2\t190.0\t4.0\t6"):
+        _, found = imported(f"{SPREAD}{other}\n", map_of())
+        assert len(found.runs) == 3 and not found.refusals
+
+
 def test_copies_of_a_row_and_numbered_repeats(imported: Import) -> None:
     _, found = imported(SPREAD + "2\t190.0\t4.0\t5\n", map_of())
     assert len(found.runs) == 2 and "a copy of line 3" in reasons(found)
