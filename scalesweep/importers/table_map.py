@@ -118,12 +118,9 @@ class TableMap:
     @cached_property
     def columns(self) -> frozenset[str]:
         """The columns that the map reads or leaves out on purpose."""
-        return self.read | self.ignore
-
-    @cached_property
-    def read(self) -> frozenset[str]:
-        """The columns that the map reads."""
-        return frozenset(name for source in self._sources() for name in source.columns)
+        return frozenset(
+            {name for source in self._sources() for name in source.columns} | self.ignore
+        )
 
     def _sources(self) -> Iterator[Source]:
         found = [parameter.source for parameter in self.parameters.values()]

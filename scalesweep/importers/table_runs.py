@@ -265,11 +265,13 @@ def _as_typed(point: Mapping[str, Cell], types: Mapping[str, str]) -> dict[str, 
 
 
 def _as_numbers(table_map: TableMap, row: Row) -> dict[str, Cell]:
-    """What a row holds, with the numbers that the map reads as such: 3600 and 3600.0 are one."""
+    """What a row holds, with numbers as such (3600 and 3600.0 are one) where the map does not
+    leave their column out."""
     cells = _cells(row)
-    for name in table_map.read & cells.keys():
-        with contextlib.suppress(ValueError):  # a name
-            cells[name] = table_map.table.number(cells[name])
+    for name in cells.keys() - table_map.ignore:
+        with contextlib.suppress(ValueError, OverflowError):  # a name
+            number = table_map.table.number(cells[name])
+            cells[name] = None if number is None else float(number)
     return cells
 
 
