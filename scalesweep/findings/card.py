@@ -163,6 +163,9 @@ def _act(
     found: Sequence[Finding],
 ) -> Next | None:
     """What to do next where all runs that were planned are done."""
+    if dips := [dip for one in every for dip in one.dips]:
+        dip = min(dips, key=lambda point: point.value)
+        return Next(f"find what slows {dip.at} down, where more do better.")
     if every and all(one.kind == ABOVE for one in every):
         last = max(one.cited.count for one in every)
         return Next(f"measure more than {study.scaled(last)}: nothing has stopped scaling yet.")

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.repeats import LIMIT, more_repeats
-from scalesweep.core.formatting import PHASES, counted, finite, listed, percent
+from scalesweep.core.formatting import PHASES, counted, finite, listed, percent, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
@@ -43,6 +43,8 @@ EACH, MOST_LINES = 2, 6
 IDENTICAL = "identical repeats"
 # An interval that lies this close to the bound says that the efficiency is about the bound.
 CLOSE = 0.05
+# That these change along a series is what scaling means.
+GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batch_size"})
 AMONG = "not clear of 80 % among all claims of this experiment"
 
 
@@ -50,11 +52,11 @@ AMONG = "not clear of 80 % among all claims of this experiment"
 class Verdict:
     """What the efficiencies of a series say of the scale to run at.
 
-    ``kind``: ABOVE (efficient up to the largest measured scale), BELOW (``cited`` is the first
-    point clearly under 80 %), UNDECIDED (``cited`` is the first whose interval includes it, or
+    ``run`` is the scale to run at: the largest that is clearly at 80 % or more, else the base.
+    ``kind``: ABOVE (that is the largest measured scale), BELOW (``cited`` is the first point beyond
+    it that is clearly under 80 %), UNDECIDED (``cited`` is the first whose interval includes it, or
     that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
-    largest). ``run`` is the scale to run at: the largest that is clearly at 80 % or more, else the
-    base.
+    largest). ``dips`` are smaller scales than ``run`` that are clearly under 80 %.
     """
 
     series: Series
@@ -63,11 +65,13 @@ class Verdict:
     run: int
     cited: Efficiency
     points: Sequence[Efficiency]
+    dips: Sequence[Efficiency] = ()
 
     @property
     def claims(self) -> list[Claim]:
         """What it rests on: that the cited point lies on its side, and the one to run at on its."""
-        return [one.claim for one in self.points if one.count in (self.run, self.cited.count)]
+        counts = {self.run, self.cited.count, *(dip.count for dip in self.dips)}
+        return [point.claim for point in self.points if point.count in counts]
 
     @property
     def close(self) -> bool:
@@ -131,17 +135,19 @@ def _verdict(
     points: Sequence[Efficiency],
     cut: float,
 ) -> Verdict:
-    below = next((point for point in points if point.side(cut) == "below"), None)
-    before = [p for p in points if p.side(cut) == "above" and (not below or p.count < below.count)]
-    run = before[-1].count if before else study.scale_of(series.rows[0])
-    if below is not None:
-        return Verdict(series, measure, BELOW, run, below, points)
-    if points[-1].side(cut) == "above":
-        return Verdict(series, measure, ABOVE, run, points[-1], points)
+    sides = [point.side(cut) for point in points]
+    above = [point.count for point, side in zip(points, sides, strict=True) if side == "above"]
+    run = above[-1] if above else study.scale_of(series.rows[0])
+    under = [point for point, side in zip(points, sides, strict=True) if side == "below"]
+    dips = [point for point in under if point.count < run]
+    if len(under) > len(dips):
+        return Verdict(series, measure, BELOW, run, under[len(dips)], points, dips)
+    if sides[-1] == "above":
+        return Verdict(series, measure, ABOVE, run, points[-1], points, dips)
     if all(point.low is None for point in points):
         return Verdict(series, measure, UNKNOWN, run, points[-1], points)
-    first = next(point for point in points if point.side(cut) != "above")
-    return Verdict(series, measure, UNDECIDED, run, first, points)
+    first = next(i for i, side in enumerate(sides) if side not in ("above", "below"))
+    return Verdict(series, measure, UNDECIDED, run, points[first], points, dips)
 
 
 def scaling_verdict(study: ExperimentResults, cut: float = LEVEL) -> list[Finding]:
@@ -166,7 +172,8 @@ def _sentences(study: ExperimentResults, every: Sequence[Verdict]) -> list[Findi
         return [_sentence(study, [one]) for one in every]
     groups: dict[Hashable, list[Verdict]] = {}
     for one in every:
-        key = (one.kind, one.run, one.cited.count, one.cited.row["source"])
+        dips = tuple(dip.count for dip in one.dips)
+        key = (one.kind, one.run, one.cited.count, one.cited.row["source"], dips)
         groups.setdefault(key, []).append(one)
     several = sorted(groups.values(), key=lambda group: -len(group))
     found = [_sentence(study, group) for group in several[:MOST_LINES]]
@@ -205,6 +212,7 @@ def _sentence(study: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     if len(group) == 1:
         text += _further(one)
         text += _holes(study, one)
+    text += _dip(group) + _confounded(study, one)
     columns = efficiency_columns(study, one.measure.steady_phase)
     evidence = evidence_of(study, "scaling", point.row, columns)
     if len(group) > 1:
@@ -219,6 +227,29 @@ def _sentence(study: ExperimentResults, group: Sequence[Verdict]) -> Finding:
     text = marked(point.row["source"], f"{text}.", capital=len(group) > 1 or not who)
     claims = tuple(claim for verdict in group for claim in verdict.claims)
     return Finding(study.name, RULE, level, text, evidence, tuple(numbers), claims=claims)
+
+
+def _dip(group: Sequence[Verdict]) -> str:
+    """The lowest of the scales below the one to run at that are under 80 %."""
+    dips = [dip for verdict in group for dip in verdict.dips]
+    if not dips:
+        return ""
+    dip = min(dips, key=lambda point: point.value)
+    verb = "reaches" if dip.count == 1 else "reach"
+    return f"; {dip.at} {verb} only {percent(dip.value, dip.low, dip.high)}"
+
+
+def _confounded(study: ExperimentResults, one: Verdict) -> str:
+    """That other parameters change with the scale: the efficiency is the effect of all of them."""
+    entry = study.entry
+    expected = {*entry["scale_parameters"], *entry["work"], *GO_WITH_SCALE}
+    first, last = one.series.rows[0], one.cited.row
+    changed = [
+        f"{name} ({text_of(first[name])} to {text_of(last[name])})"
+        for name in study.followers.get(study.scale, [])
+        if name not in expected and first.get(name) != last.get(name)
+    ]
+    return f"; also changed: {listed(changed)}" if changed else ""
 
 
 def _number(point: Efficiency) -> Number:

@@ -4,6 +4,7 @@ import pytest
 
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import Finding, find
+from scalesweep.findings.card import card_of
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.verdict import (
     ABOVE,
@@ -45,6 +46,44 @@ def test_it_names_the_largest_efficient_scale_and_the_first_that_is_not() -> Non
         ("efficient up to", 2, "ranks"),
     ]
     assert (found.numbers[0].low, found.numbers[0].high) == (0.68, 0.72)
+
+
+def test_one_slow_scale_does_not_hide_that_more_ranks_do_well() -> None:
+    dip, good = (0.5, 0.49, 0.51), (0.93, 0.9, 0.96)
+    results = scaling(dip, good, good)
+    found = only(scaling_verdict(results))
+    assert found.level == "confirmed"
+    assert found.text == (
+        "Run 8 ranks, the most that were measured: they reach 93.0 [90.0, 96.0] % of the ideal; "
+        "2 ranks reach only 50.0 [49.0, 51.0] %."
+    )
+    assert len(found.claims) == 2
+    assert "what slows 2 ranks down" in str(card_of(results, [found]).next)
+    # The one to run at is followed by the first below it.
+    found = verdict(dip, good, (0.6, 0.5, 0.7))
+    assert found.text == (
+        "Run 4 ranks: 8 ranks reach 60 [50, 70] % of the ideal; "
+        "2 ranks reach only 50.0 [49.0, 51.0] %."
+    )
+    found = verdict(dip, good, (0.79, 0.7, 0.9))
+    assert found.level == "open"
+    assert found.text.startswith("Not decided: 8 ranks reach") and "only 50" in found.text
+
+
+def test_what_changes_with_the_ranks_is_named() -> None:
+    rows = [
+        {
+            "ranks": n,
+            "threads": n,
+            "batch_size": n,
+            **value("later", (10, 9, 11)),
+            **eff("later", e),
+        }
+        for n, e in ((1, (1, None, None)), (2, (0.67, 0.65, 0.69)))
+    ]
+    found = only(scaling_verdict(study(rows, ["ranks", "threads", "batch_size"])))
+    assert found.text.startswith("Run 1 rank: 2 ranks reach 67.0 [65.0, 69.0] % of the ideal; ")
+    assert found.text.endswith("; also changed: threads (1 to 2).")
 
 
 def test_what_stays_above_is_run_at_the_most() -> None:
