@@ -48,6 +48,8 @@ _TIMES = {"k": 1_000, "K": 1_000, "M": 1_000_000}
 _PERCENT = re.compile(r"%|\bpercent\b|\bpct\b|\[pct\]", re.IGNORECASE)
 _REMARK = re.compile(r"notes?|comments?|remarks?|description|link|url|source")
 _CLOCK = re.compile(r"(?:\d{1,4}:)?\d{1,4}:\d{2}(?:\.\d+)?")
+# A text that its writer meant as a number, though its marks leave open which.
+_FIGURES = re.compile(r"[+-]?\d[\d., '\u00a0\u2009\u202f]*%?")
 _POSITION = re.compile(r"epochs?|steps?|iterations?|iters?")
 # What goes with any metric of a table in the name of its efficiency.
 _GENERIC = frozenset(("parallel", "scaling", "weak", "strong", "relative", "total", "overall"))
@@ -82,6 +84,7 @@ class _Guess:
     efficiencies: list[str] = field(default_factory=list)
     ignore: list[str] = field(default_factory=list)
     clocks: list[str] = field(default_factory=list)  # times as h:mm:ss
+    unread: dict[str, str] = field(default_factory=dict)  # numbers of unclear marks: the reason
     formulas: dict[str, str] = field(default_factory=dict)  # where a unit is a multiple
 
     def source(self, column: str, like: str = "") -> str | dict[str, str]:
@@ -120,6 +123,9 @@ def draft_of(table: Table) -> str:
         )
     for column in guess.clocks:
         parts.append(f"# {column}: 1:02:30 is no number: give the table a column of seconds.")
+    parts += [f"# {column} is left out: {why}." for column, why in guess.unread.items()]
+    if not content["metrics"]:
+        parts.append("# No column seems to be a metric: name one under metrics.")
     if guess.ranks is None:
         parts.append("# No column seems to count ranks: name it, or state {value: N}.")
     text = yaml.safe_dump(content, sort_keys=False, width=100, allow_unicode=True)
@@ -158,6 +164,20 @@ def _times(column: str) -> bool:
     return _is(_TIME, column) and not (head and _SETTING.fullmatch(head[-1]))
 
 
+def _unread(table: Table, column: str) -> str:
+    """Why a column of what seems to be numbers cannot be read; empty for any other column."""
+    why = ""
+    for row in table.rows:
+        cell = row.cells[column]
+        try:
+            table.number(cell)
+        except ValueError as error:
+            if not _FIGURES.fullmatch(str(cell).strip()):
+                return ""
+            why = why or str(error)
+    return why
+
+
 def _numbers(table: Table, column: str) -> list[float] | None:
     """The numbers of a column; None if a cell is none."""
     found = []
@@ -190,6 +210,9 @@ def _guess(table: Table) -> _Guess:
             guess.parameters.append(name)
         elif name in table.metrics:
             guess.metrics.append(name)
+        elif why := _unread(table, name):
+            guess.unread[name] = why
+            guess.ignore.append(name)
         elif guess.unfinished is None and (failed := _failed(words)):
             guess.unfinished = name, failed
         elif name != guess.ranks:
@@ -445,9 +468,6 @@ def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
         spec = source if isinstance(source, dict) else {"column": source}
         metrics[name] = {**spec, **_meaning(column)}
         used.add(column)
-    if not metrics:
-        column = guess.ranks or next(iter([*guess.parameters, *guess.ignore]))
-        metrics["published_value"] = {"column": column, **_meaning(column)}
     content["metrics"] = metrics
     found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
     return [column for column in found if column not in used]

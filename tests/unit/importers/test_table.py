@@ -74,6 +74,19 @@ def reasons(found: TableRuns) -> str:
     return "\n".join(refusal.message for refusal in found.refusals)
 
 
+def test_a_draft_names_numbers_that_it_cannot_read_and_takes_no_count_for_a_metric(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "german.csv"
+    file.write_text("gpus;Durchsatz;Effizienz\n1;1.234,5;100 %\n2;2.400,0;97,2 %\n")
+    text = draft_of(read_table(file))
+    content = yaml.safe_load(text)
+    assert content["ignore"] == ["Durchsatz", "Effizienz"] and content["metrics"] == {}
+    assert content["parameters"] == {"ranks": {"column": "gpus"}}
+    assert "# Durchsatz is left out: '1.234,5' is not a number; if '.' stands between" in text
+    assert "# No column seems to be a metric: name one under metrics." in text
+
+
 def test_a_draft_of_a_published_table_imports_it_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "training.csv"
     file.write_text(TRAINING)
