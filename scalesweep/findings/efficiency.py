@@ -84,6 +84,9 @@ REST = "unattributed"
 LONG = 5e3  # ms from which a step is given in s
 # A loss below this share of the ideal step is no reason to act.
 NOTABLE = 0.02
+# A share of the ideal beyond 100 % is no efficiency: no replay takes a cause from the reference.
+BEYOND = 1.005
+PAST_IDEAL = "shorter than the ideal, of which the reference may spend some in the same way"
 # Of what the ranks in the middle do by themselves, and the terms that are measured from there.
 _MIDDLE = ("local_batch", "clock", "slower", "input", "between", "mixed")
 _IMBALANCE = ("persistent", "alternating")
@@ -134,6 +137,16 @@ def _largest_term(one: Ledger) -> str | None:
         for name, part in _netted(one).items() if name in WORDS and part.loss is not None
     }  # fmt: skip
     return max(losses, key=lambda name: losses[name]) if losses else None
+
+
+def _nameless(one: Ledger, largest: float) -> str | None:
+    """A term without a loss, as the reference does not show it, that may be the largest loss."""
+    terms = {
+        name: part.value
+        for name, part in one.parts.items() if name in WORDS and part.loss is None
+        and max(part.value, part.high or 0.0) > largest
+    }  # fmt: skip
+    return max(terms, key=lambda name: terms[name]) if terms else None
 
 
 def faster(one: Ledger) -> float:
@@ -187,25 +200,13 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     netted = largest.loss < (one.parts[term].loss or 0.0)
     step = STEP_WORDS[one.form]
     where = f"at {study.describe(one.row)}" if study.axes else "here"
-    factor, unit = (1.0, "ms") if whole.value < LONG else (1e-3, "s")
+    factor, unit = _scale(one)
     head = (
         f"{where} {'an' if step == 'epoch' else 'a'} {step} takes {number(whole.value * factor)} "
         f"{unit} instead of the ideal {number(ideal * factor)} {unit}"
     )
-    if one.contradicts:
-        own = (whole.value - one.parts["outside"].value) * factor
-        text = (
-            f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
-            f"is named, because {CONTRADICTS[own > whole.value * factor]}"
-        )
-        return [_made(study, one, OPEN, f"{text}.", one.parts["outside"], "outside")]
-    rest = one.parts["unattributed"].loss or 0.0
-    if largest.loss <= abs(rest):
-        text = (
-            f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
-            "any part explains: measure with more and longer steps, or with a profile"
-        )
-        return [_made(study, one, NOTE, f"{text}.", largest, REST)]
+    if (open_end := _abstained(study, one, largest, head)) is not None:
+        return [open_end]
     low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
     interval = with_interval(largest.loss * factor, low, high, unit)
     joint = one.form in (EPOCHS, NOEXCHANGE) and "input" not in one.parts
@@ -232,6 +233,7 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     # What it reaches now is the verdict's to say, or follows from the two times.
     nothing = _whole(reached) == _whole(now)
     would = f"would {'still ' if nothing else ''}reach {_whole(reached)} of the ideal"
+    would = would if reached < BEYOND else f"would be {PAST_IDEAL}"
     them = "them" if why is not None and why.several else "it"
     shorter = "" if why is None else _unlike_loss(why, largest.loss, NOTABLE * ideal)
     text = (
@@ -241,13 +243,47 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     if why is not None and why.without_all is not None:
         all_gone = ideal / (whole.value - why.without_all)
         others = " and ".join(f"this: {phrase(each, interval=False)}" for each in why.causes[1:])
-        text += f", and {_whole(all_gone)} also without {others}"
+        more = _whole(all_gone) if all_gone < BEYOND else "shorter than the ideal"
+        text += f", and {more} also without {others}"
     if faster(one):
         text += f"; {who_is_faster(study, one)}, and only what ranks take longer than at the "
         text += "reference counts as imbalance"
     doubt = _doubt(study, one, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
     return [_made(study, one, OPEN if doubt else CONFIRMED, text, largest, term, why)]
+
+
+def _abstained(study: ExperimentResults, one: Ledger, largest: Term, head: str) -> Finding | None:
+    """The sentence where no part can be named; None where one can. ``head``: its begin."""
+    factor, unit = _scale(one)
+    if one.contradicts:
+        own = (one.elapsed.value - one.parts["outside"].value) * factor
+        text = (
+            f"{head} by its rate of samples, and {number(own)} {unit} by its step times: no part "
+            f"is named, because {CONTRADICTS[own > one.elapsed.value * factor]}"
+        )
+        return _made(study, one, OPEN, f"{text}.", one.parts["outside"], "outside")
+    rest = one.parts["unattributed"].loss or 0.0
+    loss = largest.loss or 0.0
+    if loss <= abs(rest):
+        text = (
+            f"{head}; {number(rest * factor)} {unit} of the difference are unattributed, more than "
+            "any part explains: measure with more and longer steps, or with a profile"
+        )
+        return _made(study, one, NOTE, f"{text}.", largest, REST)
+    if (nameless := _nameless(one, loss)) is not None:
+        here = number(one.parts[nameless].value * factor)
+        text = (
+            f"{head}; no part is named as the largest: {WORDS[nameless]} takes {here} {unit}, and "
+            "the reference, which does not print it, spends time that may be the same"
+        )
+        return _made(study, one, OPEN, f"{text}.", one.parts[nameless], nameless)
+    return None
+
+
+def _scale(one: Ledger) -> tuple[float, str]:
+    """By what ms are multiplied in sentences, and the unit then."""
+    return (1.0, "ms") if one.elapsed.value < LONG else (1e-3, "s")
 
 
 def _on_ranks(study: ExperimentResults, one: Ledger, loss: float, computing: bool) -> str:
@@ -395,6 +431,8 @@ def causes_in_losses(study: ExperimentResults) -> dict[int, Sequence[Cause]]:
     for one in _largest_points(study):
         term = _largest_term(one)
         if term is None or _netted(one)[term] != one.parts[term]:
+            continue
+        if _nameless(one, one.parts[term].loss or 0.0):
             continue
         if (why := _why(study, one, term, one.parts[term].loss or 0.0)) is None:
             continue

@@ -21,7 +21,13 @@ from scalesweep.findings.cause_words import (
     names_ranks,
     phrase,
 )
-from scalesweep.findings.efficiency import causes_in_losses, faster, who_is_faster
+from scalesweep.findings.efficiency import (
+    BEYOND,
+    PAST_IDEAL,
+    causes_in_losses,
+    faster,
+    who_is_faster,
+)
 
 RULE = "causes"
 MOST = 4  # of a point
@@ -113,7 +119,8 @@ def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
     left = ledger.elapsed.value - one.numbers["gain_ms"]
     if left <= 0:
         return ""
-    return f" and reach {100 * ledger.ideal.value / left:.0f} % of the ideal"
+    share = ledger.ideal.value / left
+    return f" and reach {100 * share:.0f} % of the ideal" if share < BEYOND else f", {PAST_IDEAL}"
 
 
 def _contradicted(study: ExperimentResults, point: PointCauses) -> bool:

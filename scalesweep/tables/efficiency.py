@@ -24,7 +24,7 @@ from scalesweep.analysis.stats import (
     ratio_interval,
 )
 from scalesweep.analysis.step_account import PROFILE, TERMS, StepAccount
-from scalesweep.analysis.step_work import BETWEEN
+from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
@@ -75,6 +75,8 @@ LABELS = {
     "global_efficiency": "Global efficiency",
 }
 _MS = 1e3
+# Time of the reference without a name, over an activity that it does not name, that is nothing.
+_NAMELESS = 0.1
 _NAMES = (
     "form", "kind", "variant", "term", "value", "low", "high", "unit",
     "loss", "loss_low", "loss_high", "lead", "lead_low", "lead_p", "machine_from",
@@ -240,7 +242,9 @@ def _ledger(
         values = _term(one, name, outside)
         if values is None:
             continue
-        there = None if base is None or one is base else _there(base, name, outside)
+        there = None
+        if base is not None and one is not base and ratio is not None:
+            there = _there(one, base, name, outside, ratio)
         if name in ("compute", "busy") and there is not None and ratio is not None:
             assert base is not None
             parts = _computation(
@@ -308,14 +312,30 @@ def _term(one: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     return values
 
 
-def _there(base: MeasuredSteps, name: str, outside: bool) -> Floats | None:
+def _there(
+    one: MeasuredSteps, base: MeasuredSteps, name: str, outside: bool, ratio: float
+) -> Floats | None:
     """A term of the reference. Of time between steps that it does not show, the most that it may
-    be: what no other term has."""
+    be: what no other term has. Of a host activity that it does not name, none; None where it has
+    time without a name that may be the same."""
     values = _term(base, name, outside)
-    if values is None and name == BETWEEN:
-        rest = _term(base, "unattributed", False)
-        return None if rest is None else np.maximum(rest, 0.0)
-    return values
+    if values is not None or name not in (BETWEEN, *NAMED):
+        return values
+    rest = _term(base, "unattributed", False)
+    assert rest is not None
+    if name == BETWEEN:
+        return np.maximum(rest, 0.0)
+    nameless = 0.0 if _term(base, BETWEEN, outside) is not None else max(float(rest.mean()), 0.0)
+    for term in (BETWEEN, "stalls"):
+        there, here = _term(base, term, outside), _term(one, term, outside)
+        if there is not None:
+            less = 0.0 if here is None else float(here.mean()) / ratio
+            nameless += max(float(there.mean()) - less, 0.0)
+    activity = _term(one, name, outside)
+    assert activity is not None
+    if nameless * ratio > _NAMELESS * float(activity.mean()):
+        return None
+    return np.zeros_like(rest)
 
 
 def _computation(

@@ -13,6 +13,7 @@ import numpy as np
 
 from scalesweep.analysis.stats import Interval
 from scalesweep.analysis.step_account import StepAccount
+from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.machine_terms import Least
 from scalesweep.tables.points import ExperimentData, Measure, Point
@@ -47,9 +48,12 @@ class MeasuredSteps:
     def term(self, name: str) -> Floats | None:
         """A term of the ledger, in s per step, of each repeat; None if one has none.
 
+        Of host time, 0 in repeats that do not show it while others do: they have it elsewhere.
         Their mean is the term of the point: they are pseudo-values where repeats have weights.
         """
         found = [getattr(account, name) for account in self.accounts]
+        if name in (BETWEEN, *NAMED) and any(value is not None for value in found):
+            found = [0.0 if value is None else value for value in found]
         return None if None in found else self._weighted(np.array(found, np.float64))
 
     @property

@@ -182,12 +182,13 @@ def planted_study(
     spans: tuple[str, ...] = ("between",),
     seed: int = 0,
     changed: Callable[[Arrays], None] = lambda arrays: None,
+    alone: Callable[[Arrays], None] = lambda arrays: None,
     notes: Mapping[str, Any] | None = None,
     rate: Callable[[int, float], float] = lambda ranks, value: value,
 ) -> ExperimentResults:
     """An experiment of one rank without faults and of ``ranks`` with those of a program, through
-    records, summary and tables; ``changed`` may change the arrays of the latter, ``rate`` the rate
-    of images that runs of so many ranks state."""
+    records, summary and tables; ``changed`` may change the arrays of the latter, ``alone`` those of
+    the former, ``rate`` the rate of images that runs of so many ranks state."""
 
     def run_of(point: Point, repeat: int, spans: tuple[str, ...]) -> Arrays:
         count = int(point["ranks"])
@@ -197,8 +198,7 @@ def planted_study(
     def arrays(found: Arrays, point: Point, repeat: int) -> None:
         found.clear()
         found |= run_of(point, repeat, spans)
-        if point["ranks"] > 1:
-            changed(found)
+        (changed if point["ranks"] > 1 else alone)(found)
 
     def changes(point: Point, repeat: int) -> dict[str, Any]:
         whole = run_of(point, repeat, ("between",))  # the rate is of all the time
