@@ -21,6 +21,8 @@ SPIKE = 4.0  # standard deviations of a session's mean
 _PENALTY = 3.0
 _TRIM = 0.2
 _COARSE = 3.0  # times the noise
+_SAME = 1e-9  # logarithms that differ by less are of one value
+_MULTIPLE = 1e-4  # of their least difference, by which multiples of it may be off
 # The lowest of the differences of successive sessions, and what their mean square is of a normal
 # variance: 1 - 2 z f(z) / 0.6 with z = 0.842, the quantile at 0.8, and its density f.
 _LOWER, _LOWER_SQUARE = 0.6, 0.2146
@@ -34,8 +36,9 @@ class Series:
     ``spikes[session]``: lies off both its neighbours, or, as the last one, off those before it.
     ``within``: standard deviation of a repeat within its session, NaN where no session has two;
     ``between``: of a session's centre about its level, with ``degrees`` of freedom, and at least
-    ``floor``, what repeats alone make of it. ``weekly[session]``: what its weekday adds, which is
-    taken out of everything else; None where no weekly cycle is recognised.
+    ``floor``, what repeats alone make of it, and rounding. ``weekly[session]``: what its weekday
+    adds, which is taken out of everything else; None where no weekly cycle is recognised.
+    ``grid``: what values are rounded to, 0 where it does not show.
     """
 
     centres: Floats
@@ -47,6 +50,7 @@ class Series:
     degrees: int
     floor: float
     weekly: Floats | None = None
+    grid: float = 0.0
 
     @property
     def left(self) -> Floats:
@@ -130,12 +134,15 @@ def read_series(groups: Sequence[Floats], weekdays: Sequence[int] | None = None)
         centres = centres - weekly
     within = _within(variances, repeats)
     floor = 0.0 if math.isnan(within) else within / math.sqrt(float(np.median(repeats)))
+    resolution, rounded = _resolution(np.concatenate(groups))
+    floor = max(floor, resolution / math.sqrt(12))  # standard deviation of what rounding adds
     rough = max(_rough(centres), floor)
     spikes = find_spikes(centres, rough)
     kept = np.flatnonzero(~spikes)
     starts = tuple(int(kept[start]) for start in segments(centres[kept], rough))
     starts = (0, *starts[1:])
-    series = Series(centres, repeats, starts, spikes, within, math.nan, 0, floor, weekly)
+    grid = resolution if rounded else 0.0
+    series = Series(centres, repeats, starts, spikes, within, math.nan, 0, floor, weekly, grid)
     between, degrees = _scatter(centres, kept, starts, series._phases)
     return replace(series, between=max(between, floor), degrees=degrees)
 
@@ -170,6 +177,23 @@ def _within(variances: Floats, repeats: NDArray[np.int64]) -> float:
     # (Wilson and Hilferty, Proc. Natl. Acad. Sci. 17, 1931, 684).
     k = float(np.median(repeats[several] - 1))
     return math.sqrt(float(np.median(variances[several])) / (1 - 2 / (9 * k)) ** 3)
+
+
+def _resolution(logs: Floats) -> tuple[float, bool]:
+    """The least difference of any two values where most occur more than once, else 0; and whether
+    all values are multiples of it, as rounded ones are.
+
+    Values that agree would otherwise have no noise, and no step would be seen in them.
+    """
+    different = np.unique(logs)
+    gaps = np.diff(different)
+    gaps = gaps[gaps > _SAME]
+    if not gaps.size or gaps.size + 1 > logs.size / 2:
+        return 0.0, False
+    values = np.exp(different - different[0])
+    steps = np.diff(values)
+    times = values / steps[steps > _SAME].min()
+    return float(gaps.min()), bool(np.abs(times - np.rint(times)).max() < _MULTIPLE)
 
 
 def _rough(centres: Floats) -> float:

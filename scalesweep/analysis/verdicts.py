@@ -37,6 +37,9 @@ LOOKS_A_SESSION, LEAST_LOOKS, MOST_LOOKS = 2.5, 60, 300
 ONCE, TWICE = 30, 60  # sessions up to which, and from which on
 # A change of so many standard deviations of a session is no wandering, though steps came before.
 CLEAR = 8.0
+# Share of their resolution that scatter is less than where values of one level are rounded alike;
+# and what 95 % of the differences of two roundings are below, in units of it.
+_COARSE, _ROUNDED = 0.35, 0.776
 _TINY = 1e-9  # of logarithms: a scatter below it is none
 
 
@@ -185,6 +188,9 @@ def _judged(
 ) -> Verdict:
     shift = series.mean(new) - series.mean(old)
     half = noise.half_width(old, new)
+    if float(noise.weights @ noise.scales) < _COARSE * series.grid:
+        # Rounding is the same in all sessions of a level then: no number of them averages it out.
+        half = math.hypot(half, _ROUNDED * series.grid)
     many = looks(len(series.steady(range(len(series.centres)))))
     singly = _chance_singly(series, noise, old, new, shift)
     p = min(1.0, many * max(noise.chance(shift, old, new), singly))

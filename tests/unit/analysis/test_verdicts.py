@@ -101,6 +101,25 @@ def test_the_first_and_the_last_sessions_have_one_side() -> None:
     assert find_spikes(np.arange(10.0), 0.1).nonzero()[0].tolist() == [0, 9]
 
 
+@pytest.mark.parametrize("after", [2, 4, 8])
+@pytest.mark.parametrize("step", [0.02, 0.05, 0.5])
+def test_steps_between_values_that_agree_are_found(step: float, after: int) -> None:
+    """Values without noise, and values of 2 % resolution whose noise hardly shows."""
+    same = [np.full(3, 7 + step * (place >= 30 - after)) for place in range(30)]
+    rng = np.random.default_rng(4)
+    rounded = [
+        np.log(np.round((1.003 * np.exp(group - 7) + rng.normal(0, 0.003, 3)) / 0.02) * 0.02)
+        for group in same
+    ]
+    for groups in (same, rounded):
+        found = judge(read_series(groups), "lower", 0.03)
+        assert found.kind == (
+            REGRESSION if step > 0.03 else INCONCLUSIVE if groups is rounded else NO_CHANGE
+        )
+        assert found.low < math.exp(step) < found.high and len(found.new) == after
+    assert judge(read_series([same[0]] * 30), "lower", 0.03).kind == TOO_EARLY
+
+
 def test_levels_that_hardly_differ_are_drift() -> None:
     """Their differences are noise among sessions: the interval is wider."""
     groups = made([1.0] * 10 + [1.02] * 10 + [1.05] * 6)
