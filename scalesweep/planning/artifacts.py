@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scalesweep.core.files import read_json, stamp_of, write_atomic
+from scalesweep.core.kept_files import code_digest
 from scalesweep.core.own_files import make_way
 
 MADE = ".made.json"  # in the results folder: file -> its time and size
@@ -22,14 +23,21 @@ FOLDERS = ("tables", "figures")
 FILES = ("plan.json", "plan.csv", "summary.parquet", "jobs.csv", "report.html")
 # Of these something else is made.
 _MADE = ("plan.json", "summary.parquet", "jobs.csv", *FOLDERS)
+# In the notes, beside the files: what code made them, in the form of a stamp.
+_CODE = "code"
 _STAMP = re.compile(r"[0-9]+:[0-9]+")  # of ``stamp_of``
 
 
 def note_made(results: Path) -> None:
     """Remember what lies in the results folder, which has just been made."""
     found = {str(path.relative_to(results)): stamp_of(str(path)) for path in _files(results)}
+    found[_CODE] = _code()
     _make_way(results)
     write_atomic(results / MADE, json.dumps(found), durable=False)
+
+
+def _code() -> str:
+    return f"{int(code_digest()[:12], 16)}:0"
 
 
 def forget_made(results: Path) -> None:
@@ -55,7 +63,8 @@ def noted_made(results: Path) -> dict[str, str]:
 
 
 def was_changed(results: Path) -> bool:
-    """Whether something has been changed since, was lost from a folder, or is of another kind.
+    """Whether something has been changed since, was lost from a folder, or is of another kind, or
+    other code of scalesweep made it: its tables and sentences may say what ours no longer do.
 
     Snakemake itself notices the loss of a file of its own.
     """
@@ -70,6 +79,8 @@ def was_changed(results: Path) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, ValueError, AttributeError, RecursionError):
+        return True
+    if stamps.pop(_CODE, "") != _code():
         return True
     whole = {name for name in _MADE if (results / name).exists()}
     return any(

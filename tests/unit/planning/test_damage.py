@@ -311,7 +311,9 @@ def test_every_flipped_bit_of_an_order_and_of_a_plan_is_found(
             assert str(error).startswith(str(path))
 
 
-def test_what_was_made_is_made_again_when_it_changes(tmp_path: Path) -> None:
+def test_what_was_made_is_made_again_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "tables" / "e").mkdir(parents=True)
     table = tmp_path / "tables" / "e" / "points.csv"
     for path in (table, tmp_path / "plan.json"):
@@ -343,7 +345,12 @@ def test_what_was_made_is_made_again_when_it_changes(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / ".outputs")
     shutil.rmtree(tmp_path / "tables")  # Snakemake sees that
     assert not was_changed(tmp_path)
-    for content in ("", "[]", "{", "[" * 100_000, '{"plan.json": 1}'):
+    note_made(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("scalesweep.planning.artifacts.code_digest", lambda: 32 * "0")
+        assert was_changed(tmp_path)  # by an upgrade, too
+    assert not was_changed(tmp_path)
+    for content in ("", "[]", "{", "[" * 100_000, '{"plan.json": 1}', "{}"):
         (tmp_path / ".made.json").write_text(content)
         assert was_changed(tmp_path)
     forget_made(tmp_path)
