@@ -217,7 +217,7 @@ def _between_all(seconds: Floats, typical: float) -> list[Delay]:
     usual = np.stack([_between_stalls(own, LASTING_FROM * typical) for own in seconds.T], axis=1)
     host = lower_median(usual, axis=1)[:, None]
     if _in_every_step(host[:, 0], LASTING_FROM * typical):
-        found = [Delay(BETWEEN, EVERY, np.minimum(seconds, _followed(host[:, 0])[:, None]))]
+        found = [Delay(BETWEEN, EVERY, np.minimum(seconds, followed(host[:, 0])[:, None]))]
     else:
         found = []
     common = lower_median(seconds, axis=1)
@@ -341,7 +341,7 @@ def _lasting(own: Floats, typical: float) -> tuple[str, Floats]:
             if level[first] >= least:
                 return PART, level
     # Single long steps, or every other one, do not make a rank late in every step.
-    return (EVERY, _followed(own)) if _in_every_step(own, least) else ("", np.zeros(steps))
+    return (EVERY, followed(own)) if _in_every_step(own, least) else ("", np.zeros(steps))
 
 
 def _in_every_step(own: Floats, least: float) -> bool:
@@ -349,7 +349,7 @@ def _in_every_step(own: Floats, least: float) -> bool:
     return middle >= least and float((own > middle / 2).mean()) >= NEARLY_ALL
 
 
-def _followed(own: Floats) -> Floats:
+def followed(own: Floats) -> Floats:
     """Values as they change over a run, without the scatter of steps; none below 0."""
     width = min(len(own), max(_SMOOTH, len(own) // 4)) | 1
     return np.maximum(_running_median(own, width), 0.0)

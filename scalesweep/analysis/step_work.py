@@ -168,8 +168,22 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
                 f"and {ranks:,} ranks"
             )
         if values.dtype.kind in "fiu" and not np.isfinite(values).all():
+            if said := _fewer(values):
+                raise BadSpans(f"{name}: {said}: each rank has to print each step")
             odd = int((~np.isfinite(values)).any(axis=1).sum())
             raise BadSpans(f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)")
+
+
+def _fewer(values: NDArray[Any]) -> str:
+    """Which ranks have fewer steps than others, where this is all that is missing; else empty."""
+    missing = np.isnan(values)
+    counts = np.where(missing.any(axis=0), missing.argmax(axis=0), len(values))
+    ends = np.arange(len(values))[:, None] >= counts
+    if np.isinf(values).any() or (missing != ends).any() or counts.max() < len(values):
+        return ""
+    short = np.flatnonzero(counts < len(values))
+    texts = [f"rank {rank} has {counts[rank]:,}" for rank in short]
+    return f"{listed(texts)} of {len(values):,} steps"
 
 
 def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, Any]) -> None:

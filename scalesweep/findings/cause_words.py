@@ -31,7 +31,7 @@ _DOES = {
 # Ranks have a cause for about the same time, and in the same steps, if they differ by less: a
 # factor, and a share of all steps.
 ALIKE, SAME_PART = 1.25, 0.1
-# By this factor the longest tenth of the steps with a cause has it longer than the shortest.
+# By this factor the longest of the delays is longer than the shortest.
 SPREAD = 1.5
 _MOST_NAMED = 4
 _APART = 1.1  # ranks in a step, on average: one at a time
@@ -145,16 +145,47 @@ def phrase(one: Cause, interval: bool = True) -> str:
         if one.shared and one.cause == BETWEEN and one.pattern == EVERY:
             after = "between their steps"
         text = f"{_who(one)} {verb} {time} {after}".rstrip() + f" in {_steps(one)}"
-        return text + (f" (steps by rank {one.by_rank})" if _uneven(one) else "")
+        return text + (_steps_by_rank(one) if _uneven(one) else "")
     text = f"{_who(one)} {single} {time} {after}".rstrip() + f" in {_steps(one)}"
-    return text + (f" (steps by rank {one.by_rank})" if many and one.by_rank else "")
+    return text + (_steps_by_rank(one) if many else "")
+
+
+def phrases(causes: Sequence[Cause], interval: bool = True) -> str:
+    """Several causes; who has two of them, one after the other, is named once."""
+    texts: list[str] = []
+    before = ""
+    for one in causes:
+        text, who = phrase(one, interval), f"{_who(one)} "
+        own = who if text.startswith(who) and names_ranks(one) else ""
+        texts.append(text.removeprefix(own) if own and own == before else text)
+        before = own
+    return " and ".join(texts)
+
+
+def _steps_by_rank(one: Cause) -> str:
+    """In how many of the steps each rank has a delay; of all runs together, where that is not a
+    whole number in each."""
+    counts = _counts(one)
+    runs = round(one.numbers["runs"])
+    whole = all(abs(count - round(count)) < 0.05 for count in counts.values())
+    texts = [
+        f"{count * (1 if whole else runs):,.0f} on rank {rank}" for rank, count in counts.items()
+    ]
+    where = "" if whole else f"in all {runs} runs: "
+    return f" ({where}{listed(texts, 6)})" if texts else ""
+
+
+def _counts(one: Cause) -> dict[int, float]:
+    """In how many steps of a run each rank has a delay, on average."""
+    pairs = [each.split(": ") for each in one.by_rank.split(", ") if ": " in each]
+    return {int(rank): float(count) for rank, count in pairs}
 
 
 def _uneven(one: Cause) -> bool:
     """Whether some of the ranks that have a delay at once have it in fewer steps than any has."""
     if one.pattern in (EVERY, PART, BOUND) or len(one.ranks) < 2:
         return False
-    counts = [float(each.split(": ")[1]) for each in one.by_rank.split(", ") if ": " in each]
+    counts = _counts(one).values()
     return len(counts) > 1 and one.numbers.get("count", 0.0) > ALIKE * min(counts)
 
 
@@ -175,6 +206,8 @@ def _who(one: Cause) -> str:
     if one.pattern in (EVERY, PART, BOUND) or _at_once(one):
         named = len(one.ranks) <= _MOST_NAMED and _unlike(one)  # who has which is said in order
         return f"ranks {names}" if named or not one.shared or len(one.ranks) < 3 else "all ranks"
+    if one.numbers.get("count") == 1 and not one.same_ranks:
+        return "a rank, another in each run,"
     return "one rank at a time"
 
 
@@ -190,11 +223,13 @@ def _longer(one: Cause, interval: bool) -> str:
         together = not apart and (one.pattern in (EVERY, PART) or _at_once(one))
         if len(lengths) <= _MOST_NAMED and together and names_ranks(one):
             return f"{least}{listed([number(each) for each in lengths], _MOST_NAMED)} ms"
-        return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
+        if one.pattern in (EVERY, PART):
+            return f"{least}{number(min(lengths))} to {number(max(lengths))} ms"
     shortest, longest = (one.numbers.get(f"{name}_ms", 0.0) for name in ("shortest", "longest"))
-    scatter = NOTABLE * one.numbers["step_ms"] if one.pattern == EVERY else 0.0
-    if longest > SPREAD * shortest + scatter:
-        return f"{least}{number(shortest)} to {number(longest)} ms"
+    if longest > SPREAD * shortest + NOTABLE * one.numbers["step_ms"]:
+        ends = f"{number(shortest)} to {number(longest)} ms"
+        median = one.numbers.get("median_ms")
+        return least + (ends if median is None else f"{number(median)} ms (median; {ends})")
     text = with_interval(value, low, high, "ms") if interval else f"{number(value)} ms"
     return f"{least}{text}"
 
@@ -206,13 +241,26 @@ def _steps(one: Cause) -> str:
         return "every step"
     if one.pattern == PART:
         return _part(one, steps)
-    if one.same_steps and count == 1:
-        first = one.numbers["first"]
-        which = "the first step of" if first == 1 else f"step {first:,.0f} of"
-        return f"{which} {steps:,.0f}, as in a warm-up" if first == 1 else f"{which} {steps:,.0f}"
+    if one.same_steps and (few := _few_steps(one)):
+        return few
+    each, first, last = (one.numbers.get(name) for name in ("every", "within_first", "within_last"))
     text = f"{_count(count)} of {steps:,.0f} steps"
-    each = one.numbers.get("every")
-    return f"{text}, every {_ordinal(int(each))}" if finite(each) and each > 1 else text
+    part = "" if first is None or last is None else f"in steps {first:,.0f} to {last:,.0f}"
+    if each is not None and each > 1:
+        return f"{text}, every {_ordinal(int(each))} {part}".rstrip()
+    return f"{text}, all {part}" if part else text
+
+
+def _few_steps(one: Cause) -> str:
+    """One step or two in words, where they are the same in each repeat; else empty."""
+    count, steps = one.numbers.get("count"), one.numbers["of_steps"]
+    first, last = one.numbers["first"], one.numbers["last"]
+    if count == 1 and first == 1:
+        return f"the first step of {steps:,.0f}, as in a warm-up"
+    if count == 1:
+        return f"step {first:,.0f} of {steps:,.0f}"
+    apart = count == 2 and one.numbers.get("every") is None
+    return f"steps {first:,.0f} and {last:,.0f} of {steps:,.0f}" if apart else ""
 
 
 def _part(one: Cause, steps: float) -> str:

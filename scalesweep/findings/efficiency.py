@@ -21,6 +21,7 @@ from scalesweep.findings.cause_words import (
     is_sure,
     names_ranks,
     phrase,
+    phrases,
     takes,
 )
 
@@ -86,7 +87,7 @@ LONG = 5e3  # ms from which a step is given in s
 NOTABLE = 0.02
 # A share of the ideal beyond 100 % is no efficiency: no replay takes a cause from the reference.
 BEYOND = 1.005
-PAST_IDEAL = "shorter than the ideal, of which the reference may spend some in the same way"
+PAST_IDEAL = "shorter than the ideal (the reference may have the same)"
 # Of what the ranks in the middle do by themselves, and the terms that are measured from there.
 _MIDDLE = ("local_batch", "clock", "slower", "input", "between", "mixed")
 _IMBALANCE = ("persistent", "alternating")
@@ -321,9 +322,9 @@ def _because(why: _Why, term: str) -> str:
         ranks = listed([str(rank) for rank in why.causes[0].ranks], 6)
         return f"it sets the pace of {'ranks' if len(why.causes[0].ranks) > 1 else 'rank'} {ranks}"
     if term == "mixed":
-        return " and ".join(phrase(each, interval=False) for each in why.causes[:3])
+        return phrases(why.causes[:3], interval=False)
     if why.several:
-        return " and ".join(phrase(each, interval=False) for each in why.causes)
+        return phrases(why.causes, interval=False)
     return phrase(why.causes[0], interval=False)
 
 

@@ -7,6 +7,7 @@ subtraction of means; effects that overlap are said to.
 from collections.abc import Sequence
 
 from scalesweep.analysis.step_delays import RARE
+from scalesweep.analysis.step_work import NAMED
 from scalesweep.core.formatting import counted, number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_causes import Cause, PointCauses, point_causes
@@ -20,6 +21,7 @@ from scalesweep.findings.cause_words import (
     is_sure,
     names_ranks,
     phrase,
+    phrases,
 )
 from scalesweep.findings.efficiency import (
     BEYOND,
@@ -91,7 +93,7 @@ def _together(study: ExperimentResults, point: PointCauses, causes: Sequence[Cau
     """The sentence on causes that hide each other."""
     both = point.together
     alone = sum(one.numbers["gain_ms"] for one in causes)
-    text = _capital(" and ".join(phrase(one) for one in causes))
+    text = _capital(phrases(causes))
     text += f", at {study.describe(point.row)}" if study.axes else ""
     text += (
         f"; these hide each other: without all of them a step would be {_gain(both)} shorter"
@@ -119,8 +121,20 @@ def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
     left = ledger.elapsed.value - one.numbers["gain_ms"]
     if left <= 0:
         return ""
-    share = ledger.ideal.value / left
-    return f" and reach {100 * share:.0f} % of the ideal" if share < BEYOND else f", {PAST_IDEAL}"
+    same = _at_reference(ledger, one)
+    share = (ledger.ideal.value - same) / left
+    if share >= BEYOND:
+        return f" and {PAST_IDEAL}"
+    return f" and reach {100 * share:.0f} % of the ideal" + (", without it there too" * (same > 0))
+
+
+def _at_reference(ledger: Ledger, one: Cause) -> float:
+    """Ms of the ideal step that the reference has of an activity too, where it names it."""
+    part = ledger.parts.get(one.cause) if one.cause in NAMED else None
+    if part is None or part.loss is None or ledger.ideal is None:
+        return 0.0
+    same = part.value - part.loss
+    return same if same >= NOTABLE * ledger.ideal.value else 0.0
 
 
 def _contradicted(study: ExperimentResults, point: PointCauses) -> bool:

@@ -80,9 +80,10 @@ def _warm_up(
     part = np.array([count for count, _ in ends]) * steps / max(map(len, times))
     counts = list(dict.fromkeys(f"{count:,.0f}" for count in (part.min(), part.max())))
     low, high = (None if np.isnan(end) else 1 - end for end in (left.high, left.low))
+    first = f"the first {' to '.join(counts)} of {steps:,.0f} steps are"
+    first = f"the first of {steps:,.0f} steps is" if counts == ["1"] else first
     text = (
-        f"the first {' to '.join(counts)} of {steps:,.0f} steps are longer than the others, as in "
-        f"a warm-up, in each of {counted(len(ends), 'run')}"
+        f"{first} longer than the others, as in a warm-up, in each of {counted(len(ends), 'run')}"
         f"{f', at {study.describe(one.row)}' if study.axes else ''}: without that a step would "
         f"take {percent(1 - left.value, low, high)} less on average"
     )

@@ -17,6 +17,7 @@ import pandas as pd
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.recurrence import recurrence_of
 from scalesweep.analysis.stats import MAD_TO_STD, linear_interval, t_quantile
 from scalesweep.analysis.step_delays import (
     BOUND,
@@ -27,6 +28,7 @@ from scalesweep.analysis.step_delays import (
     Causes,
     Delay,
     causes_of,
+    followed,
     gain,
     lower_median,
 )
@@ -60,7 +62,7 @@ MAX_POINTS = 40
 MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
 MAX_RANK_ROWS = 64  # of a run
 CURVES = 12  # runs of a point that have one
-_REGULAR = 0.9  # of all distances
+_ALIKE, _MOST_ALIKE = 1.25, 0.75  # a factor, and the share of all delays within it of the median
 _SMALL = 0.05  # of the largest delay: another one's seconds
 _SAME_PART = 0.1  # of all steps: how far the ends of a part may differ over the repeats
 FEWEST_STALLS = 5  # over all repeats
@@ -76,8 +78,8 @@ CAUSE_TEXTS = (
 )  # fmt: skip
 CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
-    "shortest_ms", "longest_ms", "first", "last", "every", "at_once", "changes", "step_ms",
-    "gain_ms", "gain_low", "gain_high",
+    "shortest_ms", "longest_ms", "median_ms", "first", "last", "every", "within_first",
+    "within_last", "at_once", "changes", "step_ms", "gain_ms", "gain_low", "gain_high",
 )  # fmt: skip
 
 
@@ -353,7 +355,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
     inferred = any(run.work is not None and run.work.between == INFERRED for run in found)
     effects = dict.fromkeys(name for run in found for name in run.side_effects)
     periods_ms = [float(run.work.periods.mean()) * _MS for run in found if run.work is not None]
-    gaps = np.concatenate([np.diff(p) for p in places]) if places else np.zeros(0)
+    recurs = recurrence_of(places, int(steps.max()))
     return {
         "repeats": len(found), "cause": one.cause, "pattern": one.pattern, "runs": one.runs,
         "ranks": ", ".join(map(str, several)), "of_ranks": found[0].steps.shape[1],
@@ -361,13 +363,16 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "longer_ms": float(lengths.mean()) if lengths.size else None,
         "longer_low": None if bounds is None else bounds.low,
         "longer_high": None if bounds is None else bounds.high,
-        "shortest_ms": None if ends is None else float(ends[0]),
-        "longest_ms": None if ends is None else float(ends[1]),
+        "shortest_ms": None if ends is None else ends[0],
+        "longest_ms": None if ends is None else ends[1],
+        "median_ms": None if ends is None else ends[2],
         "count": float(np.mean([p.size for p in places])) if places else None,
         "of_steps": float(steps.mean()),
         "first": int(np.median([p[0] for p in places])) + 1 if places else None,
         "last": int(np.median([p[-1] for p in places])) + 1 if places else None,
-        "every": int(np.median(gaps)) if _regular(gaps) else None,
+        "every": recurs.every,
+        "within_first": None if recurs.part is None else recurs.part[0] + 1,
+        "within_last": None if recurs.part is None else recurs.part[1] + 1,
         "same_steps": _same_steps(one), "at_once": _at_once(there),
         "changes": _changes(there),
         "by_rank": _by_rank(there, several),
@@ -387,21 +392,22 @@ def _length(delay: Delay) -> float:
     return float(np.median(delay.lengths))
 
 
-def _ends(delays: Sequence[Delay]) -> Floats | None:
-    """The tenth and ninetieth percentile of the seconds that a delay takes, in ms, on average."""
-    lengths = [one.lengths for one in delays if one.pattern != BOUND and one.lengths.size]
+def _ends(delays: Sequence[Delay]) -> tuple[float, float, float | None] | None:
+    """The shortest and the longest of single delays in ms, and their median where most of them are
+    about as long; of one that lasts, the least and the most over the steps, without their
+    scatter, the mean over the repeats."""
+    lengths = [one.lengths * _MS for one in delays if one.pattern != BOUND and one.lengths.size]
     if not lengths:
         return None
-    return np.asarray(np.mean([np.quantile(each, (0.1, 0.9)) for each in lengths], axis=0)) * _MS
-
-
-def _regular(gaps: Any) -> bool:
-    """Whether steps come at equal distances: three of all repeats are the fewest that tell. Of
-    half of all steps, drawn at random, most are one to three apart."""
-    if gaps.size < 3:
-        return False
-    distance = float(np.median(gaps))
-    return float((np.abs(gaps - distance) <= (1 if distance > 3 else 0)).mean()) >= _REGULAR
+    if delays[0].pattern == EVERY:
+        own = [followed(one.extra[:, one.ranks].mean(axis=1)) * _MS for one in delays if one.ranks]
+        least, most = np.mean([(each.min(), each.max()) for each in own], axis=0)
+        return float(least), float(most), None
+    pooled = np.concatenate(lengths)
+    middle = float(np.quantile(pooled, 0.5, method="inverted_cdf"))
+    alike = (pooled <= _ALIKE * middle) & (pooled >= middle / _ALIKE)
+    median = middle if alike.mean() >= _MOST_ALIKE else None
+    return float(pooled.min()), float(pooled.max()), median
 
 
 def _ahead(found: Sequence[RunSteps]) -> str:
@@ -442,7 +448,7 @@ def _by_rank(delays: Sequence[Delay], ranks: Sequence[int]) -> str:
     if not delays or delays[0].extra.shape[1] > MAX_RANK_ROWS:
         return ""
     counts = np.mean([(delay.extra > 0).sum(axis=0) for delay in delays], axis=0)
-    return ", ".join(f"{rank}: {counts[rank]:.3g}" for rank in ranks)
+    return ", ".join(f"{rank}: {counts[rank]:.6g}" for rank in ranks)
 
 
 def _lengths(delays: Sequence[Delay], ranks: Sequence[int]) -> str:

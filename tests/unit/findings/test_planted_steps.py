@@ -65,8 +65,8 @@ ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str, float]] = {
     ),
     "random stalls": (
         faulty(compute=on_any(500, 5, 2)), ("between",), "stalls", 100,
-        r"one rank at a time computes 500 ms longer in 12 of 60 steps, every 5th \(steps by rank "
-        r"0: 5, 1: 7\)", 94,
+        r"one rank at a time computes 500 ms longer in 12 of 60 steps, every 5th \(5 on rank 0 "
+        r"and 7 on rank 1\)", 94,
     ),
     "rare stalls": (
         faulty(compute=on_any(500, 25, 2)), ("between",), "stalls", 16.7,
@@ -219,7 +219,7 @@ UNLIKE: dict[str, tuple[Program, str]] = {
     "stalls": (
         faulty(compute=both(every(500, 10, 1), every(250, 20, 2))),
         r"ranks 1 and 2 compute (499|500) and (249|250) ms longer in 6 of 60 steps, every 10th "
-        r"\(steps by rank 1: 6, 2: 3\):",
+        r"\(6 on rank 1 and 3 on rank 2\):",
     ),
 }  # fmt: skip
 
