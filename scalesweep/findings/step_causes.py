@@ -124,7 +124,7 @@ def _reached(study: ExperimentResults, point: PointCauses, one: Cause) -> str:
     same = _at_reference(ledger, one)
     share = (ledger.ideal.value - same) / left
     if share >= BEYOND:
-        return f" and {PAST_IDEAL}"
+        return f", {PAST_IDEAL}"
     return f" and reach {100 * share:.0f} % of the ideal" + (", without it there too" * (same > 0))
 
 

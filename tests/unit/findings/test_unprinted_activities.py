@@ -66,7 +66,7 @@ def test_an_activity_that_the_reference_may_have_without_a_name_is_no_largest_lo
     assert "no part is named as the largest: writing checkpoints between steps takes 30" in text
     assert not [one for one in clear(found) if one.rule == "largest loss"]
     assert not [one for one in found if re.search(r"reach 1[0-9]\d % of the ideal", one.text)]
-    assert [one for one in found if "shorter than the ideal (the reference" in one.text]
+    assert [one for one in found if "ms shorter, below the ideal (the reference" in one.text]
 
 
 def test_a_checkpoint_that_the_reference_has_too_is_taken_from_both(tmp_path: Path) -> None:
@@ -89,3 +89,22 @@ def test_a_checkpoint_that_the_reference_has_too_is_taken_from_both(tmp_path: Pa
     assert re.search(r"shorter and reach 7[123] % of the ideal, without it there too \(", text), (
         text
     )
+
+
+def test_logs_that_the_reference_may_write_without_a_name_make_nobody_faster(
+    tmp_path: Path,
+) -> None:
+    def same(arrays: Arrays) -> None:
+        del arrays["span_logging"]
+        arrays["span_between"] += 0.02
+
+    _, _, found = measured(
+        tmp_path,
+        faulty(logging=always(20, *ALL_FOUR)),
+        ("between", "logging"),
+        ranks=4,
+        alone=same,
+        rate=lambda ranks, value: value / (1 + 20 / 62.6 * (ranks == 1)),
+    )
+    assert "no part is named as the largest: logging between steps takes 20" in said_of_loss(found)
+    assert not [one.text for one in found if "faster than at the reference" in one.text]
