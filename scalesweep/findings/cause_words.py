@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scalesweep.analysis.resolution import FEWEST_TICKS
 from scalesweep.analysis.step_delays import ALTERNATING, BOUND, EVERY, OFTEN, PART, RARE, TOGETHER
 from scalesweep.analysis.step_work import (
     BETWEEN,
@@ -84,8 +85,21 @@ def takes(one: Cause) -> float:
 
 def is_sure(one: Cause) -> bool:
     """Whether a cause carries a clear sentence: its gain is above 0, on the same ranks in each
-    repeat, and nothing may have shifted the stamps."""
-    return one.sure and names_ranks(one) and not one.side_effects
+    repeat, nothing may have shifted the stamps, and it is no rounding of the clock."""
+    return one.sure and names_ranks(one) and not one.side_effects and not clock_words(one)
+
+
+def clock_words(one: Cause, ms: float | None = None) -> str:
+    """That the program's clock is too coarse to tell a time in ms from its rounding; empty where
+    it is not. The time is how long a cause makes a step longer, if it is not given."""
+    tick, step = one.numbers.get("resolution_ms", 0.0), one.numbers["step_ms"]
+    size = one.numbers.get("longer_ms", 0.0) if ms is None else ms
+    if not tick or (ms is None and "longer_ms" not in one.numbers) or size >= FEWEST_TICKS * tick:
+        return ""
+    return (
+        f"the program's clock counts in steps of {number(tick)} ms, {number(100 * tick / step, 2)} "
+        f"% of a step, and {number(size)} ms may be its rounding"
+    )
 
 
 def few_stalls(one: Cause) -> str:

@@ -15,6 +15,7 @@ from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, SILENT, Claim, Findi
 from scalesweep.findings.cause_words import (
     STANDS_IN,
     causes_for,
+    clock_words,
     few_stalls,
     hidden,
     in_term,
@@ -253,7 +254,7 @@ def _finding(study: ExperimentResults, one: Ledger) -> list[Finding]:
     if faster(one):
         text += f"; {who_is_faster(study, one)}, and only what ranks take longer than at the "
         text += "reference counts as imbalance"
-    doubt = _doubt(study, one, term, sure)
+    doubt = _rounded(study, one, largest.loss, why) or _doubt(study, one, term, sure)
     text += f"; not confirmed{doubt}." if doubt else "."
     return [_made(study, one, OPEN if doubt else CONFIRMED, text, largest, term, why)]
 
@@ -320,6 +321,16 @@ def _doubt(study: ExperimentResults, one: Ledger, term: str, sure: bool) -> str:
     return f": {few_stalls(rare[0]) or STANDS_IN}" if rare else ": most runs have none"
 
 
+def _rounded(study: ExperimentResults, one: Ledger, loss: float, why: _Why | None) -> str:
+    """That a loss may be the rounding of a coarse clock, as ``_doubt``; empty where it is not.
+    Whose causes are known is as long as these in their steps: a few long ones are no rounding."""
+    point = _point_of(study, one)
+    if point is None or why is not None:  # causes that may be rounding are not named
+        return ""
+    coarse = clock_words(point.together, loss)
+    return f": {coarse}" if coarse else ""
+
+
 def _because(why: _Why, term: str) -> str:
     """The causes of a term in words."""
     if term == INPUT:
@@ -355,7 +366,7 @@ def _why(study: ExperimentResults, one: Ledger, term: str, loss: float) -> _Why 
     point = _point_of(study, one)
     if point is None:
         return None
-    overlap = hidden(point)
+    overlap = [each for each in hidden(point) if not clock_words(each)]
     everything = point.together.numbers["gain_ms"]
     if term == "mixed":
         sure = len(overlap) > 1 and is_sure(point.together)
@@ -408,7 +419,7 @@ def _hidden_why(term: str, overlap: Sequence[Cause], together: Cause, least: flo
         )
     ]  # fmt: skip
     everything = together.numbers["gain_ms"]
-    if not own or everything < least or not is_sure(together):
+    if not own or len(overlap) < 2 or everything < least or not is_sure(together):
         return None
     cause = max(own, key=lambda one: one.numbers["gain_ms"])
     others = [each for each in overlap if each is not cause]

@@ -16,6 +16,7 @@ from scalesweep.findings.base import CONFIRMED, OPEN, Finding, marked
 from scalesweep.findings.cause_words import (
     NOTABLE,
     STANDS_IN,
+    clock_words,
     few_stalls,
     hidden,
     is_sure,
@@ -70,7 +71,7 @@ def _finding(study: ExperimentResults, point: PointCauses, one: Cause) -> Findin
     text += "" if beside else _reached(study, point, one)
     text += f" (a replay of the steps of {counted(point.repeats, 'run')})"
     sure = is_sure(one) and not beside and not _contradicted(study, point)
-    if beside and ledger is not None:
+    if beside and ledger is not None and not clock_words(one):
         text += f"; compared with other ranks, not the reference: {who_is_faster(study, ledger)}"
     elif not sure:
         text += f"; {_why(one, point) if not _contradicted(study, point) else CONTRADICTED}"
@@ -82,6 +83,8 @@ def _why(one: Cause, point: PointCauses) -> str:
         return "one run, not confirmed"
     if one.side_effects:
         return f"not confirmed: {one.side_effects} in the step may have shifted its time stamps"
+    if coarse := clock_words(one):
+        return f"not confirmed: {coarse}"
     if not names_ranks(one):
         return "not confirmed: it is another rank in each run"
     if one.pattern == RARE:
@@ -100,8 +103,10 @@ def _together(study: ExperimentResults, point: PointCauses, causes: Sequence[Cau
         f"{_reached(study, point, both)}, without one at a time {number(alone)} ms in sum"
     )
     contradicted = _contradicted(study, point)
+    rounded = next((one for one in causes if clock_words(one)), None)
     sure = is_sure(both) and all(names_ranks(one) for one in causes) and not contradicted
-    text += "" if sure else f"; {CONTRADICTED if contradicted else _why(both, point)}"
+    sure = sure and rounded is None
+    text += "" if sure else f"; {CONTRADICTED if contradicted else _why(rounded or both, point)}"
     return _made(study, point, both, CONFIRMED if sure else OPEN, f"{text}.", causes)
 
 

@@ -139,7 +139,7 @@ def _made(study: ExperimentResults, one: Spread, text: str, sure: bool, change: 
 def _whose(ranks: list[Spread], changes: list[float]) -> str:
     """Whose own work changes with the steps in every run; empty where some of it is not decided."""
     own = {one.rank: one.values("drift") for one in ranks if one.of == OWN_WORK}
-    if not own or any(len(each) != len(changes) for each in own.values()):
+    if not own or any(len(each) != len(changes) for each in own.values()) or 0 in changes:
         return ""
     shares = {
         rank: np.array(each) / np.array(changes) for rank, each in own.items()

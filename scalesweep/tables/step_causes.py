@@ -18,6 +18,7 @@ import pandas as pd
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.recurrence import recurrence_of
+from scalesweep.analysis.resolution import resolution_of
 from scalesweep.analysis.stats import MAD_TO_STD, linear_interval, t_quantile
 from scalesweep.analysis.step_delays import (
     BOUND,
@@ -80,6 +81,7 @@ CAUSE_NUMBERS = (
     "repeats", "runs", "of_ranks", "longer_ms", "longer_low", "longer_high", "count", "of_steps",
     "shortest_ms", "longest_ms", "median_ms", "first", "last", "every", "within_first",
     "within_last", "at_once", "changes", "step_ms", "gain_ms", "gain_low", "gain_high",
+    "resolution_ms",
 )  # fmt: skip
 
 
@@ -93,6 +95,7 @@ class RunSteps:
     side_effects: Sequence[str]
     work: StepWork | None
     causes: Causes | None
+    resolution: float = 0.0  # of the clock, s; 0 where it is not coarse
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> list[RunSteps]:
         causes = None if work is None else causes_of(work)
         repeat = int(data.summary["repeat"].iloc[row])
         effects = shifting_operations(notes)
-        found.append(RunSteps(run_id, repeat, steps, effects, work, causes))
+        coarse = 0.0 if work is None else resolution_of(samples, ranks)
+        found.append(RunSteps(run_id, repeat, steps, effects, work, causes, coarse))
     return found
 
 
@@ -380,6 +384,7 @@ def _row(one: _Cause, found: Sequence[RunSteps]) -> dict[str, Any]:
         "inferred": one.cause == BETWEEN and inferred,
         "side_effects": ", ".join(effects), "step_ms": float(np.mean(periods_ms)),
         "shared": bool(there) and all(_is_shared(delay) for delay in there),
+        "resolution_ms": max(run.resolution for run in found) * _MS,
     }  # fmt: skip
 
 
