@@ -9,6 +9,8 @@ from scalesweep.analysis.types import Floats
 
 SPAN = 100  # sessions at most, the newest ones
 FEWEST = 60
+RECENT = 30  # sessions that a step is told from a line by
+_PLACE_COST = 2.0  # times log n: what the place of a step costs (Zhang and Siegmund 2007)
 _BLOCKS = 10
 # A line explains at least this much of the means of blocks. Two equal steps reach it in a fifth of
 # series, three in most; a random walk on 3 % of evenings (bench/history.py).
@@ -48,3 +50,17 @@ def steady_change(centres: Floats, sessions: list[int]) -> Trend | None:
     half = t_quantile(_BLOCKS - 2, level=CONFIDENCE) * error
     low, high = sorted(((slope - half) * _BLOCKS, (slope + half) * _BLOCKS))
     return Trend(tuple(newest), slope * _BLOCKS, low, high)
+
+
+def slopes(centres: Floats, sessions: list[int], first: int) -> bool:
+    """Whether a line describes the newest of some sessions as well as a step at ``first`` does:
+    by a modified BIC."""
+    since = sum(place >= first for place in sessions)
+    newest = np.array(sessions[-max(RECENT, 2 * since) :])
+    values = centres[newest] - centres[newest].mean()
+    line = newest - newest.mean()
+    step = (newest >= first) - (newest >= first).mean()
+    total = float(values @ values)
+    by_line, by_step = (total - float(x @ values) ** 2 / float(x @ x) for x in (line, step))
+    cost = float(newest.size ** (_PLACE_COST / newest.size))
+    return by_line <= by_step * cost

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalesweep.analysis.grown import grown_noise
 from scalesweep.analysis.levels import LEAST_LEVEL, Series
 from scalesweep.analysis.multiple import adjusted_p
 from scalesweep.analysis.session_noise import SPAN, Noise, chance_of_each, read_noise
 from scalesweep.analysis.stats import CONFIDENCE
-from scalesweep.analysis.trend import Trend, steady_change
+from scalesweep.analysis.trend import Trend, slopes, steady_change
 from scalesweep.analysis.wander import RECENT, moved_before
 
 REGRESSION, IMPROVEMENT, NO_CHANGE = "regression", "improvement", "no change"
@@ -40,6 +41,7 @@ CLEAR = 8.0
 # Share of their resolution that scatter is less than where values of one level are rounded alike;
 # and what 95 % of the differences of two roundings are below, in units of it.
 _COARSE, _ROUNDED = 0.35, 0.776
+_BORDER = 1.5  # times the resolution: a larger difference is more than one value to the next
 _TINY = 1e-9  # of logarithms: a scatter below it is none
 
 
@@ -111,7 +113,7 @@ def judge(series: Series, better: str, margin: float, base: Sequence[int] | None
     noise = _noise(series, old, new, math.log1p(margin))
     if base is None:
         old = _window(apart, noise, old, new)
-    return _judged(series, noise, better, margin, tuple(old), tuple(new), stepped)
+    return _judged(series, noise, better, margin, tuple(old), tuple(new), stepped, base is not None)
 
 
 def _window(apart: Series, noise: Noise, old: list[int], new: Sequence[int]) -> list[int]:
@@ -185,6 +187,7 @@ def _judged(
     old: tuple[int, ...],
     new: tuple[int, ...],
     stepped: bool,
+    named: bool,
 ) -> Verdict:
     shift = series.mean(new) - series.mean(old)
     half = noise.half_width(old, new)
@@ -193,21 +196,24 @@ def _judged(
         half = math.hypot(half, _ROUNDED * series.grid)
     many = looks(len(series.steady(range(len(series.centres)))))
     singly = _chance_singly(series, noise, old, new, shift)
-    p = min(1.0, many * max(noise.chance(shift, old, new), singly))
+    border = _chance_of_rounding(series, shift, old, new)
+    p = min(1.0, many * max(noise.chance(shift, old, new), singly, border))
     bound = math.log1p(margin)
     found = Verdict(
         INCONCLUSIVE, "", old, new, math.exp(shift), math.exp(shift - half),
         math.exp(shift + half), p, p, stepped=stepped,
     )  # fmt: skip
     if abs(shift) > bound and half < abs(shift):
-        if p <= LEVEL and not _wanders(series, shift, new):
-            slower = (shift > 0) == (better == "lower")
-            return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
         why = ""
         if p <= LEVEL:
-            why = f"the series moves as much without a step, or did within {RECENT} sessions"
+            why = _unsteady(series, shift, old, new, many, named)
+            if not why:
+                slower = (shift > 0) == (better == "lower")
+                return replace(found, kind=REGRESSION if slower else IMPROVEMENT)
         elif many * singly > LEVEL:
             why = "outliers of this series, several in a row, would look like this"
+        elif many * border > LEVEL:
+            why = "values are rounded, and so few may have the next one by chance"
         elif many * noise.chance_if_white(shift, old, new) <= LEVEL:
             why = "neighbouring sessions are alike (the series wanders), so few of them say little"
         if why:
@@ -230,12 +236,32 @@ def _chance_singly(
     )  # fmt: skip
 
 
-def _wanders(series: Series, shift: float, new: tuple[int, ...]) -> bool:
-    """Whether the series has moved as much before the new level, or does within it."""
+def _chance_of_rounding(
+    series: Series, shift: float, old: Sequence[int], new: Sequence[int]
+) -> float:
+    """p value of what a value near the border of two rounded ones does: the new sessions have the
+    other one by chance, of so many of which as many have it."""
+    if abs(shift) > _BORDER * series.grid:
+        return 0.0
+    level = max(start for start in series.starts if start <= old[-1])
+    return 1 / math.comb(old[-1] + 1 - min(level, old[0]) + len(new), len(new))
+
+
+def _unsteady(
+    series: Series, shift: float, old: Sequence[int], new: Sequence[int], many: float, named: bool
+) -> str:
+    """Why a significant change may be no step: what the whole series does; "" where nothing is."""
+    grown = grown_noise(series, new[0], old, max(series.floor, _TINY))
+    if grown is not None and many * grown.chance(shift, len(old), len(new)) > LEVEL:
+        return "noise among sessions has grown, so few of them say little"
     if abs(shift) >= CLEAR * series.between:
-        return False
+        return ""
+    if not named and slopes(series.centres, series.steady(range(len(series.centres))), new[0]):
+        return "a steady change explains the newest sessions as well as a step"
     sides = (range(new[0]), range(new[0], len(series.centres)))
-    return any(moved_before(series.centres[series.steady(s)], shift, len(new)) for s in sides)
+    if any(moved_before(series.centres[series.steady(s)], shift, len(new)) for s in sides):
+        return f"the series moves as much without a step, or did within {RECENT} sessions"
+    return ""
 
 
 def _inconclusive(
