@@ -169,7 +169,7 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
             )
         if values.dtype.kind in "fiu" and not np.isfinite(values).all():
             if said := _fewer(values):
-                raise BadSpans(f"{name}: {said}: each rank has to print each step")
+                raise BadSpans(f"{said} in {name}; each rank has to print each step")
             odd = int((~np.isfinite(values)).any(axis=1).sum())
             raise BadSpans(f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)")
 

@@ -95,4 +95,4 @@ def test_a_rank_that_prints_fewer_steps_is_named(tmp_path: Path) -> None:
 
     _, _, found = measured(tmp_path, Program(), ranks=4, changed=ends_early)
     warnings = [one.text for one in found if one.rule == "warnings"]
-    assert any("step_times: rank 2 has 50 of 60 steps" in text for text in warnings), warnings
+    assert any("rank 2 has 50 of 60 steps in step_times;" in text for text in warnings), warnings
