@@ -104,8 +104,11 @@ def energy_of(
         joules = {name: series.between(start, end) for name, series in host.series.items()}
         names, said = counted(list(host.domains.values()), joules)
         # Nothing that is on draws no power: a counter that never changes measures nothing. Of DRAM
-        # that is so on processors that do not count it.
-        still = {name for name in names if not joules[name] and host.series[name].times}
+        # that is so on processors that do not count it. Of a gap it is not known whether it did.
+        still = {
+            name for name in names
+            if not joules[name] and host.series[name].times and not host.series[name].gaps
+        }  # fmt: skip
         unused = {name for name in still if host.domains[name].part == "dram" and names - still}
         names -= unused
         said += [f"{name} does not change and is left out" for name in sorted(unused)]

@@ -25,6 +25,11 @@ MAX_WATTS = {
 # Counters are refreshed this often at least (pm_counters: ten times a second), so a difference may
 # hold that much more than the time between the readings.
 REFRESH_S = 0.25
+# So a counter that shows the same value for so many seconds, and so many intervals, does not count:
+# nothing that is on draws no power.
+STILL_S, STILL = 2.0, 2.0
+_MAY_REST = frozenset({"core", "uncore", "other"})  # parts of one that is on
+_CLOSE = 0.95  # of a time: samples are not taken to the millisecond
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ def _overlap(start: float, end: float, left: float, right: float) -> float:
 def series_of(domain: Domain, values: Iterable[tuple[float, float]], interval_s: float) -> Series:
     """The series of a domain, from its values by time (in order; no two at the same time)."""
     known: Sequence[tuple[float, float]] = list(values)
+    stopped = _stopped(domain, known, interval_s)
     series = Series()
     total = 0.0
     before: tuple[float, float] | None = None
@@ -88,7 +94,9 @@ def series_of(domain: Domain, values: Iterable[tuple[float, float]], interval_s:
             if seconds <= 0:
                 continue
             step, why = (
-                _counted(domain, value - before[1], seconds)
+                (None, stopped[time])
+                if time in stopped
+                else _counted(domain, value - before[1], seconds)
                 if domain.kind == "counter"
                 else _trapezoid(domain, before[1] + value, seconds, interval_s)
             )
@@ -104,6 +112,24 @@ def series_of(domain: Domain, values: Iterable[tuple[float, float]], interval_s:
     return series
 
 
+def _stopped(
+    domain: Domain, values: Sequence[tuple[float, float]], interval_s: float
+) -> dict[float, str]:
+    """Times until which a counter that has counted, or will, showed one value for longer than any
+    that counts, and what is said of it."""
+    starts = [0, *(i for i in range(1, len(values)) if values[i][1] != values[i - 1][1])]
+    if domain.kind != "counter" or domain.part in _MAY_REST or len(starts) < 2:
+        return {}  # it never changes, or may be switched off
+    least = _CLOSE * max(STILL_S, STILL * interval_s)
+    found: dict[float, str] = {}
+    for first, after in zip(starts, [*starts[1:], len(values)], strict=True):
+        seconds = values[after - 1][0] - values[first][0]
+        if seconds >= least:
+            why = f"the counter stood still for {seconds:.1f} s"
+            found |= {time: why for time, _ in values[first + 1 : after]}
+    return found
+
+
 def _counted(domain: Domain, difference: float, seconds: float) -> tuple[float | None, str]:
     """Joules that a counter has counted, or None and why it is unknown.
 
@@ -116,7 +142,10 @@ def _counted(domain: Domain, difference: float, seconds: float) -> tuple[float |
     else:
         joules = difference % domain.wrap * domain.unit
         if joules + domain.wrap * domain.unit <= most:
-            return None, f"not read for {seconds:.0f} s, in which it may have wrapped several times"
+            return None, (
+                f"not read for {seconds:.0f} s, in which it may have wrapped several times: its "
+                f"range is {domain.wrap * domain.unit:.3g} J"
+            )
     if joules < 0 or joules > most:
         return None, "the counter was set back" if difference < 0 else "the counter jumped"
     return joules, ""

@@ -278,6 +278,52 @@ def test_what_stands_still_measures_nothing(tmp_path: Path, part: str) -> None:
         assert energy["joules"] is None and energy["missing"] == "rapl:other of n1 does not change"
 
 
+def test_a_counter_that_stops_is_no_power(tmp_path: Path) -> None:
+    """2.5 of 5.5 s counted are not the energy of all; nor is what was counted after a pause."""
+    times = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 5.5]
+    curves = {
+        "end": lambda t: min(t, 2.5), "begin": lambda t: max(t, 2.5),
+        "middle": lambda t: t if t <= 2 else max(2.0, t - 2),
+    }  # fmt: skip
+    for place, curve in curves.items():
+        trace = Trace(tmp_path)
+        trace.domains = [PACKAGE]
+        trace.rows = [
+            (START + t, 500.0 + t, PACKAGE.name, round(100e6 * curve(t)) + 7) for t in times
+        ]
+        energy = energy_of([trace.write()], (START, START + 5.5))
+        assert energy["joules"] is None, place
+        assert "stood still for 2." in energy["missing"], place
+        assert "does not change" not in energy["missing"]
+
+
+def test_a_counter_that_is_refreshed_slowly_or_counts_little_is_known(tmp_path: Path) -> None:
+    """Ten refreshes a second in whole joules, read every 50 ms; a refresh that misses an interval;
+    1 W in joules."""
+    slow = [(s / 20, 30 * (s // 2)) for s in range(100)]
+    late = [(float(s), 40_000_000 * (s - (s == 4))) for s in range(8)]
+    little = [(s / 10, s // 10) for s in range(80)]
+    for domain, values, total in (
+        (FREE._replace(unit=1.0), slow, 30 * 49), (PACKAGE, late, 280),
+        (FREE._replace(unit=1.0), little, 7),
+        (PACKAGE._replace(part="uncore"), [(0.0, 0), (1.0, 10**6), (9.0, 10**6), (10.0, 10**6)], 1),
+    ):  # fmt: skip
+        series = series_of(domain, values, 1.0 if domain is PACKAGE else 0.05)
+        assert not series.gaps and series.joules[-1] == pytest.approx(total)
+
+
+def test_a_range_that_is_passed_too_soon_is_the_reason_that_is_said(tmp_path: Path) -> None:
+    trace = Trace(tmp_path)
+    small = PACKAGE._replace(wrap=50_000_000)
+    trace.domains = [small]
+    trace.rows = [
+        (START + s, 500.0 + s, small.name, 60_000_000 * s % 50_000_000) for s in range(11)
+    ]
+    energy = energy_of([trace.write()], WINDOW)
+    assert energy["joules"] is None and "does not change" not in energy["missing"]
+    assert "may have wrapped several times: its range is 50 J" in energy["missing"]
+
+
 def test_a_line_that_was_cut_is_passed_over(tmp_path: Path) -> None:
     trace = Trace(tmp_path)
     trace.write()
