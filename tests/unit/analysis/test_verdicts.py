@@ -129,6 +129,7 @@ def test_a_border_between_rounded_values_is_crossed_by_chance() -> None:
     assert again.kind == REGRESSION
 
 
+@pytest.mark.slow
 def test_noise_that_has_grown_is_no_step() -> None:
     """Five times the noise in the last five of 60 sessions: without looking for that a false
     verdict in 22 of 100 series, and a step of 30 % is found none the less."""
@@ -145,6 +146,7 @@ def test_noise_that_has_grown_is_no_step() -> None:
     assert false <= 3 and found[True] >= 3 and found[REGRESSION] >= 8, (false, found)
 
 
+@pytest.mark.slow
 def test_a_short_drift_is_no_step() -> None:
     """0.2 % a session, too short for a trend: in 7 of 120 series it looked like a step."""
     verdicts = []
@@ -155,6 +157,9 @@ def test_a_short_drift_is_no_step() -> None:
             judge(read_series(list(rng.normal(log[:, None], 0.01, (30, 5)))), "lower", 0.03)
         )
     assert sum(one.kind == REGRESSION for one in verdicts) <= 1
+
+
+def test_a_line_is_told_from_a_step() -> None:
     line, step = 0.002 * np.arange(30), 0.05 * (np.arange(30) >= 20)
     noise = np.random.default_rng(0).normal(0, 0.01, 30)
     assert slopes(line + noise, list(range(30)), 20)
