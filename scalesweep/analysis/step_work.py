@@ -348,7 +348,9 @@ def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
 
     Ranks that meet in each step take the same time from one exchange to the next. So a rank whose
     steps are shorter than another's spends the difference between its steps, if the other waits for
-    it in the exchange by as much. Else a clock may be wrong just as well.
+    it in the exchange by as much: on average, or, where the difference is about the same in each
+    step, in the usual one (a stall of the other makes the average wait of both equal). Else a
+    clock may be wrong just as well.
     """
     nothing = np.zeros(steps.shape)
     mean, waits = steps.mean(axis=0), exchange.mean(axis=0)
@@ -356,6 +358,10 @@ def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
     less = float(mean[longest]) - mean
     shorter = less > SHORTER * float(mean[longest])
     explained = waits[longest] - waits >= EXPLAINED * less
+    usual = np.median(steps[:, [longest]] - steps, axis=0)
+    waited = np.median(exchange[:, [longest]] - exchange, axis=0)
+    steady = np.abs(usual - less) <= (1 - EXPLAINED) * less
+    explained |= steady & (waited >= EXPLAINED * usual)
     if not shorter.any() or not explained[shorter].all():
         return nothing, UNKNOWN
     found = steps.max(axis=1, keepdims=True) - steps

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from functools import partial
 
 from scalesweep.core import disk_full
 from scalesweep.core.errors import UserError
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Say which jobs are waited for and how each ended; fail if a run has no record then."""
+    say = partial(print, flush=True)  # through a pipe, it would show what is waited for at the end
     campaign = campaign_of(args)
     runs = campaign.unique_runs()
     queue = Submission(campaign, scan(campaign.runs_folder, runs), runs)
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
         job = queue.live[run_id]
         state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
         whose = f"user {job.user}'s snakemake" if job.user else "an earlier snakemake"
-        print(f"{run_id}: job {job_id} of {whose} has it ({state}); waiting")
+        say(f"{run_id}: job {job_id} of {whose} has it ({state}); waiting")
     failed = 0
     pause = SHORTEST_S
     while waiting:
@@ -48,13 +50,13 @@ def run(args: argparse.Namespace) -> None:
             cause = queue.settle_now(run_id)
             if cause == NOT_BEGUN:
                 failed += 1
-                print(f"{run_id}: job {waiting[run_id]} ended before this run; still to be run")
+                say(f"{run_id}: job {waiting[run_id]} ended before this run; still to be run")
             elif not (folder / RECORD).exists():
                 failed += 1
                 detail = (read_failure(folder) or {}).get("detail", "it left no trace")
-                print(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
+                say(f"{run_id}: job {waiting[run_id]} failed: {cause}: {detail}")
             else:
-                print(f"{run_id}: job {waiting[run_id]} is done")
+                say(f"{run_id}: job {waiting[run_id]} is done")
         pause = SHORTEST_S if len(here) < len(waiting) else min(1.5 * pause, LONGEST_S)
         waiting = here
     if failed:

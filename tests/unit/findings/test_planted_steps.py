@@ -328,6 +328,18 @@ def test_eight_ranks_in_any_order(tmp_path: Path, late: int) -> None:
     assert ledger.parts["stalls"].value == pytest.approx((400 - 30) * 3 / 60, abs=1.5)
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_logging_that_is_not_measured_is_seen_beside_stalls_of_another(
+    tmp_path: Path, ranks: int
+) -> None:
+    """In the steps where rank 1 stalls, it waits for no one, and rank 0 waits for it."""
+    program = faulty(compute=every(300, 10, 1), between=always(40, 0))
+    study, _, found = measured(tmp_path, program, spans=(), ranks=ranks)
+    assert not [one for one in found if one.rule == "warnings"]
+    named = {(one.cause, one.pattern, tuple(one.ranks)) for one in one_point(study).causes}
+    assert named == {("between", "every", (0,)), ("compute", "rare", (1,))}
+
+
 def test_drift_of_all_ranks_is_no_imbalance_and_stalls_are_seen_in_it(tmp_path: Path) -> None:
     slower = both(lambda step, rank: 0.5 * step, every(300, 20, 1))
     study, ledger, _ = measured(tmp_path, faulty(compute=slower))
