@@ -107,7 +107,9 @@ def _one_sided(effect: Effect, other: Effect) -> float:
     sides: dict[bool, list[float]] = {True: [], False: []}
     for of, sign in ((effect, 1), (other, -1)):
         for values in of.values():
-            sides[sign * float(values.mean()) >= 0].append(float(values.var(ddof=1) / values.size))
+            # A single run tells no scatter.
+            each = float(values.var(ddof=1) / values.size) if values.size > 1 else math.nan
+            sides[sign * float(values.mean()) >= 0].append(each)
     return one_sidedness(sides[True], sides[False])
 
 

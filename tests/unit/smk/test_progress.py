@@ -37,6 +37,15 @@ def fail(context: SnakemakeContext, run_id: str, detail: str, second: int) -> No
     os.utime(path, (moment, moment))
 
 
+def submitted(campaign_of: Load, toy: Path, text: str) -> tuple[SnakemakeContext, Submission]:
+    """A campaign whose runs are jobs of Slurm."""
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    context = context_of(campaign_of(text), slurm=True)
+    assert context.submission is not None
+    return context, context.submission
+
+
 @pytest.mark.parametrize(("details", "stops"), [("aab", 0), ("aba", 0), ("abaa", 2), ("aaa", 3)])
 def test_identical_failures_leave_out_runs_like_them(
     campaign_of: Load,
@@ -69,11 +78,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
-    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
-    submission = context.submission
-    assert submission is not None
+    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
     again, refused, failed, lost = context.runs
     submission.in_hand |= {again, lost}
     progress = Progress(context)
@@ -131,11 +136,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
-    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
-    submission = context.submission
-    assert submission is not None
+    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
     failed, *others = context.runs
     submission.in_hand |= set(others)
     for number, run_id in enumerate(context.runs):
@@ -164,11 +165,7 @@ def test_what_stays_in_the_queue_has_not_failed(
 ) -> None:  # fmt: skip
     """SIGTERM while a run was tried again: its last failure was the result of the call."""
     monkeypatch.chdir(tmp_path)
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
-    context = context_of(campaign_of("axes: {ranks: [1, 2]}"), slurm=True)
-    submission = context.submission
-    assert submission is not None
+    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}")
     again, failed = context.runs
     submission.in_hand.add(again)
     progress = Progress(context)
@@ -183,11 +180,7 @@ def test_the_time_left_knows_of_longer_tries(
     campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
-    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
-    submission = context.submission
-    assert submission is not None
+    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
     progress = Progress(context)
     progress._finished = 3
     assert progress._left(30.0) == ", about 10 s left"
