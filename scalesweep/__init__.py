@@ -3,4 +3,4 @@
 docs/architecture.md draws the packages and says which may import which.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
