@@ -4,9 +4,9 @@ import argparse
 import gc
 from pathlib import Path
 
+from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.figures import write_figures
 from scalesweep.figures.missing import missing_words
 from scalesweep.smk.cli import warn
 

@@ -16,6 +16,8 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs, write_tables
+from scalesweep.aspects.find import find
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.kept_files import KeptFiles, code_digest
@@ -24,11 +26,9 @@ from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
 from scalesweep.experiment.load import lasting, load_results
-from scalesweep.findings import find
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.cprofile import functions_table, profile_files
 from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.extra_p import write_extra_p

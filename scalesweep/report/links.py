@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from scalesweep.findings import Finding
-from scalesweep.findings.base import figure_of
+from scalesweep.findings.base import Finding, figure_of
 
 # The table on the page that shows the rows of a table of the results.
 _SHOWN_IN = {

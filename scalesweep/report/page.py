@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.metrics import QUANTITIES
+from scalesweep.aspects.find import find
 from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import Finding, find
-from scalesweep.findings.base import CONFIRMED, OPEN
+from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.cards import card_section
 from scalesweep.report.ceilings_section import ceilings_section

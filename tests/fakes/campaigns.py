@@ -10,9 +10,9 @@ import pandas as pd
 from scalesweep.analysis.exchange import Exchange
 from scalesweep.analysis.network_fit import RING, predicted_seconds
 from scalesweep.analysis.step_account import StepAccount
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.exchange_text import exchange_text
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.sweep_text import sweep_text

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import Finding
-from scalesweep.findings.base import SILENT
+from scalesweep.findings.base import SILENT, Finding
 
 Triple = tuple[float, float | None, float | None]
 T = "total_throughput"

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import Finding, find
-from scalesweep.findings.base import CONFIRMED
+from scalesweep.findings.base import CONFIRMED, Finding
 from tests.fakes import noise
 from tests.fakes.campaigns import Campaign
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.figures import write_figures
 from scalesweep.report.page import render_report
 from tests.fakes.results import SITE
 

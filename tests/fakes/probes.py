@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.sweep_text import sweep_text
 from tests.fakes.plan import whole_plan
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.slurm.job_table import COLUMNS
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.fakes.plan import whole_plan
 

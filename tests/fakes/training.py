@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import write_record
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.fakes.plan import whole_plan
 

@@ -10,12 +10,12 @@ import yaml
 
 from scalesweep.analysis.metrics import EPOCH_CURVES, split_column
 from scalesweep.analysis.table_io import TABLES
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary_cache import IDENTITY
 from tests.conftest import ROOT
 from tests.fakes.results import make_results

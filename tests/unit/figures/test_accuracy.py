@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from scalesweep.aspects.draw import draw, write_figures
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import draw, write_figures
 from scalesweep.figures.phases import LOOKS, looks_of
 from scalesweep.figures.power import SLOTS, merge_spans
 from scalesweep.figures.style import INK, MAX_LINES, Drawing

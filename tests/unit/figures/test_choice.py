@@ -9,10 +9,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from scalesweep.aspects.draw import draw, plan_figures, write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import choice, draw, plan_figures, write_figures
+from scalesweep.figures import choice
 from scalesweep.figures.choice import MANY_POINTS, most_telling
 from scalesweep.figures.fonts import COMMON, WHOLE, families
 from scalesweep.figures.style import Sketch

@@ -15,20 +15,21 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scalesweep import figures as figures_module
 from scalesweep.analysis.factors import fold_axes
+from scalesweep.aspects import draw as figures_module
+from scalesweep.aspects.draw import draw, write_figures
+from scalesweep.aspects.find import find
 from scalesweep.core import own_files
 from scalesweep.core.limited_map import Limits
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import draw, scaling, write_figures
+from scalesweep.figures import scaling
 from scalesweep.figures.heatmap import MAX_COMBINATIONS, _contrast
 from scalesweep.figures.missing import missing_words
 from scalesweep.figures.scaling import MAX_SERIES_FIGURES
 from scalesweep.figures.style import Drawing, log_axis, look, parameter_axis
 from scalesweep.figures.svg import tidy_svg
-from scalesweep.findings import find
 from scalesweep.findings.base import figure_of
 from tests.fakes.pages import render as render_page
 from tests.fakes.pages import visible

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
 from scalesweep.findings.best import best_configuration
 from tests.fakes.finding_rows import T, only, study, value
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from scalesweep.aspects.find import find
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
 from scalesweep.findings.base import WARNING, Finding
 from scalesweep.findings.card import MOST, Card, _act, card_of
 from scalesweep.findings.verdict import UNDECIDED, verdicts

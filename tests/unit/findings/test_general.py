@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
 from scalesweep.findings.general import (
     cache_effect,
     coverage,

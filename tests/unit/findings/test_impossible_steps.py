@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.step_causes import point_causes
-from scalesweep.findings import find
 from scalesweep.findings.base import CONFIRMED
 from tests.fakes.planted_steps import (
     Arrays,

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record_content import UnusableRecord, _check_load
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.load import disturbed_runs, other_load, resting_on_disturbed
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.machine_load import LOAD, OTHERS, load_text
 from tests.fakes.plan import whole_plan
 

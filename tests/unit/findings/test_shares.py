@@ -1,7 +1,7 @@
 """Efficiencies that a source states: the largest scale's value is the sentence of its card."""
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
 from scalesweep.findings.card import card_of
 from scalesweep.findings.shares import stated_efficiency
 from tests.fakes.finding_rows import only, scaling, study, value

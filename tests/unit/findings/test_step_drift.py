@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.step_distribution import likeness
-from scalesweep.findings import find
+from scalesweep.aspects.find import find
 from scalesweep.findings.base import CONFIRMED, Finding
 from scalesweep.findings.step_drift import RULE
 from tests.fakes.planted_steps import Arrays, Noise, Program, planted_study, within

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.table_io import read_table, write_tables
+from scalesweep.aspects.find import find
 from scalesweep.core.formatting import percent
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.findings import find
 from scalesweep.findings.base import CONFIRMED, STATES, Finding, number_of
 from scalesweep.findings.card import card_of
 from scalesweep.findings.table import COLUMNS, findings_in, findings_table, numbers_stated

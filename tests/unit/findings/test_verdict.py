@@ -2,8 +2,9 @@
 
 import pytest
 
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import Finding, find
+from scalesweep.findings.base import Finding
 from scalesweep.findings.card import card_of
 from scalesweep.findings.scaling import resting_on_totals
 from scalesweep.findings.verdict import (

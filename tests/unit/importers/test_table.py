@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.importers.made_benchmark import make_benchmark, parameter_entry
@@ -24,7 +25,6 @@ from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.run_state import scan
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
 
 # Weak scaling of a training with real and dummy input; efficiencies of the rounded throughputs.

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.draw import draw, write_figures
+from scalesweep.aspects.find import find
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import RECORD, write_record
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import draw, write_figures
-from scalesweep.findings import Finding, find
+from scalesweep.findings.base import Finding
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_state import scan
 from scalesweep.report.page import render_report
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
 
 Load = Callable[..., Campaign]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep import figures
+from scalesweep.aspects import draw as figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import BadRecord
 from scalesweep.experiment.load import load_results

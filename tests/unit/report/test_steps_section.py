@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scalesweep.figures import plan_figures
+from scalesweep.aspects.draw import plan_figures
 from scalesweep.report.training_sections import training_sections
 from tests.fakes.planted_steps import Program, every, planted_study
 from tests.fakes.ranks import ranked, steady, study_of

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures import write_figures
 from scalesweep.planning.record_reader import read_record
 from scalesweep.report.page import render_report
 from scalesweep.report.training_sections import (

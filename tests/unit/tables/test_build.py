@@ -12,10 +12,10 @@ import pytest
 
 from scalesweep.analysis import stats
 from scalesweep.analysis.table_io import write_tables
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core import own_files
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
 from tests.fakes.plan import whole_plan

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from scalesweep.analysis.table_io import read_table
+from scalesweep.aspects.find import find
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings import find
 from scalesweep.findings.card import card_of
 from scalesweep.findings.prediction import RULE, SCORED, prediction
 from scalesweep.report.export_tables import write_all

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.slow_links import FEWEST_LINKS, judge_links
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.links import link_figures
 from scalesweep.findings.base import figure_of
 from scalesweep.findings.links import slow_links
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.links import BETWEEN, NAMES, WITHIN, _best, link_table, links_of
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.summary import build_summary

@@ -10,17 +10,17 @@ import pytest
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
+from scalesweep.aspects.find import find
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.step_ledger import ledgers
 from scalesweep.figures.ledger import ledger_figures
-from scalesweep.findings import find
 from scalesweep.findings.card import card_of
 from scalesweep.findings.efficiency import largest_loss
 from scalesweep.findings.machine import COMPUTATION, EXCHANGE, READING, against_machine
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.exchange_text import exchange_text
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scalesweep.analysis.stats import olympic_mean
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.score import score
@@ -15,7 +16,6 @@ from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import import_runs
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.run_state import scan
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.summary import build_summary
 from tests.fakes.mllog import T0, line, run_time, training
 

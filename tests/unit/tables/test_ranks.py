@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.rank_stats import chances, own_times, spread_of
+from scalesweep.aspects.draw import draw
+from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.stragglers import rank_times
-from scalesweep.figures import draw
 from scalesweep.figures.ranks import rank_figures
-from scalesweep.findings import Finding, find
+from scalesweep.findings.base import Finding
 from scalesweep.findings.ranks import VICTIM, slow_ranks
 from scalesweep.tables import ranks
 from tests.fakes.ranks import Draw, ranked, steady, study_of

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.readings import readings
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.reading import reading_figures
 from scalesweep.findings.reading import against_reads
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.reading import read_ceilings, reading_table, state_of
 from tests.fakes.finding_rows import only

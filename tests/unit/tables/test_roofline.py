@@ -11,6 +11,7 @@ import pytest
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.analysis.stats import mean_interval
+from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.rooflines import rooflines
@@ -18,7 +19,6 @@ from scalesweep.figures.roofline import roofline_figures
 from scalesweep.findings.roofline import step_against_roof
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.layer_table import layer_table
-from scalesweep.tables.build import make_tables
 from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData

@@ -1,0 +1,285 @@
+"""Figures of an experiment, from its tables. The only part that imports matplotlib.
+
+A figure is drawn again only where its experiment's tables or entry in the plan have changed, or the
+code; and its PDF and PNG only where the SVG, which is drawn first, differs from the last one.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import matplotlib as mpl
+
+from scalesweep.core.files import content_digest, digest_of, file_digest
+from scalesweep.core.kept_files import KeptFiles, code_digest
+from scalesweep.core.limited_map import Failed, limited_map
+from scalesweep.core.own_files import publish, publishing, remove_others
+from scalesweep.experiment.load import inputs_digest
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.accuracy import accuracy_figures
+from scalesweep.figures.choice import left_out_words, most_telling
+from scalesweep.figures.compare import comparison_figures, site_figures, size_figures
+from scalesweep.figures.control import control_figures
+from scalesweep.figures.files import svg_text, write_pdf, write_png
+from scalesweep.figures.fonts import families, whole_fonts
+from scalesweep.figures.heatmap import heatmap_figures
+from scalesweep.figures.ledger import ledger_figures
+from scalesweep.figures.lines import group_figures, single_figures
+from scalesweep.figures.links import link_figures
+from scalesweep.figures.missing import LIMITS, missing_entry
+from scalesweep.figures.parts import part_figures
+from scalesweep.figures.phases import phase_energy_figures, phase_figures
+from scalesweep.figures.power import power_figures
+from scalesweep.figures.ranks import rank_figures
+from scalesweep.figures.reading import reading_figures
+from scalesweep.figures.roofline import roofline_figures
+from scalesweep.figures.scaling import scaling_figures
+from scalesweep.figures.steps import step_figures
+from scalesweep.figures.style import RC, Drawing, Sketch
+from scalesweep.figures.svg import tidy_svg
+from scalesweep.figures.sweeps import network_figures, sweep_figures
+from scalesweep.figures.waterfall import waterfall_figures
+
+FORMATS = ("svg", "pdf", "png")
+INDEX = "index.json"
+LIBRARIES = ("matplotlib", "numpy", "pandas", "fonttools", "pillow")
+
+_Maker = Callable[[ExperimentResults], list[Drawing]]
+_Lister = Callable[[ExperimentResults], list[Sketch]]
+
+
+def draw(study: ExperimentResults) -> list[Drawing]:
+    """The figures that suit what the experiment varies, in the order a report shows them."""
+    with _style():
+        (planned,) = plan_figures([study])
+        return [drawing for part in planned.parts for drawing in part.draw()]
+
+
+def _style() -> AbstractContextManager[None]:
+    return mpl.rc_context(cast(Any, {**RC, "font.family": families()}))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is drawn of an experiment, and the names of the figures that are not."""
+
+    study: ExperimentResults
+    parts: list[Sketch]
+    left_out: list[str]
+
+
+def plan_figures(
+    studies: Sequence[ExperimentResults], known: Mapping[str, Sequence[str]] | None = None
+) -> list[Figures]:
+    """Which figures the experiments of a campaign get; none is drawn yet.
+
+    ``known``: of experiments whose figures were listed before the names of those of ``listed``.
+    """
+    sketches = [
+        [Sketch(name, partial(_listed_one, study, name)) for name in (known or {})[study.name]]
+        if study.name in (known or {})
+        else listed(study)
+        for study in studies
+    ]
+    chosen = most_telling(sketches, sum(len(study.states) for study in studies))
+    found = []
+    for study, every, some in zip(studies, sketches, chosen, strict=True):
+        parts = [*_each(study, [control_figures]), *some, *_each(study, _few(study))]
+        left_out = {one.name for one in every} - {one.name for one in some}
+        names = [one.name for one in every if one.name in left_out]
+        found.append(Figures(study, parts, names))
+    return found
+
+
+def listed(study: ExperimentResults) -> list[Sketch]:
+    """The figures of an experiment whose number grows with the parameters that vary."""
+    return [one for listing in _many(study) for one in listing(study)]
+
+
+def _listed_one(study: ExperimentResults, name: str) -> list[Drawing]:
+    return next(one for one in listed(study) if one.name == name).draw()
+
+
+def _each(study: ExperimentResults, makers: Sequence[_Maker]) -> list[Sketch]:
+    return [Sketch(make.__name__, partial(make, study)) for make in makers]
+
+
+def _many(study: ExperimentResults) -> list[_Lister]:
+    """Kinds of figures whose number grows with the parameters that vary."""
+    listers: list[_Lister] = []
+    if study.series and study.scale in study.leaders:
+        listers += [scaling_figures, size_figures]
+    words = [name for name in study.grid[:2] if not study.numeric(name)]
+    if len(study.grid) >= 2 and len(words) < 2:
+        listers += [heatmap_figures, group_figures]
+    if len(study.leaders) > 1:
+        listers += [comparison_figures]
+    return listers
+
+
+def _few(study: ExperimentResults) -> list[_Maker]:
+    """Kinds of which there are a few figures at most; drawn in any case."""
+    alone = len(study.grid) == 1 and study.scale not in study.leaders
+    makers: list[_Maker] = [single_figures] if alone else []
+    makers += [
+        sweep_figures,
+        network_figures,
+        link_figures,
+        reading_figures,
+        ledger_figures,
+        waterfall_figures,
+        roofline_figures,
+        site_figures,
+        rank_figures,
+        step_figures,
+        accuracy_figures,
+        phase_figures,
+        phase_energy_figures,
+        part_figures,
+    ]
+    return [*makers, power_figures]
+
+
+def _drawn_by() -> str:
+    """Digest of what the look of a figure may owe to code, fonts and a user's matplotlibrc."""
+    settings = sorted(f"{k}={v!r}" for k, v in dict.items(mpl.rcParams) if "backend" not in k)
+    fonts = [file_digest(Path(path)) for path in whole_fonts()]
+    return digest_of([code_digest(*LIBRARIES), settings, fonts])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is drawn at once: mostly one figure, the same in every campaign that has it."""
+
+    experiment: str
+    sketch: Sketch
+
+    @property
+    def name(self) -> str:
+        """The part among all of the campaign."""
+        return f"{self.experiment}/{self.sketch.name}"
+
+
+@dataclass(frozen=True)
+class _Work:
+    parts: Sequence[_Part]
+    kept: KeptFiles
+    out: Path
+    formats: Sequence[str]
+
+    def write(self, number: int) -> dict[str, Any]:
+        """Draw and write a part; returns its note: index entries, and digests of its SVGs."""
+        part = self.parts[number]
+        before = (self.kept.note(part.name) or {}).get("svg", {})
+        with _style():
+            drawings = part.sketch.draw()
+            entries, digests = [], {}
+            for drawing in drawings:
+                entry = self._entry(part.experiment, drawing)
+                digest = self._save(drawing, entry["files"], before.get(drawing.name, ""))
+                entries.append(entry)
+                digests[drawing.name] = digest
+        return {"entries": entries, "svg": digests}
+
+    def _entry(self, experiment: str, drawing: Drawing) -> dict[str, Any]:
+        return {
+            "experiment": experiment,
+            "name": drawing.name,
+            "title": drawing.title,
+            "caption": drawing.caption,
+            "alt": drawing.alt,
+            "shows": drawing.shows,
+            "files": {kind: f"{experiment}/{drawing.name}.{kind}" for kind in self.formats},
+        }
+
+    def _save(self, drawing: Drawing, files: Mapping[str, str], before: str) -> str:
+        """Write the files of a drawing; returns the digest of its SVG, which was ``before``."""
+        path = self.out / files["svg"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        svg = svg_text(drawing.figure)
+        # All numbers are in there, so that the other formats have not changed if it has not.
+        digest = content_digest(svg.encode())
+        for kind, write in (("pdf", write_pdf), ("png", write_png)):
+            if kind in files and not (digest == before and self.kept.restore(files[kind])):
+                with publishing(self.out / files[kind]) as temporary:
+                    write(drawing.figure, temporary)
+        prefix = re.sub(r"[^A-Za-z0-9-]", "-", f"{path.parent.name}-{drawing.name}-")
+        publish(path, tidy_svg(svg, prefix, drawing.alt), durable=False)
+        return digest
+
+
+def write_figures(
+    studies: Sequence[ExperimentResults],
+    out: Path,
+    formats: Sequence[str] = FORMATS,
+    processes: int = 1,
+    tables: Path | None = None,
+    links: Path | None = None,
+) -> list[dict[str, Any]]:
+    """Draw and write the figures of all experiments and ``index.json``; stale files go.
+
+    SVG is always among ``formats``. With ``tables``, the folder of all tables that ``studies`` read
+    theirs from, figures that would be the same are taken from the last call, and get a further name
+    in the folder ``links``. Where figures of an
+    experiment are left out, the entry of its last one names them. A figure that takes more than
+    ``LIMITS``, or cannot be drawn, is an entry without files and with the reason, ``missing``; the
+    next call tries again.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    kept = KeptFiles(out, digest_of([_drawn_by(), list(formats)]))
+    keys = {one.name: inputs_digest(one, tables) for one in studies} if tables else {}
+    known = {name: kept.note(name) for name, key in keys.items() if kept.take(name, key)}
+    planned = plan_figures(studies, known)
+    parts = [_Part(one.study.name, sketch) for one in planned for sketch in one.parts]
+    to_draw = [
+        part
+        for part in parts
+        if part.experiment not in keys or not kept.take(part.name, keys[part.experiment])
+    ]
+    if to_draw:
+        families()  # once, before processes share the work
+    work = _Work(to_draw, kept, out, formats)
+    found = limited_map(_Work.write, work, range(len(to_draw)), processes, LIMITS)
+    drawn = [_note(part, one) for part, one in zip(to_draw, found, strict=True)]
+    notes = {part.name: kept.note(part.name) for part in parts}
+    notes |= {part.name: note for part, note in zip(to_draw, drawn, strict=True)}
+    entries = [entry for one in planned for entry in _entries(one, notes)]
+    files = {out / name for entry in entries for name in entry["files"].values()}
+    remove_others(out, files)
+    publish(out / INDEX, json.dumps(entries, indent=1) + "\n")
+    if tables:
+        for one in planned:
+            if one.study.name not in known:
+                names = [sketch.name for sketch in listed(one.study)]
+                kept.add(one.study.name, keys[one.study.name], [], names)
+        for part, note in zip(to_draw, drawn, strict=True):
+            made = [out / name for entry in note["entries"] for name in entry["files"].values()]
+            whole = not any("missing" in entry for entry in note["entries"])
+            kept.add(part.name, keys[part.experiment] if whole else "", made, note)
+        kept.save()
+        if links:
+            kept.link_to(links)
+    return entries
+
+
+def _note(part: _Part, found: Any) -> dict[str, Any]:
+    """The note of a part that was drawn, or could not be."""
+    if not isinstance(found, Failed):
+        return dict(found)
+    entry = missing_entry(part.experiment, part.sketch.name, found.reason)
+    return {"entries": [entry], "svg": {}}
+
+
+def _entries(one: Figures, notes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The index entries of an experiment, from the notes of its parts."""
+    parts = [_Part(one.study.name, sketch).name for sketch in one.parts]
+    entries = [entry for name in parts for entry in notes[name]["entries"]]
+    if one.left_out and entries:
+        caption = f"{entries[-1]['caption']} {left_out_words(one.left_out)}"
+        entries[-1] = {**entries[-1], "caption": caption, "left_out": one.left_out}
+    yield from entries

@@ -1,0 +1,121 @@
+"""What the tables say, as sentences, each with the numbers it rests on.
+
+A rule says nothing rather than something its data cannot carry: "best", "falls under" and
+"faster" are claimed only where a test says so, and are clear only where they stand among all claims
+of the experiment (``family``); one repeat confirms nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.accuracy import (
+    accuracy_over_scale,
+    energy_against_time,
+    input_cost,
+    target_time,
+)
+from scalesweep.findings.base import Finding
+from scalesweep.findings.best import best_configuration
+from scalesweep.findings.canary import at_equal_machines, canary
+from scalesweep.findings.ceilings import machine_ceilings, network_fit
+from scalesweep.findings.compare import best_value, site_ratio, value_ratio
+from scalesweep.findings.drift import drift
+from scalesweep.findings.efficiency import largest_loss
+from scalesweep.findings.family import cut_of, judged
+from scalesweep.findings.general import (
+    cache_effect,
+    coverage,
+    outlier_runs,
+    oversubscribed,
+    waiting,
+    warnings,
+)
+from scalesweep.findings.input_share import data_loading, input_share
+from scalesweep.findings.links import slow_links
+from scalesweep.findings.load import other_load, resting_on_disturbed
+from scalesweep.findings.machine import against_machine
+from scalesweep.findings.node_hours import best_for_a_node_hour
+from scalesweep.findings.prediction import prediction
+from scalesweep.findings.ranks import slow_ranks
+from scalesweep.findings.reading import against_reads
+from scalesweep.findings.repeats import until_precise
+from scalesweep.findings.roofline import step_against_roof
+from scalesweep.findings.scaling import resting_on_totals
+from scalesweep.findings.score import score
+from scalesweep.findings.shares import stated_efficiency
+from scalesweep.findings.spend import spent
+from scalesweep.findings.step_causes import step_causes
+from scalesweep.findings.step_drift import drift_in_runs
+from scalesweep.findings.table import numbers_stated
+from scalesweep.findings.target_times import predicted_target_times
+from scalesweep.findings.threads import best_threads
+from scalesweep.findings.timeline import timeline_signs
+from scalesweep.findings.verdict import other_phases, scaling_verdict
+
+
+def find(study: ExperimentResults) -> list[Finding]:
+    """All findings of one experiment, those on its main metric first."""
+    rules: list[Callable[[ExperimentResults], list[Finding]]] = [
+        machine_ceilings,
+        network_fit,
+        slow_links,
+        best_threads,
+        best_configuration,
+        best_value,
+        value_ratio,
+        site_ratio,
+        scaling_verdict,
+        other_phases,
+        stated_efficiency,
+        prediction,
+        best_for_a_node_hour,
+        cache_effect,
+        against_reads,
+        largest_loss,
+        step_causes,
+        drift_in_runs,
+        against_machine,
+        step_against_roof,
+        score,
+        target_time,
+        predicted_target_times,
+        accuracy_over_scale,
+        energy_against_time,
+        input_share,
+        input_cost,
+        data_loading,
+        waiting,
+        slow_ranks,
+        timeline_signs,
+        drift,
+        canary,
+        at_equal_machines,
+        oversubscribed,
+        until_precise,
+        spent,
+        other_load,
+        outlier_runs,
+        warnings,
+        coverage,
+    ]
+    said = {rule: rule(study) for rule in rules}
+    # These name points by what is clear, for which all claims have to be known.
+    cut = cut_of([finding for those in said.values() for finding in those])
+    said[scaling_verdict] = scaling_verdict(study, cut)
+    said[other_phases] = other_phases(study, cut)
+    found = _distinct(judged([finding for those in said.values() for finding in those]))
+    found = resting_on_disturbed(study, resting_on_totals(study, found))
+    return [replace(one, numbers=numbers_stated(study, one)) for one in found]
+
+
+def _distinct(found: Sequence[Finding]) -> list[Finding]:
+    """The findings without those that answer nothing that an earlier one does not: one fact, one
+    sentence."""
+    told: set[str] = set()
+    kept = []
+    for one in found:
+        if not one.facts or one.facts - told:
+            kept.append(one)
+            told |= one.facts
+    return kept
