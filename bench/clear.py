@@ -1,4 +1,4 @@
-"""How often a sentence that is marked clear is false, by simulation (docs/methods.md).
+"""How often a sentence that is marked clear is false, by simulation (docs/methods/clear.md).
 
 Campaigns in which nothing is there, through the real tables and findings, three repeats each: the
 share that has any clear sentence, for noise that is normal, heavy-tailed, skewed, with outliers, of

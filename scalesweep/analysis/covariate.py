@@ -1,7 +1,7 @@
 """Ratios within blocks with what the machine did as covariate: analysis of covariance.
 
-Where runs stood between canaries (docs/canary.md), part of what their repeats differ by may be the
-machine's. With the logarithm x of a rate of the canary before each run,
+Where runs stood between canaries (docs/guide/machine_check.md), part of what their repeats differ
+by may be the machine's. With the logarithm x of a rate of the canary before each run,
 
     log y[point, block] = level[point] + state[block] + slope * x[point, block] + error,
 

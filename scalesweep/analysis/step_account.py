@@ -3,7 +3,7 @@
 Training steps are synchronous: all ranks meet in the exchange of each step, so the run takes the
 path of whichever rank is last. ``step_work`` has what each rank does by itself, w[k][r, s] by
 cause, and ``step_delays`` what makes ranks late in single steps. Each term is what a replay of the
-steps without it gains, in this order (docs/efficiency.md has each term with an example):
+steps without it gains, in this order (docs/methods/time_breakdown.md has each with an example):
 
     T = checkpoint, validation, logging          host activities between steps that have a name
       + stalls                                   rare long steps, and rare long exchanges

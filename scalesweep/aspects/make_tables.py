@@ -1,6 +1,6 @@
 """Tables: per experiment the runs, the points over their repeats, scaling and heat maps.
 
-Made from the summary and plan.json; docs/formats.md gives the columns. Measured, imported
+Made from the summary and plan.json; docs/reference/files.md gives the columns. Measured, imported
 and simulated runs of one point have rows of their own and are never averaged together.
 """
 

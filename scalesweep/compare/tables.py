@@ -35,7 +35,7 @@ def make_tables(
     joined: Joined,
     around: Surroundings,
 ) -> dict[str, pd.DataFrame]:
-    """The frames by name (docs/compare.md gives the columns); each may be empty."""
+    """The frames by name (docs/guide/compare.md gives the columns); each may be empty."""
     counted = [_count(one) for one in summary]
     every = [*joined.both, *joined.one, *joined.versions]
     names = dict.fromkeys(name for pair in every for name in pair.point.values)

@@ -47,7 +47,7 @@ class LogsGone(UserError):
 
 @dataclass(frozen=True)
 class Metric:
-    """An entry of ``result.extract`` (docs/external_programs.md); ``source`` is its ``from``."""
+    """An entry of ``result.extract`` (docs/guide/external_programs.md); ``source``: ``from``."""
 
     metric: str
     pattern: str

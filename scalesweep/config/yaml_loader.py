@@ -301,5 +301,7 @@ def check_schema(value: Any, schema: str, path: Path) -> None:
         if where:
             raise UserError(f"{path}: {where}{' ' if text.startswith('is ') else ': '}{text}")
         if value is None:
-            raise UserError(f"{path}: the file is empty; write a {schema} file (docs/formats.md)")
+            raise UserError(
+                f"{path}: the file is empty; write a {schema} file (docs/reference/files.md)"
+            )
         raise UserError(f"{path}: {text}")

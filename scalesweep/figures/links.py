@@ -80,7 +80,7 @@ def _matrix(study: ExperimentResults, row: Row, place: int, left_out: int) -> Dr
     text = caption(
         study, [row], [],
         "Half the time of a message to and fro, the best repeat of each pair of the point's first "
-        "run; a frame marks a slow link (docs/ceilings.md).",
+        "run; a frame marks a slow link (docs/methods/machine.md).",
         left_out_words(left_out) if not place else "",
     )  # fmt: skip
     median = number(float(np.median(known)))

@@ -202,6 +202,6 @@ def _words(times: Times, slow: Sequence[Straggler]) -> list[str]:
 
 def _named(slow: Sequence[Straggler]) -> str:
     if not slow:
-        return "No rank is slower than the others by the rule in docs/report.md."
+        return "No rank is slower than the others by the rule in docs/guide/report.md."
     told = [f"{_who(one)} ({number(one.ratio)} times)" for one in slow]
     return f"Slower than the others: {listed(told, MAX_LABELS)}."

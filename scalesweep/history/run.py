@@ -77,7 +77,7 @@ def _overtaken(new: Commit, series: Judged | None) -> bool:
 
 
 def verdict_table(history: History) -> pd.DataFrame:
-    """A row per point and metric, the gravest verdicts first (docs/history.md has the columns)."""
+    """A row per point and metric, the gravest verdicts first (columns: docs/guide/history.md)."""
     rows = [_row(one) for one in ranked(history.series)]
     names = rows[0] if rows else {}
     return pd.DataFrame({name: typed_values([row[name] for row in rows]) for name in names})

@@ -33,7 +33,7 @@ VERSION = 1  # of the columns
 METRIC, LEDGER, CANARY = "metric", "ledger", "canary"  # kinds of rows
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
-# docs/history.md says what each means.
+# docs/guide/history.md says what each means.
 SCHEMA = pa.schema(
     [
         *((name, _TEXT) for name in ("session", "campaign", "site", "source", "results")),

@@ -1,6 +1,6 @@
 """What the columns of a published table mean: a YAML file, written by hand or from a draft.
 
-``workflow/schemas/table_map.yaml`` is its schema, docs/importing.md explains every key.
+``workflow/schemas/table_map.yaml`` is its schema, docs/guide/importing.md explains every key.
 """
 
 import ast

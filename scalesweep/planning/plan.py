@@ -80,7 +80,7 @@ def build_plan(
     repeated: Sequence[RepeatedPoint] = (),
     spending: Spending | None = None,
 ) -> Plan:
-    """The plan (docs/formats.md, plan.json).
+    """The plan (docs/reference/files.md, plan.json).
 
     ``states`` may have those of profiled runs that this call does not ask for (``kept_profiles``).
     ``shapes``: what the job of each pending run will ask of Slurm, None on a site without Slurm;

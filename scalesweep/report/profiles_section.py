@@ -22,7 +22,7 @@ MAX_FILES = 8
 OPENED_WITH = {
     CPROFILE: "Python's pstats, or a viewer such as snakeviz",
     TENSORFLOW: "TensorBoard's profile plugin (tensorboard --logdir of the folder profile), or as "
-    "docs/profiles.md says with Perfetto",
+    "docs/guide/profiles.md says with Perfetto",
     HOROVOD_TIMELINE: "Perfetto (ui.perfetto.dev) or chrome://tracing",
 }
 MAX_POINTS = 50

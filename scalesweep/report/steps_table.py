@@ -14,8 +14,8 @@ MAX_PLACES = 6
 NOTE = (
     "Milliseconds, medians over the repeats, at the largest scale of each series: whole steps on "
     "the ranks' critical path, then each rank's own work in them (all but the exchange). A stall "
-    "is a step much longer than those around it (docs/efficiency.md); drift: the median of the "
-    "last third of the steps over that of the first, less 1."
+    "is a step much longer than those around it (docs/methods/time_breakdown.md); drift: the "
+    "median of the last third of the steps over that of the first, less 1."
 )
 
 

@@ -78,7 +78,7 @@ def training_sections(
         "Layers": [
             "The layers of a model, each timed apart, and the whole step: means over repeats of "
             "all layers of a kind together, forward and backward. Bound and least time are by the "
-            "ceilings of the machine (docs/roofline.md)."
+            "ceilings of the machine (docs/methods/roofline.md)."
         ],
         "Parts": [
             "Share of the time of a rank by part of the program, from profiles of other tools; "

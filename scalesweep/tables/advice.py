@@ -1,4 +1,4 @@
-"""What is asked of a campaign, and what may be measured to answer it (docs/budget.md)."""
+"""What is asked of a campaign, and what may be measured to answer it (docs/guide/budget.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,8 @@
 """Of which the machine explains: the least time of the terms of a step, in ms.
 
 Transfer by the network's fit, for the bytes, ranks and messages of a step; computation by the
-roofline of the model's layers; input by what the file system gives (docs/efficiency.md).
+roofline of the model's layers; input by what the file system gives
+(docs/methods/time_breakdown.md).
 """
 
 import math

@@ -1,7 +1,7 @@
 """The table `parts`: where the time of profiled runs goes, by named part of the program.
 
-Parts are named by regular expressions in benchmark.yaml (docs/profiles.md); what no pattern takes
-is ``other``.
+Parts are named by regular expressions in benchmark.yaml (docs/guide/profiles.md); what no pattern
+takes is ``other``.
 """
 
 import json

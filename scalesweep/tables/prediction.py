@@ -1,4 +1,4 @@
-"""The table `prediction`: what counts that were not measured would give (docs/prediction.md).
+"""The table `prediction`: what unmeasured counts would give (docs/methods/prediction.md).
 
 Of the rates of all ranks together (total throughput, and plain metrics in something/s). Its rows
 have the source ``predicted``, and are in no other table.

@@ -1,6 +1,6 @@
 """Summaries: one row per finished run, and what each of its quantities means.
 
-A row is identity, parameters and quantities (docs/formats.md, summary.parquet). Quantities
+A row is identity, parameters and quantities (docs/reference/files.md, summary.parquet). Quantities
 have the columns ``<metric>_<stat>_<phase>``:
 
 * times per epoch and rank give the metrics of ``QUANTITIES`` for the phases ``init`` (epoch 0)
@@ -60,7 +60,7 @@ _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 def summarise_run(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Summary row of one run.
 
-    ``record`` as in docs/formats.md; ``samples`` may hold ``local_times`` and
+    ``record`` as in docs/reference/files.md; ``samples`` may hold ``local_times`` and
     ``global_times`` [epoch, rank] in seconds. Returns identity, parameters and quantities as
     {column: value}; a missing number is NaN.
     Raises UserError naming the run if times are not [epoch, rank] with one column per rank of

@@ -1,7 +1,7 @@
 """The tables `sweep` and `network`: what probes measured by size, and the fit of a network to it.
 
 A probe goes through values (sizes, kernels, readers) within one run: its samples hold the times of
-all repeats, and the record's notes what the values are (docs/ceilings.md).
+all repeats, and the record's notes what the values are (docs/methods/machine.md).
 """
 
 import json

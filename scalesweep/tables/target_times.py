@@ -2,7 +2,7 @@
 
 Epochs to a target depend on the global batch, and are never assumed constant: they are those that
 were measured at the same global batch, or nothing is said. The time of an epoch is predicted like
-any other cost (docs/prediction.md).
+any other cost (docs/methods/prediction.md).
 """
 
 import json

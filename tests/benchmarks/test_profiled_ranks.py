@@ -60,7 +60,7 @@ def test_tensorflow_sees_the_operations(tmp_path):
     # Its input is synthetic, and one rank exchanges nothing.
     assert account.shares[INPUT] is account.shares[COMMUNICATION] is None
     # As the documentation says to open it in Perfetto.
-    page = (ROOT / "docs" / "profiles.md").read_text()
+    page = (ROOT / "docs" / "guide" / "profiles.md").read_text()
     (code,) = re.findall(r"python -c '(import sys; from tensorflow[^']*)'", page)
     done = subprocess.run([sys.executable, "-c", code, trace], capture_output=True, check=True)
     events = json.loads(done.stdout)["traceEvents"]

@@ -1,7 +1,7 @@
 """What sentences state, worked out again from records: no code of the product is used here.
 
-Definitions are those of docs/formats.md and docs/report.md. Values come from record.json and
-samples.npz alone, intervals from their closed forms.
+Definitions are those of docs/reference/files.md and docs/guide/report.md. Values come from
+record.json and samples.npz alone, intervals from their closed forms.
 """
 
 import json

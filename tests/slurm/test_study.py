@@ -25,7 +25,7 @@ PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
 
 
 def call(study: SlurmProject, *words: str) -> str:
-    """Call Snakemake as docs/study.md says; returns what it says."""
+    """Call Snakemake as docs/guide/study.md says; returns what it says."""
     code, said = study.slurm("-s", f"{ROOT}/Snakefile", *words)
     assert code == 0, said
     return said

@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "config/*.md", "workflow/benchmarks/*/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "config/*.md", "workflow/benchmarks/*/*.md")
     for path in ROOT.glob(pattern)
 )
 FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"

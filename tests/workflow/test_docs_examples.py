@@ -20,7 +20,10 @@ from tests.fakes.records import times, write_run
 
 pytestmark = pytest.mark.slow
 
-FOREIGN, NATIVE = ROOT / "docs" / "external_programs.md", ROOT / "docs" / "benchmarks.md"
+FOREIGN, NATIVE = (
+    ROOT / "docs" / "guide" / "external_programs.md",
+    ROOT / "docs" / "guide" / "benchmarks.md",
+)
 TORCH_PYTHON = "/usr/bin/python3"
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0

@@ -1,7 +1,7 @@
 """A program tracked over its commits: one of them makes it slower; history and bisection find it.
 
 Most sessions are measured by the launcher in this process, as Snakemake would start it; the last
-one by the CI job of docs/history.md, as it is written there.
+one by the CI job of docs/guide/history.md, as it is written there.
 """
 
 import os
@@ -93,8 +93,8 @@ def measure(project: Project, number: int) -> None:
 
 
 def ci_job(project: Project, number: int) -> dict[str, "subprocess.CompletedProcess[str]"]:
-    """Carry out the job of docs/history.md in a checkout; what its steps say, by name."""
-    page = (ROOT / "docs" / "history.md").read_text().partition("## A CI job")[2]
+    """Carry out the job of docs/guide/history.md in a checkout; what its steps say, by name."""
+    page = (ROOT / "docs" / "guide" / "history.md").read_text().partition("## A CI job")[2]
     (text,) = re.findall(r"```yaml\n(performance:.*?)```", page, re.DOTALL)
     home = project.path / "home"
     home.mkdir()

@@ -1,4 +1,4 @@
-# Tables of every experiment (docs/formats.md lists them); CSV and Parquet.
+# Tables of every experiment (docs/reference/files.md lists them); CSV and Parquet.
 
 
 localrules:

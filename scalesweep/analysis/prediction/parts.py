@@ -1,9 +1,10 @@
 """The sum by parts: each part of the cost predicted for itself, and added.
 
-Where the time of a step is split (the ledger, docs/efficiency.md), its parts may grow by different
-laws, of which their sum shows none. Each part is predicted by the same models as a whole cost,
-weighted by rolling forecasts of that part; errors are relative to the whole cost, so that a part
-that is next to nothing decides nothing. Where probes measured the network, the exchange may be
+Where the time of a step is split (the ledger, docs/methods/time_breakdown.md), its parts may grow
+by different laws, of which their sum shows none. Each part is predicted by the same models as a
+whole cost, weighted by rolling forecasts of that part; errors are relative to the whole
+cost, so that a part that is next to nothing decides nothing.
+Where probes measured the network, the exchange may be
 their collective at the size of the gradients instead, joined to computation by the overlap norm of
 Pollux (A. Qiao et al., OSDI 2021): (a^g + c^g)^(1/g), with the degree of overlap g of 1 (none) to
 10 (all but complete) that fits the measured counts best.

@@ -140,7 +140,9 @@ def judge_power(facts: Sequence[Facts]) -> Check:
         return Check(POWER, SKIPPED, "switched off in the site file (power: off)")
     for fact in facts:
         if why := fact["power"]["missing"]:
-            mend = "reports will lack energy; docs/energy.md says how counters become readable"
+            mend = (
+                "reports will lack energy; docs/guide/energy.md says how counters become readable"
+            )
             return Check(POWER, WARNING, why, mend)
     names = list(dict.fromkeys(name for fact in facts for name in fact["power"]["domains"]))
     more = f" and {len(names) - 4} more" if len(names) > 5 else ""

@@ -1,6 +1,6 @@
 """Which domains make a host's total, so that nothing is counted twice.
 
-Standard library only. docs/energy.md says why.
+Standard library only. docs/guide/energy.md says why.
 """
 
 from collections.abc import Mapping, Sequence

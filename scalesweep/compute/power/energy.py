@@ -1,6 +1,6 @@
 """Energy and power of a run, from the samples of its hosts.
 
-Standard library only. Formulas, what is counted and how accurate it is: docs/energy.md.
+Standard library only. Formulas, what is counted and how accurate it is: docs/guide/energy.md.
 """
 
 import json

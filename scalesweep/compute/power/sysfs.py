@@ -1,6 +1,6 @@
 """Counters and sensors in sysfs: RAPL (powercap), Cray pm_counters, hwmon.
 
-Standard library only. Formats: docs/energy.md has the sources.
+Standard library only. Formats: docs/guide/energy.md has the sources.
 """
 
 import os

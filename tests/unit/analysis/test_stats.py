@@ -252,7 +252,7 @@ def test_a_stated_interval_of_a_rate_is_above_zero() -> None:
 def test_intervals_of_positive_terms_cover(
     name: str, scatter: float, least: float, most: float
 ) -> None:
-    """Three repeats; docs/methods.md says where 95 % are not kept."""
+    """Three repeats; docs/methods/clear.md says where 95 % are not kept."""
     draw = np.random.default_rng(28)
     if name == "exponential":
         values, truth = draw.exponential(size=(10_000, 3)), 1.0

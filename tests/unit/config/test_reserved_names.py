@@ -111,5 +111,5 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     # Quantities cannot be the names of parameters.
     columns = {c for c in columns if not (split_column(c) or ("",))[0]}
     assert columns - OF_RUNS - OF_TABLES == set()
-    listed = re.findall(r"`(\w+)`", (ROOT / "docs" / "benchmarks.md").read_text())
+    listed = re.findall(r"`(\w+)`", (ROOT / "docs" / "guide" / "benchmarks.md").read_text())
     assert set(listed) >= OF_RUNS | OF_TABLES

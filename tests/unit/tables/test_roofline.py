@@ -25,7 +25,7 @@ from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.roofline import roofline_table
 from tests.fakes.plan import whole_plan
 
-# 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte. docs/roofline.md works with these numbers.
+# 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
 FLOPS, BYTES = 100e9, 20e9
 LAUNCH_S = 10e-6
 # name, kind, count, FLOP and bytes forward and backward, seconds forward and of both.
@@ -197,7 +197,7 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
 
 
 def test_the_worked_example_of_the_documentation() -> None:
-    page = (REPO / "docs" / "roofline.md").read_text()
+    page = (REPO / "docs" / "methods" / "roofline.md").read_text()
     *layers, step = measured().study().rows("roofline")
     for row in layers:
         numbers = [

@@ -3,7 +3,7 @@
 A probe goes through values (matrix sizes, message sizes, kernels, numbers of readers) within one
 run, because starting the ranks takes longer than measuring. ``samples.npz`` has the times,
 ``sweep_seconds [value, repeat, rank]``, and the record's notes say under ``sweep`` what the values
-are and how much work one call of each is (docs/ceilings.md).
+are and how much work one call of each is (docs/methods/machine.md).
 """
 
 import math

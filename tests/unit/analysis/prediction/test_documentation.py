@@ -1,4 +1,4 @@
-"""The worked example of docs/prediction.md."""
+"""The worked example of docs/methods/prediction.md."""
 
 import re
 
@@ -11,7 +11,7 @@ from scalesweep.core.paths import REPO
 
 
 def test_the_worked_example() -> None:
-    page = re.sub(r"\s+", " ", (REPO / "docs" / "prediction.md").read_text())
+    page = re.sub(r"\s+", " ", (REPO / "docs" / "methods" / "prediction.md").read_text())
     (summit,) = (one for one in PUBLIC if one.name == "Summit, first table")
     assert ", ".join(f"{value:.6f}" for value in summit.values[:6]) in page
     known = summit.with_borders().first(6)

@@ -180,8 +180,8 @@ def covered(count: int, noise: float, known: bool) -> tuple[float, float]:
 def test_noise_is_in_the_interval_where_repeats_or_counts_show_it() -> None:
     assert covered(3, 0.05, known=True)[1] > 0.85
     assert covered(6, 0.05, known=False)[1] > 0.85
-    # Three counts of one run each do not show it (docs/prediction.md); most of what is wild and
-    # shows it is refused.
+    # Three counts of one run each do not show it (docs/methods/prediction.md); most of what is
+    # wild and shows it is refused.
     assert covered(3, 0.1, known=False)[1] < 0.85
     assert covered(6, 0.2, known=False)[0] > 0.6
 

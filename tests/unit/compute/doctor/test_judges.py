@@ -94,7 +94,7 @@ def test_power() -> None:
     why = "no RAPL counter on host n2"
     lacks = judge_power([node(power={"domains": ["x"], "missing": ""}),
                          node("n2", power={"domains": [], "missing": why})])  # fmt: skip
-    assert (lacks.state, lacks.found) == (WARNING, why) and "docs/energy.md" in lacks.mend
+    assert (lacks.state, lacks.found) == (WARNING, why) and "docs/guide/energy.md" in lacks.mend
     assert judge_power([node()]).state == SKIPPED
 
 
