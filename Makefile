@@ -49,6 +49,7 @@ lint: setup
 	snakefmt --check Snakefile workflow/rules
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
+	python tools/names.py
 
 format: setup
 	ruff check --fix .

@@ -131,8 +131,8 @@ def read_runs(
 ) -> Iterator[ImportedRun | Refusal]:
     """The tables of a log and the refusals in order; ``ranks`` of tables that do not state it,
     ``test`` of those of nccl-tests that do not say of which they are."""
-    found: list[_Table | LogRefused] = list(_tables(lines(), file, test))
-    for table in found:
+    tables: list[_Table | LogRefused] = list(_tables(lines(), file, test))
+    for table in tables:
         try:
             if isinstance(table, LogRefused):
                 raise table
@@ -197,15 +197,15 @@ def _takes(table: _Table, row: re.Pattern[str], text: str, line: int) -> bool:
     results were wrong."""
     if table.program == OSU and not table.collective and not table.headed:
         return _heads(table, text, line)
-    if osu_latency.BARRIER.search(table.test) and (found := _OSU_TIME.match(text)):
-        table.add(0, float(found["time"]), line)
+    if osu_latency.BARRIER.search(table.test) and (match := _OSU_TIME.match(text)):
+        table.add(0, float(match["time"]), line)
         return True
-    if found := row.match(text):
-        if (size := int(found["size"])) > 0:
-            table.add(size, _microseconds(table, found, line), line)
-    elif (found := _OUT_OF_BOUNDS.match(text)) and int(found["count"]):
-        raise LogRefused(f"{found['count']} values out of bounds", line)
-    return found is not None
+    if match := row.match(text):
+        if (size := int(match["size"])) > 0:
+            table.add(size, _microseconds(table, match, line), line)
+    elif (match := _OUT_OF_BOUNDS.match(text)) and int(match["count"]):
+        raise LogRefused(f"{match['count']} values out of bounds", line)
+    return match is not None
 
 
 def _heads(table: _Table, text: str, line: int) -> bool:
@@ -230,19 +230,19 @@ def _microseconds(table: _Table, row: re.Match[str], line: int) -> float:
     words = row["more"].split()[-len(table.columns) :]
     if len(words) < len(table.columns) or not all(map(_NCCL_CELL.fullmatch, words)):
         raise LogRefused(f"size {row['size']}: not {len(table.columns)} numbers: a cut line?", line)
-    found = dict(zip(reversed(table.columns), reversed(words), strict=True))  # the first of each
+    cells = dict(zip(reversed(table.columns), reversed(words), strict=True))  # the first of each
     # Older versions print the largest deviation as error, and at the end what is out of bounds.
-    wrong = found.get("#wrong", found.get("wrong", "N/A"))
+    wrong = cells.get("#wrong", cells.get("wrong", "N/A"))
     if wrong != "N/A" and float(wrong) > 0:
         raise LogRefused(f"size {row['size']}: {wrong} wrong results", line)
-    if found["time"] == "N/A":
+    if cells["time"] == "N/A":
         raise LogRefused(f"size {row['size']}: no time", line)
-    printed = found.get("algbw", "N/A"), found.get("busbw", "N/A")
+    printed = cells.get("algbw", "N/A"), cells.get("busbw", "N/A")
     if "N/A" not in printed:
         algorithm, bus = map(float, printed)
         if algorithm > (table.bandwidths or (0.0, 0.0))[0]:
             table.bandwidths = algorithm, bus
-    return float(found["time"])
+    return float(cells["time"])
 
 
 @dataclass
@@ -255,12 +255,12 @@ class _Before:
 
     def take(self, text: str) -> None:
         """Look at a line."""
-        if found := _NCCL_RANK.match(text):
-            rank = int(found["rank"])
+        if match := _NCCL_RANK.match(text):
+            rank = int(match["rank"])
             if rank == 0:
                 self.ranks = {}
-            if (found["group"] or "0") == "0":
-                self.ranks[rank] = (found["host"], found["gpu"].strip())
+            if (match["group"] or "0") == "0":
+                self.ranks[rank] = (match["host"], match["gpu"].strip())
         elif named := _test_named(text):
             self.named = named
         if _OSU_COMMAND.search(text) and (command := launched(text)):
@@ -269,14 +269,14 @@ class _Before:
 
 def _test_named(text: str) -> str | None:
     """The program of nccl-tests that a line or a file's name has; the last of several."""
-    found = _NCCL_NAME.findall(text[:5000])
-    return found[-1] if found else None
+    names = _NCCL_NAME.findall(text[:5000])
+    return names[-1] if names else None
 
 
 def _file_names(file: Path) -> str | None:
     """nccl-tests' test that a file's name has without ``_perf``; None if it has none, or two."""
-    found = {re.sub(r"[-_]", "", name.lower()) for name in _NCCL_FILE.findall(file.name[:500])}
-    name = found.pop() if len(found) == 1 else ""
+    names = {re.sub(r"[-_]", "", name.lower()) for name in _NCCL_FILE.findall(file.name[:500])}
+    name = names.pop() if len(names) == 1 else ""
     return _FILE_NAMES.get(name, name) or None
 
 
@@ -489,7 +489,7 @@ def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str,
     rates = sizes[:, None] / seconds
     algorithm, factor = float(rates.max()), bus_factor(collective, ranks) or math.nan
     median = float(np.median(rates[rates.max(axis=1).argmax()]))
-    found = {
+    values = {
         "bus_bandwidth": (algorithm * factor, "bytes/s", "higher"),
         "bus_bandwidth_median": (median * factor, "bytes/s", "higher"),
         "algorithm_bandwidth": (algorithm, "bytes/s", "higher"),
@@ -497,5 +497,5 @@ def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str,
     }
     return {
         name: {"value": value, "unit": unit, "better": better, "scope": "total"}
-        for name, (value, unit, better) in found.items()
+        for name, (value, unit, better) in values.items()
     }

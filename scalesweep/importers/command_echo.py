@@ -105,8 +105,8 @@ def _flags(words: list[str]) -> dict[str, str | None] | None:
 
 def read_assignment(text: str) -> tuple[str, str] | None:
     """Name and value of a variable that ``bash -x`` shows as set."""
-    found = _ASSIGNMENT.match(text)
-    return (found[1], found[2]) if found else None
+    match = _ASSIGNMENT.match(text)
+    return (match[1], match[2]) if match else None
 
 
 def is_damaged(text: str) -> bool:

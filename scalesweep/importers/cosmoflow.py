@@ -212,9 +212,9 @@ def _count(section: Mapping[Any, Any], name: str, least: int, file: Path) -> int
 
 def _check_folder_name(folder: Path, point: Mapping[str, Any]) -> None:
     """Where the folder's name states ranks and threads, the configuration must say the same."""
-    if found := _FOLDER.fullmatch(folder.name):
+    if match := _FOLDER.fullmatch(folder.name):
         for text, name in zip(
-            found.groups(), ("ranks", "inter_threads", "intra_threads"), strict=True
+            match.groups(), ("ranks", "inter_threads", "intra_threads"), strict=True
         ):
             if text.lstrip("0") != str(point[name]).lstrip("0"):
                 raise _Refused(
@@ -228,24 +228,24 @@ def _history(content: bytes, file: Path, epochs: int, ranks: int) -> tuple[Float
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _Refused(file, "not UTF-8 text") from None
-    found: dict[int, dict[str, list[float]]] = {}
+    times: dict[int, dict[str, list[float]]] = {}
     for epoch_text, *cells in _rows(text, file):
         if not _EPOCH.fullmatch(epoch_text.strip()):
             raise _Refused(file, f"epoch {epoch_text.strip()[:20]!a} is not a whole number")
         epoch = int(epoch_text)
-        if epoch in found:
+        if epoch in times:
             raise _Refused(file, f"epoch {epoch} is there twice")
-        found[epoch] = {
+        times[epoch] = {
             name: _cell(cell, file, f"epoch {epoch}, {name}", ranks)
             for name, cell in zip(TIMES, cells, strict=True)
         }
-    missing = next((epoch for epoch in range(epochs) if epoch not in found), None)
+    missing = next((epoch for epoch in range(epochs) if epoch not in times), None)
     if missing is not None:
         raise _Refused(file, f"epoch {missing} of {epochs} is missing")
-    if len(found) > epochs:
-        raise _Refused(file, f"epoch {max(found)}, but the configuration has {epochs} epochs")
+    if len(times) > epochs:
+        raise _Refused(file, f"epoch {max(times)}, but the configuration has {epochs} epochs")
     local, total = (
-        np.array([found[epoch][name] for epoch in range(epochs)], np.float64) for name in TIMES
+        np.array([times[epoch][name] for epoch in range(epochs)], np.float64) for name in TIMES
     )
     return local, total
 

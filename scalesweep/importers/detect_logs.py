@@ -151,12 +151,12 @@ def _items(file: Path, kinds: _Kinds) -> Iterator[ImportedRun | Refusal]:
 def _scan(file: Path, kinds: _Kinds) -> tuple[list[_Reader], bool]:
     """The readers of the kinds of log in a file, and whether labels of ``srun --label`` are."""
     wanted = dict(kinds)
-    found: list[_Reader] = []
+    readers: list[_Reader] = []
     srun_labels = False
     for line in read_lines(file):
         srun_labels = srun_labels or (line.rank is None and is_srun_label(line.text))
         for sign in [sign for sign in wanted if sign.search(line.text)]:
-            found.append(wanted.pop(sign))
+            readers.append(wanted.pop(sign))
         if not wanted and srun_labels:
             break
-    return found, srun_labels
+    return readers, srun_labels

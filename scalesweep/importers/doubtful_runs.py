@@ -21,7 +21,7 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
     different numbers of epochs, so that their last errors are of different epochs; repeats whose
     rates differ by far more than repeats do, so that something was set that no log states.
     """
-    found = []
+    doubts = []
     same: dict[tuple[str, str], list[Written]] = {}
     points: dict[tuple[str, str, str], list[Written]] = {}
     for run, variant in zip(runs, variants_of(runs), strict=True):
@@ -31,7 +31,7 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
         points.setdefault(key, []).append(run)
     for twins in same.values():
         if len(twins) > 1:
-            found.append(
+            doubts.append(
                 f"{len(twins)} runs have identical numbers, though their sources differ: "
                 f"{_places(twins)}; copies of one run?"
             )
@@ -41,13 +41,13 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
             value is not None and name.startswith("target_")
             for name, value in repeats[0].point.items()
         ):
-            found.append(
+            doubts.append(
                 f"repeats of one point ran {counts[0]} to {counts[-1]} epochs, and its final "
                 f"values are of different epochs: {_places(repeats)}"
             )
         if doubt := _apart(repeats):
-            found.append(doubt)
-    return found
+            doubts.append(doubt)
+    return doubts
 
 
 def _apart(repeats: Sequence[Written]) -> str:

@@ -120,17 +120,17 @@ def _new(held: Mapping[str, Any]) -> Iterator[Item]:
     names, paths = held["parameters"], held["measurements"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Damaged("'parameters' is no list of names")
-    if not isinstance(paths, dict) or not all(isinstance(one, dict) for one in paths.values()):
+    if not isinstance(paths, dict) or not all(isinstance(path, dict) for path in paths.values()):
         raise Damaged("'measurements' does not name call paths and metrics")
     place = 0
     for callpath, metrics in paths.items():
         for metric, every in metrics.items():
-            for one in every if isinstance(every, list) else [every]:
+            for measurement in every if isinstance(every, list) else [every]:
                 place += 1
                 where = f"measurement {place} ({callpath[:40]!r}, {metric[:40]!r})"
                 try:
-                    point = [_json(value) for value in one["point"]]
-                    values = [_json(value) for value in one["values"]]
+                    point = [_json(value) for value in measurement["point"]]
+                    values = [_json(value) for value in measurement["values"]]
                 except (ValueError, KeyError, TypeError):
                     yield Unread(place, f"{where}: no point and values of numbers")
                     continue
@@ -147,27 +147,27 @@ def _old(held: Mapping[str, Any]) -> Iterator[Item]:
     """The older JSON: parameters, call paths, metrics and coordinates by their ids."""
     try:
         names, callpaths, metrics = (
-            {one["id"]: str(one["name"]) for one in held[key]}
+            {entry["id"]: str(entry["name"]) for entry in held[key]}
             for key in ("parameters", "callpaths", "metrics")
         )
         points = {
-            one["id"]: {
+            coordinate["id"]: {
                 names[pair["parameter_id"]]: _number(pair["parameter_value"])
-                for pair in one["parameter_value_pairs"]
+                for pair in coordinate["parameter_value_pairs"]
             }
-            for one in held["coordinates"]
+            for coordinate in held["coordinates"]
         }
         every = list(held["measurements"])
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"not whole: {type(error).__name__} {str(error)[:40]}") from None
-    for place, one in enumerate(every, 1):
+    for place, measurement in enumerate(every, 1):
         try:
             yield Measured(
                 place,
-                points[one["coordinate_id"]],
-                callpaths[one["callpath_id"]],
-                metrics[one["metric_id"]],
-                [_number(one["value"])],
+                points[measurement["coordinate_id"]],
+                callpaths[measurement["callpath_id"]],
+                metrics[measurement["metric_id"]],
+                [_number(measurement["value"])],
             )
         except (ValueError, KeyError, TypeError):
             yield Unread(place, f"measurement {place}: names what the file does not have")
@@ -200,7 +200,7 @@ def _text(text: str) -> Iterator[Item]:
                 raise Damaged("DATA before any POINTS", place)
             point = points[len(block)] if len(block) < len(points) else {}
             try:
-                values = [_number(one) for one in rest.split()]
+                values = [_number(word) for word in rest.split()]
                 block.append(Measured(place, point, callpath, metric, values))
             except ValueError:
                 block.append(Unread(place, f"DATA {rest[:40]!a}: not all of it are numbers"))
@@ -236,12 +236,12 @@ def _whole(
 
 def _points(text: str, names: Sequence[str], place: int) -> Iterator[dict[str, float]]:
     """The points of a line: ``(1 2) (3 4)``, ``((1) (2)) ((3) (4))``, or numbers alone."""
-    groups = [found[1] for found in _GROUP.finditer(text)] if "(" in text else text.split()
+    groups = [match[1] for match in _GROUP.finditer(text)] if "(" in text else text.split()
     if "(" in text and _GROUP.sub("", text).strip():
         raise Damaged("POINTS with a bracket that is not closed, or a number outside of any", place)
     for group in groups:
         try:
-            point = [_number(one) for one in re.sub(r"[()]", " ", group).split()]
+            point = [_number(number) for number in re.sub(r"[()]", " ", group).split()]
         except ValueError:
             raise Damaged(f"POINTS ({group[:40]}): not all of it are numbers", place) from None
         if len(point) != len(names):

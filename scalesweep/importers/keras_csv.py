@@ -193,7 +193,7 @@ def _stem(file: Path) -> str:
 
 
 def _metrics(samples: Mapping[str, Any], epochs: int) -> dict[str, dict[str, Any]]:
-    found = {
+    metrics = {
         "epochs_run": {
             "value": epochs, "unit": "epochs", "better": "lower", "scope": "total",
         }
@@ -201,7 +201,7 @@ def _metrics(samples: Mapping[str, Any], epochs: int) -> dict[str, dict[str, Any
     for name, better in _COLUMNS.values():
         value = float(samples[name][-1, 0]) if better and name in samples else math.nan
         if math.isfinite(value):
-            found[f"final_{name}"] = {
+            metrics[f"final_{name}"] = {
                 "value": value, "unit": "1", "better": better, "scope": "total",
             }  # fmt: skip
-    return found
+    return metrics

@@ -62,8 +62,8 @@ def _launched(words: list[str], options: Mapping[str, str]) -> Launched:
             value = words[place + 1] if place + 1 < len(words) else ""
         if word in ("-pernode", "--pernode") and options is _MPI:
             each.add(1)
-        elif name in ("-map-by", "--map-by") and (found := _PER_NODE.fullmatch(value)):
-            each.add(int(found[1]))
+        elif name in ("-map-by", "--map-by") and (match := _PER_NODE.fullmatch(value)):
+            each.add(int(match[1]))
         elif (meaning := options.get(name)) and _NUMBER.fullmatch(value):
             if meaning == _EACH:
                 each.add(int(value))

@@ -73,7 +73,8 @@ def make_benchmark(
         "summary": summary,
         "parameters": own,
         "metrics": {
-            metric: one if isinstance(one, str) else dict(one) for metric, one in metrics.items()
+            metric: definition if isinstance(definition, str) else dict(definition)
+            for metric, definition in metrics.items()
         },
         "main_metric": next(iter(metrics)),
         # Nothing can be started: only a site with a launcher would ask for the program's path.

@@ -149,15 +149,15 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
     """
     lowest: int | None = None
     kept: list[tuple[int | None, Event | tuple[int, str]]] = []
-    for line, rank, found in _events(lines):
+    for line, rank, event in _events(lines):
         if rank is not None and (lowest is None or rank < lowest):
             lowest = rank
             kept = [entry for entry in kept if entry[0] is None]
         if rank is None or rank == lowest:
-            kept.append((rank, found))
+            kept.append((rank, event))
         if len(kept) > _MOST_EVENTS:
             raise LogRefused(f"more than {_MOST_EVENTS:,} events", line)
-    return _split([found for _, found in kept])
+    return _split([event for _, event in kept])
 
 
 def _events(lines: Iterable[Line]) -> Iterator[tuple[int, int | None, Event | tuple[int, str]]]:
@@ -212,15 +212,15 @@ def _instance(event: Event) -> str:
     return str(names[0]) if names else ""
 
 
-def _split(found: Sequence[Event | tuple[int, str]]) -> list[Job]:
+def _split(entries: Sequence[Event | tuple[int, str]]) -> list[Job]:
     jobs: list[Job] = []
     # By instance: models trained at the same time may share a log. Where only one is named, as on
     # some of the lines of v3.0, the others are of it too.
-    named = {_instance(entry) for entry in found if isinstance(entry, Event)} - {""}
+    named = {_instance(entry) for entry in entries if isinstance(entry, Event)} - {""}
     current: dict[str, Job] = {}
     last: Job | None = None
     pending: list[tuple[int, str]] = []
-    for entry in found:
+    for entry in entries:
         if isinstance(entry, tuple):
             # Behind a run that has ended it is of the next.
             (pending if last is None or last.ended else last.damaged).append(entry)
@@ -245,7 +245,7 @@ def epochs_of(job: Job) -> list[Epoch]:
 
     Raises LogRefused, with the line, where they contradict each other or one is missing.
     """
-    found: dict[int, Epoch] = {}
+    epochs: dict[int, Epoch] = {}
     number: int | None = None
     for event in job.events:
         if (name := _EPOCH_KEYS.get(event.key)) is None:
@@ -259,8 +259,8 @@ def epochs_of(job: Job) -> list[Epoch]:
         assert here is not None
         if name == "start":
             number = here
-        _take(found.setdefault(here, Epoch(here, event.line)), name, event)
-    return _whole(found, job)
+        _take(epochs.setdefault(here, Epoch(here, event.line)), name, event)
+    return _whole(epochs, job)
 
 
 def _number(event: Event) -> int | None:
@@ -298,16 +298,16 @@ def _take(epoch: Epoch, name: str, event: Event) -> None:
         epoch.rate = float(rate)
 
 
-def _whole(found: Mapping[int, Epoch], job: Job) -> list[Epoch]:
+def _whole(by_number: Mapping[int, Epoch], job: Job) -> list[Epoch]:
     """The epochs that ended; one more may have begun.
 
     Those that began once the run had stopped are not of it: programs of v3.0 went on training.
     """
     stop = job.moment("run_stop")
     begun = [
-        found[number]
-        for number in sorted(found)
-        if (start := found[number].start) is not None and (stop is None or start < stop)
+        by_number[number]
+        for number in sorted(by_number)
+        if (start := by_number[number].start) is not None and (stop is None or start < stop)
     ]
     for before, after in pairwise(begun):
         if after.number != before.number + 1:

@@ -132,8 +132,8 @@ def _run(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any])
 def _submission_kind(file: Path) -> str | None:
     """``weak`` or ``strong``, as the nearest folder of the log is named; None if none says."""
     for folder in file.absolute().parents:
-        if found := _SUBMISSIONS.search(folder.name.lower()):
-            return found["kind"]
+        if match := _SUBMISSIONS.search(folder.name.lower()):
+            return match["kind"]
     return None
 
 
@@ -202,7 +202,7 @@ def _seconds(start: float | None, stop: float | None) -> float | None:
 def _metrics(
     epochs: Sequence[Epoch], samples: int, start: float, stop: float | None, reached: bool
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, tuple[float | None, str, str]] = {
+    metrics: dict[str, tuple[float | None, str, str]] = {
         "run_time": (_seconds(start, stop), "s", "lower"),
         "time_to_target": (_seconds(start, stop) if reached else None, "s", "lower"),
         "epochs_run": (len(epochs), "epochs", "lower"),
@@ -210,28 +210,28 @@ def _metrics(
     if epochs:
         time = sum(_seconds(epoch.start, epoch.trained) or 0.0 for epoch in epochs)
         rate = len(epochs) * samples / time if time else None
-        found["training_time"] = (time, "s", "lower")
-        found["training_samples_per_second"] = (rate, "samples/s", "higher")
-        found["final_validation_mae"] = (epochs[-1].error, "1", "lower")
+        metrics["training_time"] = (time, "s", "lower")
+        metrics["training_samples_per_second"] = (rate, "samples/s", "higher")
+        metrics["final_validation_mae"] = (epochs[-1].error, "1", "lower")
     return {
         name: {"value": value, "unit": unit, "better": better, "scope": "total"}
-        for name, (value, unit, better) in found.items()
+        for name, (value, unit, better) in metrics.items()
         if value is not None and math.isfinite(value)
     }
 
 
 def _spans(job: Job, epochs: Sequence[Epoch]) -> list[tuple[str, float, float]]:
     """Phases with their begin and end in Unix seconds, in order."""
-    found: list[tuple[str, float | None, float | None]] = [
+    spans: list[tuple[str, float | None, float | None]] = [
         ("init", job.moment("init_start"), job.moment("init_stop")),
         ("data_staging", job.moment("staging_start"), job.moment("staging_stop")),
     ]
     for epoch in epochs:
-        found.append(("training", epoch.start, epoch.trained))
-        found.append(("validation", epoch.eval_start, epoch.eval_stop))
+        spans.append(("training", epoch.start, epoch.trained))
+        spans.append(("validation", epoch.eval_start, epoch.eval_stop))
     return [
         (name, start / 1000, stop / 1000)
-        for name, start, stop in found
+        for name, start, stop in spans
         if start is not None and stop is not None and stop >= start
     ]
 

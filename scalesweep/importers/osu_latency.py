@@ -51,8 +51,8 @@ def ranks_of(test: str) -> int | None:
 
 def metrics_of(seconds: Sequence[float], sizes: Sequence[int]) -> dict[str, dict[str, Any]]:
     """The metrics of a table's times by size, or of the one time of a barrier."""
-    found = {"latency": seconds[0]} | ({"largest_time": seconds[-1]} if sizes else {})
+    metrics = {"latency": seconds[0]} | ({"largest_time": seconds[-1]} if sizes else {})
     return {
         name: {"value": value, "unit": "s", "better": "lower", "scope": "total"}
-        for name, value in found.items()
+        for name, value in metrics.items()
     }

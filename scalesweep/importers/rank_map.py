@@ -32,11 +32,11 @@ class RankMap:
         """Ranks of the runs in a file; None if no name fits. Raises UserError if two differ."""
         absolute = file.absolute()
         for path in (absolute, *absolute.parents):
-            found = {name: n for name, n in self.ranks.items() if path.match(name)}
-            if len(set(found.values())) > 1:
-                raise UserError(f"--config ranks: {' and '.join(found)} both name {path}")
-            if found:
-                return next(iter(found.values()))
+            ranks = {name: n for name, n in self.ranks.items() if path.match(name)}
+            if len(set(ranks.values())) > 1:
+                raise UserError(f"--config ranks: {' and '.join(ranks)} both name {path}")
+            if ranks:
+                return next(iter(ranks.values()))
         return self.everywhere
 
     def check(self, files: Sequence[Path]) -> None:

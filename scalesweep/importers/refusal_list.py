@@ -109,8 +109,8 @@ class RefusalList:
     @property
     def entries(self) -> list[dict[str, Any]]:
         """All refused runs by kind, as a campaign has them; no copies, and no other files."""
-        found = [kind.entry for kind in self.kinds.values() if kind.what == REFUSED]
-        return sorted(found, key=lambda entry: (entry["benchmark"], entry["reason"]))
+        entries = [kind.entry for kind in self.kinds.values() if kind.what == REFUSED]
+        return sorted(entries, key=lambda entry: (entry["benchmark"], entry["reason"]))
 
     def lines(self) -> Iterator[str]:
         """What to print of this import: of each kind the first, and how many more there are."""
@@ -131,9 +131,9 @@ class RefusalList:
         self._count(row, kinds)
 
     def _count(
-        self, row: Mapping[str, str], kinds: dict[tuple[str, str, str], Kind], told: str = ""
+        self, row: Mapping[str, str], kinds: dict[tuple[str, str, str], Kind], kind_text: str = ""
     ) -> None:
-        like = told or _VARIABLE.sub("…", row["reason"])
+        like = kind_text or _VARIABLE.sub("…", row["reason"])
         key = row["what"], row["benchmark"], like
         if key not in kinds and len(kinds) >= _MOST_KINDS:
             key = row["what"], row["benchmark"], ""

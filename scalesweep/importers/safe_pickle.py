@@ -187,10 +187,10 @@ class _Machine:
         """Note a class or function by its name, refusing all but those of plain data."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise NotPlain("a damaged pickle (a name that is no text)")
-        found = _Name(module, name)
-        if found.text not in _CALLS:
-            raise NotPlain(f"the class or function {found.text!a:.100}")
-        self.stack.append(found)
+        reference = _Name(module, name)
+        if reference.text not in _CALLS:
+            raise NotPlain(f"the class or function {reference.text!a:.100}")
+        self.stack.append(reference)
 
     def reduce(self) -> None:
         """Replace a known name and its arguments by the value that they construct."""

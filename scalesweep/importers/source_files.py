@@ -19,8 +19,8 @@ def files_below(path: Path, refusals: list[Refusal]) -> list[Path]:
     def unreadable(error: OSError) -> None:
         refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
 
-    found = []
+    paths = []
     for root, folders, files in os.walk(path, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(root, name) for name in files if not name.startswith(".")]
-    return sorted(found, key=natural_order)
+        paths += [Path(root, name) for name in files if not name.startswith(".")]
+    return sorted(paths, key=natural_order)

@@ -35,15 +35,15 @@ def with_folders(
         differ = _levels([written[place] for place in places])
         for place in places if differ else ():
             levels.setdefault(place, set()).update(differ)
-    found = list(variants)
+    described = list(variants)
     for places in kinds.values():
         every = sorted(set().union(*(levels.get(place, set()) for place in places)))
         for place in places if every else ():
             parts = _parts(written[place])
             name = "/".join(parts[level] for level in every if level < len(parts))
             if name:
-                found[place] = {**variants[place], FOLDER: name}
-    return found
+                described[place] = {**variants[place], FOLDER: name}
+    return described
 
 
 def _parts(run: Written) -> tuple[str, ...]:
@@ -58,4 +58,4 @@ def _levels(runs: Sequence[Written]) -> set[int]:
     if len(commands) == 1 and commands != {()}:
         return set()
     names = zip_longest(*{_parts(run) for run in runs}, fillvalue="")
-    return {level for level, those in enumerate(names) if len(set(map(plain_name, those))) > 1}
+    return {level for level, folders in enumerate(names) if len(set(map(plain_name, folders))) > 1}

@@ -180,15 +180,15 @@ def _unread(table: Table, column: str) -> str:
 
 def _numbers(table: Table, column: str) -> list[float] | None:
     """The numbers of a column; None if a cell is none."""
-    found = []
+    numbers = []
     for row in table.rows:
         try:
             number = table.number(row.cells[column])
         except ValueError:
             return None
         if number is not None:
-            found.append(float(number))
-    return found
+            numbers.append(float(number))
+    return numbers
 
 
 def _guess(table: Table) -> _Guess:
@@ -233,7 +233,7 @@ def _take_units(guess: _Guess, table: Table) -> None:
 
 def _leave_texts(guess: _Guess, table: Table) -> None:
     """Take remarks and clocks out of the parameters."""
-    for name in [one for one in guess.parameters if _numbers(table, one) is None]:
+    for name in [parameter for parameter in guess.parameters if _numbers(table, parameter) is None]:
         texts = [str(row.cells[name]).strip() for row in table.rows if row.cells[name]]
         if all(_CLOCK.fullmatch(text) for text in texts):
             guess.clocks.append(name)
@@ -394,8 +394,8 @@ def _add_families(
     content["metrics"] = metrics
     parameter = _fresh("variant", content["parameters"])
     content["side_by_side"] = {"parameter": parameter, "values": values}
-    found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
-    return [column for column in found if column not in used]
+    columns = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
+    return [column for column in columns if column not in used]
 
 
 def _metric_name(stem: str) -> str:
@@ -469,5 +469,5 @@ def _add_metrics(content: dict[str, Any], guess: _Guess) -> list[str]:
         metrics[name] = {**spec, **_meaning(column)}
         used.add(column)
     content["metrics"] = metrics
-    found = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
-    return [column for column in found if column not in used]
+    columns = [*guess.metrics, *guess.others, *guess.stds, *guess.counts, *guess.efficiencies]
+    return [column for column in columns if column not in used]

@@ -384,14 +384,14 @@ def _object(line: str) -> dict[str, Cell]:
         return dict(items)
 
     try:
-        found = json.loads(line, object_pairs_hook=pairs)
+        cells = json.loads(line, object_pairs_hook=pairs)
     except RecursionError:
         raise ValueError("not JSON: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg}: a cut line?") from None
-    if not isinstance(found, dict):
+    if not isinstance(cells, dict):
         raise ValueError("not an object of names and values")
-    for name, value in found.items():
+    for name, value in cells.items():
         if isinstance(value, dict | list):
             raise ValueError(f"{name[:40]!r} is not one value")
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
@@ -399,7 +399,7 @@ def _object(line: str) -> dict[str, Cell]:
     # As pandas writes what is missing.
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in found.items()
+        for name, value in cells.items()
     }
 
 
@@ -427,9 +427,9 @@ def _parquet(content: bytes, file: Path) -> Table:
 
 
 def _cells(column: Any) -> list[Cell]:
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for value in column.to_pylist():
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         plain = isinstance(value, str | int | float | bool)
-        found.append(None if missing else value if plain else str(value))
-    return found
+        cells.append(None if missing else value if plain else str(value))
+    return cells

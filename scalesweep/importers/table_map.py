@@ -112,8 +112,8 @@ class TableMap:
     @property
     def sides(self) -> list[str | None]:
         """The values side by side, in the order of the map; one None without any."""
-        found = dict.fromkeys(side for metric in self.metrics.values() for side in metric.values)
-        return list(found)
+        sides = dict.fromkeys(side for metric in self.metrics.values() for side in metric.values)
+        return list(sides)
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -123,11 +123,11 @@ class TableMap:
         )
 
     def _sources(self) -> Iterator[Source]:
-        found = [parameter.source for parameter in self.parameters.values()]
+        sources = [parameter.source for parameter in self.parameters.values()]
         for metric in self.metrics.values():
             for it in metric.values.values():
-                found += [it.mean, it.std, it.count, it.efficiency]
-        yield from (source for source in (*found, self.repeat, self.unfinished) if source)
+                sources += [it.mean, it.std, it.count, it.efficiency]
+        yield from (source for source in (*sources, self.repeat, self.unfinished) if source)
 
 
 def load_map(path: Path, file: Path) -> TableMap:
@@ -277,8 +277,8 @@ class _Reader:
 
     def _single(self, given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         if len(given) != 1:
-            found = ", ".join(given) or "none of them"
-            raise self._error(key, f"name one of column, formula and value, not {found}")
+            keys = ", ".join(given) or "none of them"
+            raise self._error(key, f"name one of column, formula and value, not {keys}")
         return given
 
     def _side(self, spec: Any, shared: Mapping[str, Any], key: str) -> Values:
@@ -289,10 +289,10 @@ class _Reader:
         return self._values(self._single(given, key), {**shared, **rest}, key)
 
     def _values(self, mean: Any, others: Mapping[str, Any], key: str) -> Values:
-        found = {part: self._source(spec, f"{key}.{part}") for part, spec in others.items()}
-        if "count" in found and "std" not in found:
+        sources = {part: self._source(spec, f"{key}.{part}") for part, spec in others.items()}
+        if "count" in sources and "std" not in sources:
             raise self._error(f"{key}.count", "without std it says nothing of an interval")
-        return Values(self._source(mean, key), **found)
+        return Values(self._source(mean, key), **sources)
 
     def _source(self, spec: Any, key: str) -> Source:
         if isinstance(spec, str):
@@ -328,12 +328,12 @@ class _Reader:
         for name in sorted(expression.names):
             meant = self.aliases.get(name, [])
             if len(meant) != 1:
-                found = (
+                problem = (
                     f"means {' and '.join(meant)}"
                     if meant
                     else f"is no column; allowed: {', '.join(sorted(self.aliases))}"
                 )
-                raise UserError(f"{where}: '{text}': {name!r} {found}")
+                raise UserError(f"{where}: '{text}': {name!r} {problem}")
             columns[name] = meant[0]
 
         def value(row: Row) -> Cell:

@@ -27,7 +27,7 @@ def check_printed(table_map: TableMap, runs: Sequence[ImportedRun]) -> list[Prin
     agree within half of their last digits.
     """
     rows = {row.line: row for row in table_map.table.rows}
-    found = []
+    checks = []
     for metric in table_map.metrics.values():
         if not any(values.efficiency for values in metric.values.values()):
             continue
@@ -37,8 +37,8 @@ def check_printed(table_map: TableMap, runs: Sequence[ImportedRun]) -> list[Prin
                 agree += 1
             else:
                 others.append(line)
-        found.append(PrintedCheck(metric.name, agree, tuple(others)))
-    return found
+        checks.append(PrintedCheck(metric.name, agree, tuple(others)))
+    return checks
 
 
 def _differences(

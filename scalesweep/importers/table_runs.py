@@ -53,7 +53,7 @@ class _Entry:
 
 def runs_of(table_map: TableMap) -> TableRuns:
     """Every run of the table, in its order, and why a row is none."""
-    found = TableRuns(refusals=list(table_map.table.refusals), notes=list(table_map.table.notes))
+    runs = TableRuns(refusals=list(table_map.table.refusals), notes=list(table_map.table.notes))
     entries: list[_Entry] = []
     for row in table_map.table.rows:
         for side in table_map.sides:
@@ -61,24 +61,24 @@ def runs_of(table_map: TableMap) -> TableRuns:
                 entry = _entry(table_map, row, side)
             except RowRefused as error:
                 words = f"{table_map.side_by_side} {side}: {error}" if side else str(error)
-                found.refusals.append(Refusal(table_map.table.file, words, row.line))
+                runs.refusals.append(Refusal(table_map.table.file, words, row.line))
                 continue
             if entry is None:
-                found.empty += 1
+                runs.empty += 1
             else:
                 entries.append(entry)
     for name, parameter in table_map.parameters.items():
         values = [entry.point.get(name) for entry in entries]
-        found.types[name] = parameter.type or _type(values)
-    for entry in _whole(table_map, entries, found):
+        runs.types[name] = parameter.type or _type(values)
+    for entry in _whole(table_map, entries, runs):
         try:
-            found.runs.append(_run(table_map, entry, found.types))
+            runs.runs.append(_run(table_map, entry, runs.types))
         except RowRefused as error:
-            found.refusals.append(Refusal(table_map.table.file, str(error), entry.row.line))
+            runs.refusals.append(Refusal(table_map.table.file, str(error), entry.row.line))
     unread = [name for name in table_map.table.columns if name not in table_map.columns]
     if unread:
-        found.notes.append(f"columns that the map does not name: {', '.join(unread)}")
-    return found
+        runs.notes.append(f"columns that the map does not name: {', '.join(unread)}")
+    return runs
 
 
 def _entry(table_map: TableMap, row: Row, side: str | None) -> _Entry | None:
@@ -130,7 +130,7 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
         return None
     if mean <= 0 and (metric.unit in ("s", "ms", "us") or metric.unit.endswith("/s")):
         raise RowRefused(f"{values.mean.what}: {mean:g} {metric.unit} is not positive")
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "value": mean, "unit": metric.unit, "better": metric.better, "scope": metric.scope,
     }  # fmt: skip
     std = values.std.number(row) if values.std else None
@@ -138,15 +138,15 @@ def _metric(metric: MetricMap, row: Row, side: str | None) -> dict[str, Any] | N
     if std is not None and values.std:
         if std < 0:
             raise RowRefused(f"{values.std.what}: a standard deviation of {std:g}")
-        found["std"] = std
+        entry["std"] = std
     if count is not None and values.count:
         if count < 1 or count > 1e9 or int(count) != count:
             raise RowRefused(f"{values.count.what}: {count:g} is no number of values")
-        found["count"] = int(count)
+        entry["count"] = int(count)
         if metric.ddof == 0 and std is not None and count > 1:
             # Kept as the sample's: with n - 1, as intervals take it.
-            found["std"] = std * math.sqrt(count / (count - 1))
-    return found
+            entry["std"] = std * math.sqrt(count / (count - 1))
+    return entry
 
 
 def _ranks(source: Source, row: Row, what: str = "ranks") -> int:
@@ -219,7 +219,7 @@ def _typed(name: str, value: Cell, kind: str) -> Cell:
     return typed
 
 
-def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> Iterator[_Entry]:
+def _whole(table_map: TableMap, entries: Sequence[_Entry], runs: TableRuns) -> Iterator[_Entry]:
     """Entries without copies, and without those that are one point only for want of a parameter.
 
     A row is a copy that says the same of the same point, however its numbers are written.
@@ -229,7 +229,7 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
     seen: dict[str, int] = {}
     for entry in entries:
         file = table_map.table.file
-        point = canonical_json([entry.side, _as_typed(entry.point, found.types)])
+        point = canonical_json([entry.side, _as_typed(entry.point, runs.types)])
         said = entry.repeat if table_map.repeat else _as_numbers(table_map, entry.row)
         key = canonical_json([point, said])
         if (line := seen.setdefault(key, entry.row.line)) != entry.row.line:
@@ -239,7 +239,7 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
                 else f"a copy of line {line}; if it is another run, number the runs of a point in "
                 "a column and name it in the map (repeat: COLUMN)"
             )
-            found.refusals.append(Refusal(file, words, entry.row.line))
+            runs.refusals.append(Refusal(file, words, entry.row.line))
             continue
         other = first.setdefault(point, entry)
         unlike = [name for name in texts if _differ(entry.row.cells[name], other.row.cells[name])]
@@ -248,7 +248,7 @@ def _whole(table_map: TableMap, entries: Sequence[_Entry], found: TableRuns) -> 
                 f"the same point as line {other.row.line}, but another {unlike[0]}: name the "
                 "column under parameters, or under ignore"
             )
-            found.refusals.append(Refusal(file, words, entry.row.line))
+            runs.refusals.append(Refusal(file, words, entry.row.line))
             continue
         yield entry
 
@@ -284,10 +284,10 @@ def _cells(row: Row) -> dict[str, Cell]:
     }
 
 
-def _differ(one: Cell, other: Cell) -> bool:
+def _differ(cell: Cell, other: Cell) -> bool:
     """Whether two cells are different names; numbers may differ, as measurements do."""
-    return one != other and (
-        (one is not None and _plain_number(one) is None)
+    return cell != other and (
+        (cell is not None and _plain_number(cell) is None)
         or (other is not None and _plain_number(other) is None)
     )
 

@@ -285,14 +285,14 @@ class _Splitter:
         return job.processes.setdefault(line.rank, Process())
 
 
-def _step(found: "re.Match[str]", line: int) -> Step:
+def _step(match: "re.Match[str]", line: int) -> Step:
     def number(name: str) -> float | None:
-        return None if found[name] is None else float(found[name])
+        return None if match[name] is None else float(match[name])
 
     return Step(
         line,
-        int(found["step"]),
-        float(found["mean"]),
+        int(match["step"]),
+        float(match["mean"]),
         number("uncertainty"),
         number("jitter"),
         number("loss"),

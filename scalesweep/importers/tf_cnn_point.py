@@ -240,10 +240,10 @@ def _data_set(point: TfCnnPoint, parameters: int | None) -> None:
         point.assume("data_set", "imagenet", "the program's default")
 
 
-def complete(point: TfCnnPoint, steps: list[int], told: bool) -> None:
+def complete(point: TfCnnPoint, steps: list[int], command_known: bool) -> None:
     """Settle what the lines of progress tell, ``steps`` being their steps.
 
-    ``told``: the command is known, so that what it leaves out is the program's default. Raises
+    ``command_known``: what it leaves out is then the program's default. Raises
     UserError if a line is missing among them. What comes behind the last one is in the total, so
     that a run whose last line is of another step than expected is whole.
     """
@@ -257,7 +257,7 @@ def complete(point: TfCnnPoint, steps: list[int], told: bool) -> None:
         point.assume("display_every", interval, "the lines of progress")
     point.assume("display_every", _DISPLAY_EVERY, "the program's default")
     every = values["display_every"]
-    if not told and _last(_BATCHES, every) != steps[-1]:
+    if not command_known and _last(_BATCHES, every) != steps[-1]:
         point.assume("batches", steps[-1], "the last line of progress")
     point.assume("batches", _BATCHES, "the program's default")
     point.assume("warmup_batches", _WARMUP_BATCHES, "the program's default")

@@ -263,7 +263,7 @@ def _metrics(
 ) -> dict[str, dict[str, Any]]:
     """Metrics of a record; of what every rank prints, the mean over ranks."""
     last = [stream[-1] for stream in streams]
-    found: dict[str, tuple[float | None, str, str, str]] = {
+    metrics: dict[str, tuple[float | None, str, str, str]] = {
         "total_images_per_second": (total, "images/s", "higher", "total"),
         "images_per_second": (_mean([s.mean for s in last]), "images/s", "higher", "rank"),
         "images_per_second_uncertainty": (
@@ -275,7 +275,7 @@ def _metrics(
     }  # fmt: skip
     return {
         name: {"value": value, "unit": unit, "better": better, "scope": scope}
-        for name, (value, unit, better, scope) in found.items()
+        for name, (value, unit, better, scope) in metrics.items()
         if value is not None
     }
 

@@ -60,8 +60,8 @@ class TensorFlowLog:
         elif created := _CREATED.search(text):
             key = line.rank, int(created["index"])
             self.devices.setdefault(key, (created["name"], created["bus"].lower()))
-        elif found := _PEER.search(text):
-            self.no_peer_access[f"{found[1]}-{found[2]}"] = None
+        elif match := _PEER.search(text):
+            self.no_peer_access[f"{match[1]}-{match[2]}"] = None
         elif row := _PEER_ROW.search(text):
             self.peer_rows[f"{row[1]}: {' '.join(row[2].split())}"] = None
         else:

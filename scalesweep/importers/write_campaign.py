@@ -105,12 +105,12 @@ def variants_of(written: Sequence[Written]) -> list[Mapping[str, str]]:
         keys.append(canonical_json([run.benchmark.name, rest]))
         if GPU in run.variant:
             gpus.setdefault(keys[-1], set()).add(run.variant[GPU])
-    found: list[Mapping[str, str]] = []
+    variants: list[Mapping[str, str]] = []
     for run, key in zip(written, keys, strict=True):
         known = gpus.get(key, set())
         lent = {GPU: min(known)} if len(known) == 1 else {}
-        found.append({**lent, **run.variant})
-    return with_folders(written, found)
+        variants.append({**lent, **run.variant})
+    return with_folders(written, variants)
 
 
 def _slug(*words: str) -> str:
@@ -216,11 +216,11 @@ def _scaling_groups(
 
 def _begins(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> dict[str, int]:
     """The smallest scale of each series, by its key."""
-    found: dict[str, int] = {}
+    begins: dict[str, int] = {}
     for point in points:
         key, scale = _series_key(benchmark, point, rules), benchmark.scale_of(point)
-        found[key] = min(scale, found.get(key, scale))
-    return found
+        begins[key] = min(scale, begins.get(key, scale))
+    return begins
 
 
 def _series(benchmark: Benchmark, points: Sequence[Point], rules: Rules) -> Iterator[Point]:
@@ -255,12 +255,12 @@ def _method(point: Point, names: Sequence[str], points: Sequence[Point]) -> str:
     """A method in one word: the first of its parameters, and those that tell it from others."""
     first, *rest = names
     alike = [other for other in points if other[first] == point[first]]
-    told = [
+    differing = [
         str(point[name])
         for name in rest
         if point[name] is not None and len({canonical_json(other[name]) for other in alike}) > 1
     ]
-    return _slug(str(point[first]), *told).strip("_")
+    return _slug(str(point[first]), *differing).strip("_")
 
 
 def _words(method: str) -> str:
@@ -274,14 +274,14 @@ def _experiment(
     rules: Rules,
     variant: Mapping[str, str],
 ) -> dict[str, Any]:
-    told = ", ".join(f"{name}: {value}" for name, value in sorted(variant.items()))
+    settings = ", ".join(f"{name}: {value}" for name, value in sorted(variant.items()))
     points = sorted(group.points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
     repeats: dict[str, list[int]] = {}
     for run in runs:
         repeats.setdefault(canonical_json(run.point), []).append(run.repeat)
     return {
         "benchmark": benchmark.name,
-        "description": f"{group.description} ({told})" if told else group.description,
+        "description": f"{group.description} ({settings})" if settings else group.description,
         "scaling": _scaling(benchmark, group, rules) if group.scales else "none",
         "linked": _linked(benchmark, points),
         "repeats": [repeats[canonical_json(point)] for point in points],

@@ -148,14 +148,14 @@ class RecordStore:
         try:
             benchmark = self._benchmark(str(record["benchmark"]))
             point = {**benchmark.defaults, **record["point"]}
-            found = _written(benchmark, point, record)
+            run = _written(benchmark, point, record)
         except (UserError, AttributeError, KeyError, TypeError, ValueError):
             self.unreadable.append(folder.name)
             return
-        if found.run_id != folder.name:
+        if run.run_id != folder.name:
             self.unreadable.append(folder.name)
         else:
-            self._keep(found, found.digest or folder.name)
+            self._keep(run, run.digest or folder.name)
 
     def _keep(self, run: Written, digest: str) -> None:
         self._there[digest] = run

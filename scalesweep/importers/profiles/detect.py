@@ -17,11 +17,11 @@ from scalesweep.importers.profiles import (
     talp,
     tau,
 )
-from scalesweep.importers.profiles.source import Found, head_of
+from scalesweep.importers.profiles.source import ReadResult, head_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 
-_Read = Callable[[Sequence[Path]], Found]
+_Read = Callable[[Sequence[Path]], ReadResult]
 _Reader = tuple[Callable[[str], bool], _Read]
 
 
@@ -54,11 +54,11 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    found = Source([], [], [])
+    source = Source([], [], [])
     groups: dict[tuple[Path, int, int | None], list[Path]] = {}
     ranks = ranks or RankMap({})
     signs = [recognise for recognise, _ in _readers(None)]
-    files = files_below(path, found.refusals)
+    files = files_below(path, source.refusals)
     ranks.check(files)
     for file in files:
         try:
@@ -66,11 +66,11 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
                 raise OSError(0, "not a regular file")
             head = head_of(file)
         except OSError as error:
-            found.refusals.append(Refusal(file, error.strerror or "cannot be read"))
+            source.refusals.append(Refusal(file, error.strerror or "cannot be read"))
             continue
         kind = next((i for i, recognise in enumerate(signs) if recognise(head)), None)
         if kind is None:
-            found.others.append(file)
+            source.others.append(file)
         else:
             groups.setdefault((file.parent, kind, ranks.of(file)), []).append(file)
     for (_, kind, count), files in groups.items():
@@ -79,11 +79,11 @@ def read_source(path: Path, ranks: RankMap | None = None) -> Source:
                 held = _readers(count)[kind][1](files)
         except (TookTooLong, OSError):
             words = "takes too long to read, or was changed meanwhile"
-            found.refusals += [Refusal(file, words) for file in files]
+            source.refusals += [Refusal(file, words) for file in files]
             continue
-        found.profiles += held.profiles
-        found.refusals += held.refusals
-    return found
+        source.profiles += held.profiles
+        source.refusals += held.refusals
+    return source
 
 
 def is_profile(file: Path) -> bool:

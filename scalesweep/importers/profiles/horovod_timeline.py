@@ -17,7 +17,13 @@ from scalesweep.analysis.horovod_trace import (
 )
 from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
 from scalesweep.analysis.timeline_account import NOTE, timeline_account
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, read_each, text_of
+from scalesweep.importers.profiles.source import (
+    ProfileRefused,
+    ReadResult,
+    metric,
+    read_each,
+    text_of,
+)
 
 TOOL = "horovod_timeline"
 MAX_SIZES = 200
@@ -31,7 +37,7 @@ def recognise(head: str) -> bool:
     )
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     """A profile of each timeline; ``ranks`` where it names none.
 
     Which ranks took part is known from the ticks in negotiations that missed Horovod's cache.
@@ -88,16 +94,16 @@ def _profile(file: Path, ranks: int | None) -> Profile:
 
 def _phases(trace: Trace) -> tuple[Phase, ...]:
     by_name: dict[str, list[tuple[float, float]]] = {}
-    for one in trace.intervals:
-        by_name.setdefault(one.name, []).append((one.begin, one.end))
+    for interval in trace.intervals:
+        by_name.setdefault(interval.name, []).append((interval.begin, interval.end))
     return tuple(
         Phase(
             name,
-            len(those),
-            sum(end - begin for begin, end in those) * _US,
-            union_length(those) * _US,
+            len(spans),
+            sum(end - begin for begin, end in spans) * _US,
+            union_length(spans) * _US,
         )
-        for name, those in by_name.items()
+        for name, spans in by_name.items()
     )
 
 
@@ -110,35 +116,37 @@ def _messages(trace: Trace) -> tuple[tuple[Message, ...], int]:
     """
     kinds: dict[int, set[str]] = {}
     calls: dict[str, list[Interval]] = {}
-    for one in trace.intervals:
-        if one.outer is not None and CALL.fullmatch(one.name):
-            calls.setdefault(one.name, []).append(one)
-            kinds.setdefault(id(_outermost(one)), set()).add(one.name)
+    for interval in trace.intervals:
+        if interval.outer is not None and CALL.fullmatch(interval.name):
+            calls.setdefault(interval.name, []).append(interval)
+            kinds.setdefault(id(_outermost(interval)), set()).add(interval.name)
     times: dict[tuple[str, int], list[float]] = {}
     parted: set[tuple[str, int]] = set()
-    for name, those in calls.items():
-        for begin, end, places in merged([(one.begin, one.end) for one in those]):
-            sizes = [_outer_size(those[place]) for place in places]
+    for name, intervals in calls.items():
+        for begin, end, places in merged(
+            [(interval.begin, interval.end) for interval in intervals]
+        ):
+            sizes = [_outer_size(intervals[place]) for place in places]
             if all(size is not None for size in sizes) and end > begin:
                 total = sum(size or 0 for size in sizes)
                 times.setdefault((name, total), []).append((end - begin) * _US)
-                if any(len(kinds[id(_outermost(those[place]))]) > 1 for place in places):
+                if any(len(kinds[id(_outermost(intervals[place]))]) > 1 for place in places):
                     parted.add((name, total))
-    found = [
+    messages = [
         Message(
             operation,
             size,
-            len(those),
-            float(np.mean(those)),
-            float(np.std(those, ddof=1)) if len(those) > 1 else None,
+            len(seconds),
+            float(np.mean(seconds)),
+            float(np.std(seconds, ddof=1)) if len(seconds) > 1 else None,
             (operation, size) not in parted,
         )
-        for (operation, size), those in times.items()
+        for (operation, size), seconds in times.items()
         if size > 0
     ]
-    found.sort(key=lambda one: -one.count * one.mean_s)
-    kept = sorted(found[:MAX_SIZES], key=lambda one: (one.operation, one.size))
-    return tuple(kept), len(found) - len(kept)
+    messages.sort(key=lambda message: -message.count * message.mean_s)
+    kept = sorted(messages[:MAX_SIZES], key=lambda message: (message.operation, message.size))
+    return tuple(kept), len(messages) - len(kept)
 
 
 def _outermost(call: Interval) -> OpenPhase | None:

@@ -17,8 +17,8 @@ from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Function, Message, Profile, RankTimes
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles.source import (
-    Found,
     ProfileRefused,
+    ReadResult,
     lines_of,
     metric,
     number,
@@ -57,49 +57,49 @@ def recognise(head: str) -> bool:
     return any(_HEAD.match(line.strip()) for line in head.splitlines()[:20])
 
 
-def read(files: Sequence[Path]) -> Found:
+def read(files: Sequence[Path]) -> ReadResult:
     """A profile for each job: files of one folder whose names differ in the rank only."""
-    found = Found([], [])
+    result = ReadResult([], [])
     jobs: dict[tuple[Path, str], list[_Rank]] = {}
     for file in files:
         try:
-            one = _rank(file, text_of(file))
+            output = _rank(file, text_of(file))
         except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
+            result.refusals.append(Refusal(file, str(error), error.line))
             continue
         match = _JOB.fullmatch(file.name)
-        job = match["job"] if match and int(match["rank"]) == one.rank else file.name
-        jobs.setdefault((file.parent, job), []).append(one)
+        job = match["job"] if match and int(match["rank"]) == output.rank else file.name
+        jobs.setdefault((file.parent, job), []).append(output)
     for members in jobs.values():
         try:
-            found.profiles.append(_profile(members))
+            result.profiles.append(_profile(members))
         except ProfileRefused as error:
-            found.refusals.append(Refusal(members[0].file, str(error)))
-    return found
+            result.refusals.append(Refusal(members[0].file, str(error)))
+    return result
 
 
 def _rank(file: Path, text: str) -> _Rank:
-    one: _Rank | None = None
+    output: _Rank | None = None
     where = ""  # the operation whose sizes are listed, or the table of all ranks
     for line, content in enumerate(lines_of(text), 1):
         if head := _HEAD.match(content.strip()):
-            if one:
+            if output:
                 raise ProfileRefused("two ranks in one file", line)
-            one = _Rank(file, int(head[1]), int(head[2]))
-            if not 0 <= one.rank < one.ranks <= MAX_RANKS:
-                raise ProfileRefused(f"rank {one.rank} of {one.ranks}", line)
-        elif one is not None:
-            where = _add_line(one, content, where, line)
-    if one is None:
+            output = _Rank(file, int(head[1]), int(head[2]))
+            if not 0 <= output.rank < output.ranks <= MAX_RANKS:
+                raise ProfileRefused(f"rank {output.rank} of {output.ranks}", line)
+        elif output is not None:
+            where = _add_line(output, content, where, line)
+    if output is None:
         raise ProfileRefused("no line 'Data for MPI rank'")
-    _check(one)
-    return one
+    _check(output)
+    return output
 
 
-def _add_line(one: _Rank, content: str, where: str, line: int) -> str:
+def _add_line(output: _Rank, content: str, where: str, line: int) -> str:
     """Add what a line says; returns what the next lines are about."""
     if total := _TOTAL.fullmatch(content):
-        _add_total(one, total[1], number(total[2], f"total {total[1]} time", line), line)
+        _add_total(output, total[1], number(total[2], f"total {total[1]} time", line), line)
         return ""
     if sizes := _SIZES.fullmatch(content):
         return sizes[1]
@@ -107,67 +107,69 @@ def _add_line(one: _Rank, content: str, where: str, line: int) -> str:
         return _ALL
     if where == _ALL:
         if task := _TASK.fullmatch(content):
-            _add_task(one, task, line)
+            _add_task(output, task, line)
     elif size := _SIZE.fullmatch(content):
         if not where:
             raise ProfileRefused("sizes of an operation without its name", line)
         values = number(size[2], "bytes", line), number(size[3], "seconds", line)
-        one.sizes.append((where, int(size[1]), *values))
+        output.sizes.append((where, int(size[1]), *values))
     elif call := _CALL.fullmatch(content):
         name, seconds = call[1], number(call[4], "seconds", line)
-        if seconds < 0 or name in [known for known, _, _ in one.calls]:
+        if seconds < 0 or name in [known for known, _, _ in output.calls]:
             raise ProfileRefused(f"{name} occurs twice, or its time is negative", line)
-        one.calls.append((name, int(call[2]), seconds))
+        output.calls.append((name, int(call[2]), seconds))
     return where
 
 
-def _add_total(one: _Rank, what: str, seconds: float, line: int) -> None:
-    before = one.communication if what == "communication" else one.elapsed
+def _add_total(output: _Rank, what: str, seconds: float, line: int) -> None:
+    before = output.communication if what == "communication" else output.elapsed
     if math.isfinite(before) or seconds < 0:
         raise ProfileRefused(f"total {what} time is there twice, or negative", line)
     if what == "communication":
-        one.communication = seconds
+        output.communication = seconds
     else:
-        one.elapsed = seconds
+        output.elapsed = seconds
 
 
-def _add_task(one: _Rank, task: "re.Match[str]", line: int) -> None:
+def _add_task(output: _Rank, task: "re.Match[str]", line: int) -> None:
     rank = int(task[1])
     times = number(task[3], "comm(s)", line), number(task[4], "elapsed(s)", line)
-    if rank in one.table or rank >= one.ranks or not 0 <= times[0] <= times[1]:
+    if rank in output.table or rank >= output.ranks or not 0 <= times[0] <= times[1]:
         raise ProfileRefused(f"task {rank} is there twice, or its times are impossible", line)
-    one.table[rank] = times
+    output.table[rank] = times
 
 
-def _check(one: _Rank) -> None:
+def _check(output: _Rank) -> None:
     """A cut or edited file: what is missing, or does not add up."""
-    for value, what in ((one.communication, "communication"), (one.elapsed, "elapsed")):
+    for value, what in ((output.communication, "communication"), (output.elapsed, "elapsed")):
         if not math.isfinite(value):
             raise ProfileRefused(f"has no 'total {what} time': cut off?")
-    if one.elapsed <= 0 or one.communication > one.elapsed:
+    if output.elapsed <= 0 or output.communication > output.elapsed:
         raise ProfileRefused("more time in MPI than elapsed")
-    calls = {name: count for name, count, _ in one.calls}
-    for name in {operation for operation, _, _, _ in one.sizes}:
-        sized = sum(count for operation, count, _, _ in one.sizes if operation == name)
+    calls = {name: count for name, count, _ in output.calls}
+    for name in {operation for operation, _, _, _ in output.sizes}:
+        sized = sum(count for operation, count, _, _ in output.sizes if operation == name)
         if sized != calls.get(name):
             raise ProfileRefused(
                 f"{calls.get(name)} calls of {name}, but {sized} by size: lines are missing or "
                 "changed"
             )
-    together = sum(seconds for _, _, seconds in one.calls)
+    together = sum(seconds for _, _, seconds in output.calls)
     # Each is rounded to a millisecond.
-    if abs(together - one.communication) > 0.0006 * (len(one.calls) + 1):
+    if abs(together - output.communication) > 0.0006 * (len(output.calls) + 1):
         raise ProfileRefused(
-            f"the calls take {together:.3f} s, the total is {one.communication:.3f} s: lines are "
-            "missing or changed"
+            f"the calls take {together:.3f} s, the total is {output.communication:.3f} s: "
+            "lines are missing or changed"
         )
-    if one.table and len(one.table) != one.ranks:
-        raise ProfileRefused(f"{len(one.table)} of {one.ranks} ranks in its table of all: cut off?")
+    if output.table and len(output.table) != output.ranks:
+        raise ProfileRefused(
+            f"{len(output.table)} of {output.ranks} ranks in its table of all: cut off?"
+        )
 
 
 def _profile(members: Sequence[_Rank]) -> Profile:
-    ranks = {one.ranks for one in members}
-    by_rank = {one.rank: one for one in members}
+    ranks = {member.ranks for member in members}
+    by_rank = {member.rank: member for member in members}
     if len(ranks) > 1 or len(by_rank) < len(members):
         raise ProfileRefused("files of several jobs have one name: put each job in its own folder")
     count = ranks.pop()
@@ -201,9 +203,9 @@ def _profile(members: Sequence[_Rank]) -> Profile:
 def _times(by_rank: Mapping[int, _Rank], count: int) -> tuple[dict[int, tuple[float, float]], str]:
     """(MPI, elapsed) seconds of every rank, and where they are from."""
     if len(by_rank) == count:
-        own = {rank: (one.communication, one.elapsed) for rank, one in by_rank.items()}
+        own = {rank: (output.communication, output.elapsed) for rank, output in by_rank.items()}
         return own, "of the file of each rank"
-    table = next((one.table for one in by_rank.values() if one.table), {})
+    table = next((output.table for output in by_rank.values() if output.table), {})
     if not table:
         raise ProfileRefused(
             f"{len(by_rank)} of {count} ranks have a file, and none has the table of all ranks"
@@ -212,20 +214,20 @@ def _times(by_rank: Mapping[int, _Rank], count: int) -> tuple[dict[int, tuple[fl
 
 
 def _functions(by_rank: Mapping[int, _Rank]) -> list[Function]:
-    found = []
-    for rank, one in sorted(by_rank.items()):
-        rest = one.elapsed - one.communication
-        found.append(Function("outside of MPI", rank, "cpu", 1, rest, one.elapsed))
-        found += [
+    functions = []
+    for rank, output in sorted(by_rank.items()):
+        rest = output.elapsed - output.communication
+        functions.append(Function("outside of MPI", rank, "cpu", 1, rest, output.elapsed))
+        functions += [
             Function(name, rank, "cpu", calls, seconds, seconds)
-            for name, calls, seconds in one.calls
+            for name, calls, seconds in output.calls
         ]
-    return found
+    return functions
 
 
-def _messages(one: _Rank) -> list[Message]:
+def _messages(output: _Rank) -> list[Message]:
     return [
         Message(operation, size, calls, seconds / calls)
-        for operation, calls, size, seconds in one.sizes
+        for operation, calls, size, seconds in output.sizes
         if calls > 0 and size > 0 and seconds > 0
     ]

@@ -6,7 +6,7 @@ Several files whose names differ in ``rank<N>`` only are the ranks of one run.
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
@@ -18,8 +18,8 @@ from scalesweep.importers.profiles.nsys_database import (
     read_database,
 )
 from scalesweep.importers.profiles.source import (
-    Found,
     ProfileRefused,
+    ReadResult,
     lines_of,
     metric,
     number,
@@ -48,30 +48,32 @@ def recognise(head: str) -> bool:
     return any(_heading(line) is not None for line in head.splitlines()[:60])
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     """A profile of each run; files of its ranks together. ``ranks`` where the names state none."""
-    found = Found([], [])
+    result = ReadResult([], [])
     runs: dict[tuple[Path, str], dict[int | None, NsysFile]] = {}
     for file in files:
         try:
-            one = read_database(file) if is_database(file) else _tables(file)
+            content = read_database(file) if is_database(file) else _tables(file)
         except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
+            result.refusals.append(Refusal(file, str(error), error.line))
             continue
         match = _RANK.fullmatch(file.name)
         rank = int(match["rank"]) if match else None
         name = f"{match['before']}*{match['after']}" if match else file.name
         run = runs.setdefault((file.parent, name), {})
         if rank in run:
-            found.refusals.append(Refusal(file, f"rank {rank} is in {run[rank].file.name} already"))
+            result.refusals.append(
+                Refusal(file, f"rank {rank} is in {run[rank].file.name} already")
+            )
             continue
-        run[rank] = one
+        run[rank] = content
     for run in runs.values():
         try:
-            found.profiles.append(_profile(run, ranks))
+            result.profiles.append(_profile(run, ranks))
         except ProfileRefused as error:
-            found.refusals.append(Refusal(next(iter(run.values())).file, str(error)))
-    return found
+            result.refusals.append(Refusal(next(iter(run.values())).file, str(error)))
+    return result
 
 
 def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
@@ -83,18 +85,17 @@ def _profile(run: Mapping[int | None, NsysFile], ranks: int | None) -> Profile:
     if ranks and numbers and ranks != len(numbers):
         raise ProfileRefused(f"{len(numbers)} files of ranks, but --config ranks={ranks}")
     functions = [
-        Function(one.name, rank if numbers else None, one.kind, one.calls, one.exclusive_s,
-                 one.inclusive_s)
+        replace(function, rank=rank if numbers else None)
         for rank, held in enumerate(files)
-        for one in held.functions
-    ]  # fmt: skip
+        for function in held.functions
+    ]
     if not functions:
         raise ProfileRefused("no table of kernels, copies or calls in it has a row")
     metrics: dict[str, dict[str, object]] = {}
     for kind, name in (("kernel", "kernel_time"), ("copy", "copy_time"), ("api", "api_time")):
-        those = [one.exclusive_s for one in functions if one.kind == kind]
-        if those:
-            metrics[name] = metric(sum(those) / len(files), "s", "lower", "rank")
+        times = [function.exclusive_s for function in functions if function.kind == kind]
+        if times:
+            metrics[name] = metric(sum(times) / len(files), "s", "lower", "rank")
     elapsed = [held.elapsed for held in files if held.elapsed is not None]
     if elapsed:
         metrics["runtime"] = metric(max(elapsed), "s", "lower")
@@ -164,14 +165,14 @@ def _split(line: str) -> list[str]:
 
 def _tables(file: Path) -> NsysFile:
     """Tables one after another, as CSV, or as text whose columns a line of dashes measures."""
-    found = NsysFile(file)
+    tables = NsysFile(file)
     heading: _Heading | None = None
     spans: list[tuple[int, int]] = []
     rows: list[_Share] = []
     other = False  # within a table of something else, as of the sizes of copies
     for line, content in enumerate(lines_of(text_of(file)), 1):
         if (head := _heading(content)) is not None:
-            found.functions += _whole(rows, found)
+            tables.functions += _whole(rows, tables)
             heading, spans, rows, other = head, [], [], False
         elif _HEADED.match(content):
             raise ProfileRefused("a heading that cannot be read: cut off?", line)
@@ -188,14 +189,14 @@ def _tables(file: Path) -> NsysFile:
             if len(spans) != heading.width:
                 raise ProfileRefused("the heading and the line below it do not match", line)
         elif (row := _row(content, heading, spans, line)) is None:
-            found.functions += _whole(rows, found)
+            tables.functions += _whole(rows, tables)
             heading, rows, other = None, [], _is_heading(content)
         elif row in rows:
             raise ProfileRefused("a row is there twice", line)
         else:
             rows.append(row)
-    found.functions += _whole(rows, found)
-    return found
+    tables.functions += _whole(rows, tables)
+    return tables
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ class _Share:
     line: int = field(compare=False)
 
 
-def _whole(rows: Sequence[_Share], found: NsysFile) -> list[Function]:
+def _whole(rows: Sequence[_Share], tables: NsysFile) -> list[Function]:
     """The functions of a table whose shares agree with its times, and what it does not list.
 
     Shares have one decimal. Of an excerpt the rest is a function of its own, so that the others
@@ -233,7 +234,7 @@ def _whole(rows: Sequence[_Share], found: NsysFile) -> list[Function]:
                 row.line,
             )
     if (rest := whole - total) > 1e-6 * whole:
-        found.notes["not_listed"] = f"{100 * rest / whole:.1f} % of a table's time is in no row"
+        tables.notes["not_listed"] = f"{100 * rest / whole:.1f} % of a table's time is in no row"
         kind = functions[0].kind
         functions.append(Function(NOT_LISTED, None, kind, 1, rest, rest))
     return functions

@@ -48,7 +48,7 @@ def is_database(file: Path) -> bool:
 
 def read_database(file: Path) -> NsysFile:
     """Kernels and copies of an exported database, by name. Raises ProfileRefused."""
-    found = NsysFile(file)
+    content = NsysFile(file)
     try:
         with _connection(file) as database:
             # A view or a trigger of a stranger could do anything: tables only.
@@ -65,18 +65,18 @@ def read_database(file: Path) -> NsysFile:
                 entry[1] += end - begin
                 begins.append(begin)
                 ends.append(end)
-            found.functions = [
+            content.functions = [
                 Function(name, None, kind, calls, total * 1e-9, total * 1e-9)
                 for (kind, name), (calls, total) in sums.items()
             ]
             if begins:
-                found.phases.append(_gpu(begins, ends))
-                found.elapsed = _length(database, tables, max(ends) - min(begins))
-            found.notes["diagnostics"] = _diagnostics(database, tables)
+                content.phases.append(_gpu(begins, ends))
+                content.elapsed = _length(database, tables, max(ends) - min(begins))
+            content.notes["diagnostics"] = _diagnostics(database, tables)
     except (sqlite3.Error, OverflowError, ValueError, TypeError) as error:
         words = " ".join(str(error).split())[:100]
         raise ProfileRefused(f"not a whole database of Nsight Systems ({words})") from None
-    return found
+    return content
 
 
 class _connection:

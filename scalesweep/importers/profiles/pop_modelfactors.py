@@ -20,8 +20,8 @@ from scalesweep.analysis.pop import (
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.profiles.source import (
-    Found,
     ProfileRefused,
+    ReadResult,
     lines_of,
     metric,
     number,
@@ -61,7 +61,7 @@ def recognise(head: str) -> bool:
     return head.lstrip().lower().startswith(f"{_PROCESSES};")
 
 
-def read(files: Sequence[Path]) -> Found:
+def read(files: Sequence[Path]) -> ReadResult:
     """A profile for each number of processes of each file."""
     return read_each(files, _profiles)
 

@@ -210,7 +210,7 @@ def _imported(
 
 def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Definitions of metrics, the main one first."""
-    found = {}
+    definitions = {}
     for name in sorted(metrics, key=_rank):
         phase, _, kind = name.rpartition("_")
         words = {
@@ -218,8 +218,8 @@ def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
             "union": f"time during which at least one tensor was in {phase}",
             "share": f"share of a step with at least one tensor in {phase.replace('_', ' ')}",
         }.get(kind, "as the tool states it")
-        found[name] = DEFINITIONS.get(name, words)
-    return found
+        definitions[name] = DEFINITIONS.get(name, words)
+    return definitions
 
 
 def _rank(name: str) -> int:

@@ -25,22 +25,22 @@ class ProfileRefused(UserError):
 
 
 @dataclass
-class Found:
-    """What a reader found in files."""
+class ReadResult:
+    """The profiles that a reader read, and the files that it refused."""
 
     profiles: list[Profile]
     refusals: list[Refusal]
 
 
-def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> Found:
+def read_each(files: Iterable[Path], profiles: Callable[[Path], Sequence[Profile]]) -> ReadResult:
     """What ``profiles`` makes of each file; one for which it raises ProfileRefused is refused."""
-    found = Found([], [])
+    result = ReadResult([], [])
     for file in files:
         try:
-            found.profiles += profiles(file)
+            result.profiles += profiles(file)
         except ProfileRefused as error:
-            found.refusals.append(Refusal(file, str(error), error.line))
-    return found
+            result.refusals.append(Refusal(file, str(error), error.line))
+    return result
 
 
 def head_of(file: Path) -> str:

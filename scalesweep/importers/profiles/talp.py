@@ -15,7 +15,13 @@ import numpy as np
 
 from scalesweep.analysis.pop import PopFactors, rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
-from scalesweep.importers.profiles.source import Found, ProfileRefused, metric, read_each, text_of
+from scalesweep.importers.profiles.source import (
+    ProfileRefused,
+    ReadResult,
+    metric,
+    read_each,
+    text_of,
+)
 
 TOOL = "talp"
 GLOBAL = "Global"
@@ -47,7 +53,7 @@ def recognise(head: str) -> bool:
     return start.startswith("{") and any(word in start for word in words)
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     """A profile of each region of each file; ``ranks`` where it does not state them."""
     return read_each(files, lambda file: _profiles(file, ranks))
 
@@ -94,45 +100,45 @@ def _json(text: str) -> dict[str, Any]:
 
 def _regions(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Metrics by region, of any version's form."""
-    found: dict[str, Mapping[str, Any]] = {}
+    regions: dict[str, Mapping[str, Any]] = {}
     held: Any = next((content[key] for key in ("Application", "popMetrics") if key in content), {})
     if isinstance(held, list):
         for region in held:
             if not isinstance(region, dict) or not isinstance(region.get("name"), str):
                 raise ProfileRefused("a region without a name")
-            if region["name"] in found:
+            if region["name"] in regions:
                 raise ProfileRefused(f"region {region['name'][:40]!r} is there twice")
-            found[region["name"]] = region
+            regions[region["name"]] = region
     elif isinstance(held, dict):
-        found = held
-    for name, region in found.items():
+        regions = held
+    for name, region in regions.items():
         if not isinstance(region, dict) or not name.isprintable() or len(name) > 128:
             raise ProfileRefused(f"region {name[:40]!a} has no metrics")
-    return found
+    return regions
 
 
 def _processes(content: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Entries of the processes by region, by rank; under an empty name where no region is told."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    processes: dict[str, list[Mapping[str, Any]]] = {}
     held: Any = next(
         (content[key] for key in content if key.lower() in ("process", "processes")), {}
     )
     for region, entries in held.items() if isinstance(held, dict) else ():
-        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise ProfileRefused(f"processes of region {region[:40]!a} are no list")
-        numbers = [one.get("rank") for one in entries]
+        numbers = [entry.get("rank") for entry in entries]
         if sorted(map(str, numbers)) != sorted(map(str, range(len(entries)))):
             raise ProfileRefused(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
-        found[region] = sorted(entries, key=lambda one: one["rank"])
+        processes[region] = sorted(entries, key=lambda entry: entry["rank"])
     nodes = content.get("node")
-    if not found and isinstance(nodes, list):
+    if not processes and isinstance(nodes, list):
         try:
-            found[""] = [one for node in nodes for one in node["process"]]
+            processes[""] = [process for node in nodes for process in node["process"]]
         except (KeyError, TypeError):
             raise ProfileRefused("nodes without processes") from None
-        if not all(isinstance(one, dict) for one in found[""]):
+        if not all(isinstance(process, dict) for process in processes[""]):
             raise ProfileRefused("nodes without processes")
-    return found
+    return processes
 
 
 def _profile(
@@ -171,7 +177,7 @@ def _profile(
     if printed:
         notes["efficiencies"] = f"as TALP prints them, two decimals: {', '.join(printed)}"
     factors = None
-    if processes and times and all(one.get("numCpus", 1) == 1 for one in processes):
+    if processes and times and all(process.get("numCpus", 1) == 1 for process in processes):
         factors = _factors(times, stated_values, where, notes)
         metrics |= {
             "parallel_efficiency": metric(factors.parallel, "1", "higher"),
@@ -210,7 +216,7 @@ def _count(value: Any, where: str) -> int | None:
 
 
 def _efficiencies(region: Mapping[str, Any], where: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    efficiencies: dict[str, float] = {}
     for key, name in _EFFICIENCIES.items():
         value = region.get(key)
         if value is None:
@@ -219,8 +225,8 @@ def _efficiencies(region: Mapping[str, Any], where: str) -> dict[str, float]:
         if not plain or not math.isfinite(value) or not 0 <= value < 100:
             raise ProfileRefused(f"{where}: {key} is {value!r:.30}, no efficiency")
         if value > 0:  # TALP writes 0 for what it did not measure
-            found[name] = float(value)
-    return found
+            efficiencies[name] = float(value)
+    return efficiencies
 
 
 def _of_times(
@@ -247,7 +253,7 @@ def _of_times(
         return {}
     outside = useful + mpi + device
     active = outside + imbalance + scheduling + serial
-    found = {
+    efficiencies = {
         "parallel_efficiency": useful / active,
         "openmp_parallel_efficiency": outside / active,
         "openmp_load_balance": (outside + serial) / (outside + serial + imbalance),
@@ -258,23 +264,25 @@ def _of_times(
         without = elapsed - mpi / cpus
         by_model = (without / elapsed, useful / (useful + mpi))
         wanted = stated.get("mpi_parallel_efficiency", by_model[0])
-        found["mpi_parallel_efficiency"] = min(by_model, key=lambda one: abs(one - wanted))
+        efficiencies["mpi_parallel_efficiency"] = min(
+            by_model, key=lambda value: abs(value - wanted)
+        )
         most = elapsed - time("minMpiNormdProc")
         node = elapsed - time("minMpiNormdNode")
         if "minMpiNormdProc" in region and most > 0 and node > 0:
-            found["communication_efficiency"] = most / elapsed
-            found["load_balance"] = without / most
-            found["load_balance_in_nodes"] = node / most
-            found["load_balance_between_nodes"] = without / node
-    return {name: value for name, value in found.items() if name in stated}
+            efficiencies["communication_efficiency"] = most / elapsed
+            efficiencies["load_balance"] = without / most
+            efficiencies["load_balance_in_nodes"] = node / most
+            efficiencies["load_balance_between_nodes"] = without / node
+    return {name: value for name, value in efficiencies.items() if name in stated}
 
 
 def _rank_times(
     processes: Sequence[Mapping[str, Any]], elapsed: float, where: str
 ) -> RankTimes | None:
-    useful = [_time(one, "usefulTime", where) for one in processes]
-    mpi = [_time(one, "mpiTime", where) for one in processes]
-    own = [_time(one, "elapsedTime", where) for one in processes]
+    useful = [_time(process, "usefulTime", where) for process in processes]
+    mpi = [_time(process, "mpiTime", where) for process in processes]
+    own = [_time(process, "elapsedTime", where) for process in processes]
     if None in useful or None in mpi:
         raise ProfileRefused(f"{where}: a process without usefulTime or mpiTime")
     whole = [elapsed if time is None else time for time in own]

@@ -15,8 +15,8 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
 from scalesweep.importers.profiles.source import (
-    Found,
     ProfileRefused,
+    ReadResult,
     lines_of,
     metric,
     read_each,
@@ -73,7 +73,7 @@ def recognise(head: str) -> bool:
     return any(_NODE.fullmatch(line) or _SUMMARY.fullmatch(line) for line in lines)
 
 
-def read(files: Sequence[Path], ranks: int | None = None) -> Found:
+def read(files: Sequence[Path], ranks: int | None = None) -> ReadResult:
     """A profile of each file; ``ranks`` where it has the mean only."""
     return read_each(files, lambda file: [_profile(file, ranks)])
 
@@ -126,7 +126,7 @@ def _profile(file: Path, ranks: int | None) -> Profile:
 
 def _processes(nodes: Sequence[_Section], ranks: int | None) -> list[_Section]:
     """The first thread of every node, which is its process; others work for it at the same time."""
-    first = {one.node: one for one in nodes if one.node is not None and one.thread == (0, 0)}
+    first = {node.node: node for node in nodes if node.node is not None and node.thread == (0, 0)}
     if sorted(first) != list(range(len(first))):
         missing = next(node for node in range(len(first)) if node not in first)
         raise ProfileRefused(f"node {missing} of those up to {max(first)} is missing")
@@ -162,7 +162,7 @@ def _sections(text: str) -> tuple[list[_Section], _Section | None, int]:
     for line, content in enumerate(lines_of(text), 1):
         if node := _NODE.fullmatch(content.strip()):
             current = _Section(int(node[1]), (int(node[2]), int(node[3])), line)
-            if any((one.node, one.thread) == (current.node, current.thread) for one in nodes):
+            if any((node.node, node.thread) == (current.node, current.thread) for node in nodes):
                 raise ProfileRefused(f"node {node[1]} is there twice", line)
             nodes.append(current)
         elif summary := _SUMMARY.fullmatch(content.strip()):
@@ -199,21 +199,21 @@ def _function(row: "re.Match[str]", node: int | None, line: int) -> Function:
 
 def _check_row(section: _Section, row: "re.Match[str]", line: int) -> None:
     """Rows are sorted by inclusive time, and state their share of the first."""
-    one, first = section.rows[-1], section.rows[0]
-    if one.exclusive_s > one.inclusive_s * 1.01 + 1e-6:
+    last, first = section.rows[-1], section.rows[0]
+    if last.exclusive_s > last.inclusive_s * 1.01 + 1e-6:
         raise ProfileRefused("more time exclusive than inclusive", line)
     half = _half(row["inclusive"])
     if len(section.rows) == 1:
         section.half = half
-    low = (one.inclusive_s - half) / (first.inclusive_s + section.half)
-    high = (one.inclusive_s + half) / max(first.inclusive_s - section.half, 1e-9)
+    low = (last.inclusive_s - half) / (first.inclusive_s + section.half)
+    high = (last.inclusive_s + half) / max(first.inclusive_s - section.half, 1e-9)
     if not 100 * low - 0.06 <= float(row["share"]) <= 100 * high + 0.06:
         raise ProfileRefused(
             f"states {row['share']} % of all, which its time is not: lines are missing or swapped",
             line,
         )
-    if any(other.name == one.name for other in section.rows[:-1]):
-        raise ProfileRefused(f"{one.name[:60]!r} is there twice", line)
+    if any(other.name == last.name for other in section.rows[:-1]):
+        raise ProfileRefused(f"{last.name[:60]!r} is there twice", line)
 
 
 def _seconds(text: str, line: int) -> float:
