@@ -50,6 +50,7 @@ lint: setup
 	tools/lint_workflow.sh
 	python tools/parameters.py --check
 	python tools/names.py
+	python tools/causes.py --check
 
 format: setup
 	ruff check --fix .

@@ -5,11 +5,13 @@ import time
 from functools import partial
 
 from scalesweep.core import disk_full
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.run_state import scan
-from scalesweep.planning.submission import NOT_BEGUN, Submission
+from scalesweep.planning.submission import Submission
 from scalesweep.slurm.commands import PATIENCE_S
+from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 SHORTEST_S, LONGEST_S = 2.0, 15.0
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
         queue.note_live()
     for run_id, job_id in waiting.items():
         job = queue.live[run_id]
-        state = f"{job.state}: {job.reason}" if job.state == "PENDING" else job.state
+        state = f"{job.state}: {job.reason}" if job.state == JobState.PENDING else job.state
         whose = f"user {job.user}'s snakemake" if job.user else "an earlier snakemake"
         say(f"{run_id}: job {job_id} of {whose} has it ({state}); waiting")
     failed = 0
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         for run_id in sorted(waiting.keys() - here.keys()):
             folder = campaign.runs_folder / run_id
             cause = queue.settle_now(run_id)
-            if cause == NOT_BEGUN:
+            if cause == Cause.NOT_BEGUN:
                 failed += 1
                 say(f"{run_id}: job {waiting[run_id]} ended before this run; still to be run")
             elif not (folder / RECORD).exists():

@@ -20,6 +20,7 @@ from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.job_watch import why_pending
+from scalesweep.slurm.sacct import JobState
 from scalesweep.smk.campaign_args import add_campaign, campaign_of
 
 _log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
     # Several runs may share a job.
     if live := list({job.job_id: job for job in submission.live.values()}.values()):
         said += f"; {counted(len(live), 'job')} of an earlier snakemake in the queue"
-    why = why_pending(job.reason for job in live if job.state == "PENDING")
+    why = why_pending(job.reason for job in live if job.state == JobState.PENDING)
     return f"{said}\n{why}" if why else said
 
 

@@ -4,11 +4,13 @@ import argparse
 import gc
 from pathlib import Path
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.plan import note_failures
-from scalesweep.planning.run_state import UNUSABLE_RECORD, note_unusable
-from scalesweep.planning.set_aside import BAD_RECORD, set_aside
+from scalesweep.planning.run_state import note_unusable
+from scalesweep.planning.set_aside import set_aside
 from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable
 from scalesweep.tables.summary import build_summary, write_summary
 from scalesweep.tables.summary_cache import keep_summary
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
         run["run_id"]
         for experiment in read_plan(args.plan)["experiments"]
         for run in experiment["runs"]
-        if run["status"] == "done"
+        if run["status"] == Status.DONE
     )
     # A copy under another name, because Snakemake deletes outputs before it makes them again.
     kept = args.out.with_name(f".{args.out.name}.previous")
@@ -51,8 +53,8 @@ def run(args: argparse.Namespace) -> None:
         # all of it again with the next call, for the states have changed.
         note_failures(
             args.plan,
-            {i: (BAD_RECORD, why) for i, why in broken.items()}
-            | {i: (UNUSABLE_RECORD, why) for i, why in unusable.items()},
+            {i: (Cause.BAD_RECORD, why) for i, why in broken.items()}
+            | {i: (Cause.UNUSABLE_RECORD, why) for i, why in unusable.items()},
         )
     if broken:
         print(tell_set_aside(broken))

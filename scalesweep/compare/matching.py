@@ -8,7 +8,7 @@ from typing import Any
 from scalesweep.compare.inputs import Run, Side
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import plain
-from scalesweep.planning.run_state import DONE
+from scalesweep.core.status import Status
 
 # Benchmark and version.
 Kind = tuple[str, int]
@@ -104,7 +104,7 @@ def join(base: Side, new: Side) -> Joined:
                 versions.append(twin)
             continue
         pair = _pair(mine_only, theirs_only)
-        missing = "new" if pair.new is None else "base"
+        missing = Status.NEW if pair.new is None else "base"
         pair.why = fates[missing].get(_key(pair.point.kind, pair.point.values), "not planned there")
         if (pair.base and there.get(_key(pair.point.kind, pair.point.values))) or (
             pair.new and here.get(_key(pair.point.kind, pair.point.values))
@@ -165,7 +165,7 @@ class _Defaults:
     def _assume(self, role: str, kind: Kind, name: str) -> Assumption:
         found = self._filled.setdefault((role, kind), {})
         if name not in found:
-            other = "new" if role == "base" else "base"
+            other = Status.NEW if role == "base" else "base"
             for plan in (role, other):
                 parameters = self._told[plan].get(kind, {})
                 if name in parameters:
@@ -218,8 +218,10 @@ def _fates(side: Side, defaults: _Defaults) -> dict[_Key, str]:
             return _key(kind, defaults.fill(side.role, kind, kept)[0])
 
         for run in entry["runs"]:
-            if run["status"] != DONE:
-                word = "pending" if run["status"] == "new" else str(run["cause"] or run["status"])
+            if run["status"] != Status.DONE:
+                word = (
+                    "pending" if run["status"] == Status.NEW else str(run["cause"] or run["status"])
+                )
                 found.setdefault(key(run["point"]), f"planned there: {word}")
         for left_out in entry["excluded"]:
             found.setdefault(key(left_out["point"]), f"excluded there: {left_out['reason']}")

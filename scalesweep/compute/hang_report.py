@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.host import cpu_set
 
 FILES = "stacks-*.txt"
@@ -168,7 +169,7 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     standings = [found for path in sorted(work.glob(FILES)) if (found := read(path, limit_s))]
     limit = f"time limit of {limit_s:g} s"
     if not standings:
-        return Verdict("TIMEOUT", f"not done after its {limit}", [])
+        return Verdict(Cause.TIMEOUT, f"not done after its {limit}", [])
     places = group(standings, ranks)
     suspects = suspected(places)
     others = [one for one in places if not any(one is each for each in suspects)]
@@ -181,14 +182,14 @@ def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
     still = f"{still_s:.0f}" if still_s >= 10 else f"{still_s:.1f}"
     if still_s < STILL_SHARE * limit_s:
         detail = f"not done after its {limit}, but made progress {still} s before"
-        return Verdict("TIMEOUT", detail, listed)
+        return Verdict(Cause.TIMEOUT, detail, listed)
     dumped = sum(1 for each in standings if each.frames)
     said = (
         f"no rank made progress during the last {still} s of its {limit}",
         _summary(groups, len(suspects)),
         f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}",
     )
-    return Verdict("HANG", "; ".join(said), listed)
+    return Verdict(Cause.HANG, "; ".join(said), listed)
 
 
 def read(path: Path, limit_s: float) -> Standing | None:

@@ -27,9 +27,10 @@ from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import Outcome, environment, run_program
 from scalesweep.compute.program_output import Refused, read_native, unsupported
-from scalesweep.compute.standstill import SUSPENDED, suspended
-from scalesweep.compute.step_errors import LAUNCH_FAILED, StepErrors, read_step_errors
+from scalesweep.compute.standstill import suspended
+from scalesweep.compute.step_errors import StepErrors, read_step_errors
 from scalesweep.core import disk_full
+from scalesweep.core.causes import OF_EXIT_CODE, Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.locks import only_one
@@ -51,10 +52,6 @@ from scalesweep.core.record import (
     read_record,
     write_record,
 )
-
-# What a benchmark program's exit code says beyond "wrong" (sysexits.h: EX_DATAERR, EX_NOINPUT,
-# EX_UNAVAILABLE). The last means that this machine cannot do what the point asks.
-EXIT_CAUSES = {65: "BAD_RESULT", 66: "MISSING_DATA", 69: "UNSUPPORTED"}
 
 
 def launch(spec: Order, root: Path) -> int:
@@ -78,7 +75,7 @@ def launch(spec: Order, root: Path) -> int:
         attempt = _begin(folder, spec)
         measured = _measure(spec, attempt, root)
         verdict = _end(measured, attempt.work, spec)
-        if verdict.cause is None or verdict.cause == "UNSUPPORTED":
+        if verdict.cause is None or verdict.cause == Cause.UNSUPPORTED:
             try:
                 _publish_record(spec, attempt, measured, verdict)
                 return 0
@@ -217,7 +214,7 @@ def _publish_failure(
         "last_lines": _last_lines(work),
         **verdict.more,
     }
-    if "extract" in spec and outcome.exit_code == 0 and verdict.cause == "BAD_RESULT":
+    if "extract" in spec and outcome.exit_code == 0 and verdict.cause == Cause.BAD_RESULT:
         # With other patterns the logs may be read again.
         failure["extract_digest"] = spec["extract"]["digest"]
     if attempt.job is not None:
@@ -281,13 +278,15 @@ def _end(measured: _Measured, work: Path, spec: Order) -> _Verdict:
     """Why the program failed, if it did."""
     outcome = measured.outcome
     if measured.removed:
-        return _Verdict("BAD_RESULT", f"the program removed its folder {work.name}, with its logs")
+        return _Verdict(
+            Cause.BAD_RESULT, f"the program removed its folder {work.name}, with its logs"
+        )
     if outcome.ended_by_us:
         late = hang_report.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         return _Verdict(late.cause, late.detail, {"stacks": late.groups} if late.groups else {})
     hang_report.remove(work)
     if outcome.exit_code == 0 and outcome.stood_s > 0:
-        return _Verdict(SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
+        return _Verdict(Cause.SUSPENDED, suspended(outcome.stood_s, outcome.wall_s))
     return _judge(outcome, work, spec)
 
 
@@ -296,10 +295,10 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
     if outcome.exit_code == 0:
         return _Verdict(None, "")
     if (full := disk_full.why_failed(work, _last_lines(work))) is not None:
-        return _Verdict(disk_full.CAUSE, full)
+        return _Verdict(Cause.DISK_FULL, full)
     step = read_step_errors(work / "stderr.log", spec["argv"])
     if step.launch and step.first is None:
-        return _Verdict(LAUNCH_FAILED, step.launch)
+        return _Verdict(Cause.LAUNCH_FAILED, step.launch)
     more: Mapping[str, Any] = {}
     if step.first is not None:
         # srun itself exits with 143 where it ends the other ranks (--kill-on-bad-exit).
@@ -309,7 +308,7 @@ def _judge(outcome: Outcome, work: Path, spec: Order) -> _Verdict:
         if step.node:
             more = {**more, "first_ranks": step.ranks, "first_nodes": step.node}
     if step.memory:
-        return _Verdict("OUT_OF_MEMORY", step.memory, more)
+        return _Verdict(Cause.OUT_OF_MEMORY, step.memory, more)
     cause, detail = _cause(outcome, work, spec, step)
     if step.who and spec["params"]["ranks"] > 1:
         detail = f"{detail} ({step.who})"
@@ -327,15 +326,15 @@ def _cause(outcome: Outcome, work: Path, spec: Order, step: StepErrors) -> tuple
         said = step.words[-1].strip()
     said = said or _said([*last_lines(work / "stdout.log"), *own], spec["benchmark"])
     # An external program gives its exit codes a meaning of its own.
-    known = {} if "extract" in spec else EXIT_CAUSES
-    if code in known and (said or known[code] != "UNSUPPORTED"):
+    known = {} if "extract" in spec else OF_EXIT_CODE
+    if code in known and (said or known[code] != Cause.UNSUPPORTED):
         return known[code], said or f"exit code {code}"
     if outcome.oom and (outcome.signal == signal.SIGKILL or code in (1, 137)):
-        return "OUT_OF_MEMORY", "the kernel killed a process for lack of memory during the run"
+        return Cause.OUT_OF_MEMORY, "the kernel killed a process for lack of memory during the run"
     if outcome.signal is not None:
-        return "KILLED", f"signal {signal.Signals(outcome.signal).name}"
+        return Cause.KILLED, f"signal {signal.Signals(outcome.signal).name}"
     said = said or (own[-1].strip() if own else "")
-    return "NON_ZERO_EXIT", f"exit code {code}" + (f": {said}" if said else "")
+    return Cause.NON_ZERO_EXIT, f"exit code {code}" + (f": {said}" if said else "")
 
 
 def _why_refused(error: Exception, work: Path) -> _Verdict:
@@ -343,9 +342,11 @@ def _why_refused(error: Exception, work: Path) -> _Verdict:
     if isinstance(error, OSError):
         if not disk_full.is_full(error):
             raise error
-        return _Verdict(disk_full.CAUSE, disk_full.told(error, work.parent))
+        return _Verdict(Cause.DISK_FULL, disk_full.told(error, work.parent))
     full = disk_full.why_failed(work, ())  # it may not have looked whether all was written
-    return _Verdict("BAD_RESULT", str(error)) if full is None else _Verdict(disk_full.CAUSE, full)
+    return (
+        _Verdict(Cause.BAD_RESULT, str(error)) if full is None else _Verdict(Cause.DISK_FULL, full)
+    )
 
 
 def _native_error(work: Path) -> tuple[int | None, str]:

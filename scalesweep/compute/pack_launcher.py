@@ -40,6 +40,7 @@ from scalesweep.compute.pack import (
     read_pack,
 )
 from scalesweep.compute.standstill import BEAT_S, AwakeClock
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, stamp_of, write_atomic
 from scalesweep.core.host_list import expand
@@ -212,7 +213,7 @@ class _Launcher:
         with contextlib.suppress(OSError, UserError):  # a full disk: the end of the job has to tell
             asked = read_order(folder / ORDER)["asked"]
             failure = {
-                "schema": FAILURE_SCHEMA, "run_id": folder.name, "cause": "KILLED",
+                "schema": FAILURE_SCHEMA, "run_id": folder.name, "cause": Cause.KILLED,
                 "detail": f"{why} before it wrote a result", "exit_code": None, "signal": None,
                 "attempt": _attempts(folder), "started": began.isoformat(timespec="milliseconds"),
                 "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-SUSPENDED = "SUSPENDED"  # cause of a run that was suspended while its program was at work
 BEAT_S = 1.0
 # How late it must be where nothing but the clock says so: a page that is read from a slow disk
 # takes less. After SIGCONT: more than a busy machine's delay, which is known.

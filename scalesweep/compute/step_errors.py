@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-LAUNCH_FAILED = "LAUNCH_FAILED"
 # Of stderr.log: its end, and what is around the line that tells which rank ended first, after which
 # a thousand ranks print a thousand tracebacks.
 _BYTES = 1 << 20

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-CAUSE = "DISK_FULL"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # A failed program's own words; it may have written elsewhere than into its folder.
 _WORDS = tuple(os.strerror(number) for number in _FULL)

@@ -18,6 +18,7 @@ from scalesweep.core.record import last_lines
 from scalesweep.doctor.order import node_command, order_for, point_of
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
+from scalesweep.slurm.sacct import JobState
 
 # All checks of nodes together, from the submission of their job.
 ALL_S = 108.0
@@ -64,7 +65,9 @@ def _in_a_job(campaign: Campaign, order: Path) -> Checks:
             found = f"no node within {QUEUE_S:g} s (Slurm: {waits})"
             yield from _none(WARNING, found, "call the doctor again when nodes are free")
             return
-        yield from _follow(folder, lambda: _state(job)[0] not in ("", "COMPLETED", "FAILED"))
+        yield from _follow(
+            folder, lambda: _state(job)[0] not in ("", JobState.COMPLETED, JobState.FAILED)
+        )
     finally:
         with contextlib.suppress(UserError):
             commands.ask("scancel", job)
@@ -74,10 +77,10 @@ def _wait_for_a_node(job: str) -> str:
     """Why a job is still pending when its time is up; empty once it has started."""
     deadline = time.monotonic() + QUEUE_S
     state, reason = _state(job)
-    while state in ("PENDING", "CONFIGURING") and time.monotonic() < deadline:
+    while state in (JobState.PENDING, JobState.CONFIGURING) and time.monotonic() < deadline:
         time.sleep(1)
         state, reason = _state(job)
-    return reason or state if state in ("PENDING", "CONFIGURING") else ""
+    return reason or state if state in (JobState.PENDING, JobState.CONFIGURING) else ""
 
 
 def _state(job: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import TABLES, read_table
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 
 
@@ -22,7 +23,7 @@ def lasting(entry: PlanExperiment) -> PlanExperiment:
             "position": 0,
             "reused": False,
             "to_run": False,
-            "detail": run["detail"] if run["status"] == "done" else "",
+            "detail": run["detail"] if run["status"] == Status.DONE else "",
         }
         for run in entry["runs"]
     ]

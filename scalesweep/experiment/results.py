@@ -14,6 +14,7 @@ from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
 
 Row = dict[str, Any]
@@ -33,14 +34,14 @@ class PointState:
 
     def count(self, run: PlanRun) -> None:
         """Count one planned run."""
-        if run["status"] == "done":
+        if run["status"] == Status.DONE:
             self.done += 1
-        elif run["status"] in ("failed", "unsupported"):
+        elif run["status"] in (Status.FAILED, Status.UNSUPPORTED):
             self.failed += 1
-            self.causes.append(str(run.get("cause") or "failed"))
-        elif run["status"] == "stale":
+            self.causes.append(str(run.get("cause") or Status.FAILED))
+        elif run["status"] == Status.STALE:
             self.stale += 1
-        elif run["status"] == "unfinished":
+        elif run["status"] == Status.UNFINISHED:
             self.unfinished += 1
         else:
             self.new += 1
@@ -50,13 +51,13 @@ class PointState:
         """``done`` (partly, too), the cause of its failure, ``stale``, ``unfinished`` or
         ``pending``."""
         if self.done:
-            return "done"
+            return Status.DONE
         if self.failed:
-            return " ".join(sorted(set(self.causes))) or "failed"
+            return " ".join(sorted(set(self.causes))) or Status.FAILED
         if self.stale:
-            return "stale"
+            return Status.STALE
         if self.unfinished:
-            return "unfinished"
+            return Status.UNFINISHED
         return "pending"
 
 

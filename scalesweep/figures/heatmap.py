@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from scalesweep.core.formatting import PHASES, counted, number, shorten, text_of
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.style import (
@@ -123,7 +124,7 @@ def _heatmap(
         f"outlined: the {'highest' if main.higher else 'lowest'} measured, which may not "
         "differ clearly from its neighbours (see the findings).",
         "Hatched: no result, with the reason; the campaign excludes points on purpose."
-        if any(word != "done" for word in states.values()) else "",
+        if any(word != Status.DONE for word in states.values()) else "",
         f"At most {MAX_SIDE} values per side are drawn; the table has all."
         if max(len(study.values(first)), len(study.values(second))) > MAX_SIDE else "",
         f"{more} of {', '.join(rest)} only in the table."
@@ -153,7 +154,7 @@ def _states(study: ExperimentResults, some: Row, rest: Sequence[str]) -> dict[Ke
 
     for key in study.excluded:
         if (here := cell(key)) is not None:
-            found[here] = "excluded"
+            found[here] = Status.EXCLUDED
     for key, state in study.states.items():
         if (here := cell(key)) is not None:
             found[here] = state.word

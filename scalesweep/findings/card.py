@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from scalesweep.analysis.repeats import LIMIT, more_repeats
 from scalesweep.analysis.repeats import MOST as MOST_REPEATS
 from scalesweep.core.formatting import counted, finite, percent
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, NOTE, OPEN, WARNING, Finding
 from scalesweep.findings.efficiency import REST
@@ -121,7 +122,7 @@ def _attention(study: ExperimentResults, found: Sequence[Finding]) -> list[Findi
 
     And always that other processes disturbed runs: all other sentences rest on these.
     """
-    lacking = any(run["status"] not in ("done", "new") for run in study.entry["runs"])
+    lacking = any(run["status"] not in (Status.DONE, Status.NEW) for run in study.entry["runs"])
     those = [one for one in found if one.level == WARNING and (lacking or one.rule != "coverage")]
     load = [one for one in those if one.rule == LOAD]
     others = [one for one in those if one.rule != LOAD]
@@ -148,9 +149,9 @@ def _next(
 ) -> Next | None:
     """What to do next: what is missing first, then what would decide, then what to act on."""
     statuses = [run["status"] for run in study.entry["runs"]]
-    if pending := statuses.count("new"):
+    if pending := statuses.count(Status.NEW):
         return Next(f"run `snakemake`: {counted(pending, 'run')} of {len(statuses):,} pending.")
-    if "failed" in statuses:
+    if Status.FAILED in statuses:
         return Next("see why runs failed, below; then run `snakemake`, which repeats these only.")
     if study.control or set(study.sources) == {"imported"}:
         return None

@@ -17,6 +17,7 @@ from scalesweep.core.formatting import (
     percent,
     with_interval,
 )
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
@@ -220,29 +221,32 @@ def oversubscribed(study: ExperimentResults) -> list[Finding]:
 def coverage(study: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
     runs = study.entry["runs"]
-    words = ("done", "failed", "unsupported", "unfinished", "stale", "new")
-    counts = {word: sum(run["status"] == word for run in runs) for word in words}
+    counts = {
+        status.value: sum(run["status"] == status for run in runs)
+        for status in Status
+        if status != Status.EXCLUDED
+    }
     causes: dict[str, int] = {}
     for run in runs:
-        if run["status"] == "failed":
+        if run["status"] == Status.FAILED:
             cause = str(run.get("cause") or "unknown")
             causes[cause] = causes.get(cause, 0) + 1
-    parts = [f"{counts['done']:,} of {counted(len(runs), 'run')} done"]
-    accepted = sum(run["status"] == "done" and bool(run.get("detail")) for run in runs)
+    parts = [f"{counts[Status.DONE]:,} of {counted(len(runs), 'run')} done"]
+    accepted = sum(run["status"] == Status.DONE and bool(run.get("detail")) for run in runs)
     if accepted:
         parts[0] += f" ({accepted:,} of them accepted although they differ from the plan)"
-    if counts["failed"]:
+    if counts[Status.FAILED]:
         told = listed([f"{cause} {count}" for cause, count in sorted(causes.items())])
-        parts.append(f"{counts['failed']:,} failed ({told})")
-    if counts["unsupported"]:
-        parts.append(f"{counts['unsupported']:,} unsupported on this machine")
-    if counts["stale"]:
-        why = sorted({str(run["cause"]) for run in runs if run["status"] == "stale"})
-        parts.append(f"{counts['stale']:,} stale ({listed(why)})")
-    if counts["unfinished"]:
-        parts.append(f"{counts['unfinished']:,} unfinished, without a result")
-    if counts["new"]:
-        parts.append(f"{counts['new']:,} pending")
+        parts.append(f"{counts[Status.FAILED]:,} failed ({told})")
+    if counts[Status.UNSUPPORTED]:
+        parts.append(f"{counts[Status.UNSUPPORTED]:,} unsupported on this machine")
+    if counts[Status.STALE]:
+        why = sorted({str(run["cause"]) for run in runs if run["status"] == Status.STALE})
+        parts.append(f"{counts[Status.STALE]:,} stale ({listed(why)})")
+    if counts[Status.UNFINISHED]:
+        parts.append(f"{counts[Status.UNFINISHED]:,} unfinished, without a result")
+    if counts[Status.NEW]:
+        parts.append(f"{counts[Status.NEW]:,} pending")
     if study.entry["excluded"]:
         parts.append(f"{counted(len(study.entry['excluded']), 'point')} excluded on purpose")
     refused = study.entry.get("refused", 0)
@@ -252,7 +256,7 @@ def coverage(study: ExperimentResults) -> list[Finding]:
         parts.append(
             f"{counted(refused, f'more run of {of}', f'more runs of {of}')} refused on import"
         )
-    whole = counts["done"] + counts["unsupported"] == len(runs) and not refused
+    whole = counts[Status.DONE] + counts[Status.UNSUPPORTED] == len(runs) and not refused
     level = NOTE if whole else WARNING
     evidence = {
         "experiment": study.name,

@@ -15,6 +15,7 @@ from scalesweep.analysis.metrics import column, split_column
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import PHASES, finite, plain
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import STATES, Finding, Number, number_of
 
@@ -127,7 +128,7 @@ def _runs(study: ExperimentResults, evidence: Mapping[str, Any]) -> list[str]:
     return [
         str(run["run_id"])
         for run in study.entry["runs"]
-        if run["status"] == "done"
+        if run["status"] == Status.DONE
         and any(
             all(plain(run["point"].get(name)) == value for name, value in point.items())
             for point in points

@@ -15,7 +15,8 @@ import yaml
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.core.own_files import publish
-from scalesweep.planning.run_state import DONE, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 
 # What of an experiment says which runs there are; all else is kept.
 _GRID = ("axes", "linked", "exclude", "extra", "repeats", "profile")
@@ -63,7 +64,7 @@ def _experiment(
     benchmark = experiment.benchmark
     points: dict[str, tuple[Mapping[str, Any], list[int]]] = {}
     for run in experiment.runs:
-        if states[run.run_id].status == DONE:
+        if states[run.run_id].status == Status.DONE:
             identity = benchmark.identity_of(run.point)
             points.setdefault(identity, (run.point, []))[1].append(run.repeat)
     for point, count in more:

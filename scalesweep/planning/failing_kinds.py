@@ -10,17 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scalesweep.compute.standstill import SUSPENDED
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.core.causes import Fault, facts_of
 from scalesweep.core.formatting import text_of
 from scalesweep.core.profilers import NONE
 from scalesweep.planning.failure_groups import kind_of
-from scalesweep.planning.job_requests import NODE_LOST
-from scalesweep.slurm.failure import NOT_SUBMITTED
-
-# Causes that are no fault of what was run.
-_OF_OTHERS = NODE_LOST | {"PREEMPTED", "CANCELLED", "DEADLINE", SUSPENDED, NOT_SUBMITTED}
 
 
 class Enough(NamedTuple):
@@ -55,7 +50,7 @@ class FailingKinds:
 
     def failed(self, run_id: str, cause: str, detail: str) -> Enough | None:
         """Note that a run has failed; what is enough, if it is."""
-        if self.most is None or cause in _OF_OTHERS:
+        if self.most is None or facts_of(cause).fault is not Fault.RUN:
             return None
         name = self.runs[run_id][0].name
         kind = kind_of(run_id, cause, detail)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
-from scalesweep.compute.standstill import SUSPENDED
-from scalesweep.compute.step_errors import LAUNCH_FAILED
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.core.causes import Given, NextJob, facts_of
 from scalesweep.core.record import read_failure
-from scalesweep.planning.run_state import FAILED, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import PREDICTED, SAME_POINT, Estimates
 from scalesweep.slurm.failure import BY_SLURM
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
@@ -22,10 +22,6 @@ LEAST_LIMIT_S = 60.0
 # ranks; several ranks start TensorFlow and Horovod for an allreduce, up to 13 s each on busy cores.
 CANARY_S = 10.0
 CANARY_OF_RANKS_S = 30.0
-# Causes for which another attempt may succeed with the same request: a node was lost, which later
-# jobs avoid, or the job was disturbed by others.
-NODE_LOST = frozenset({"NODE_FAIL", "BOOT_FAIL", LAUNCH_FAILED})
-DISTURBED = frozenset({"PREEMPTED", SUSPENDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +61,9 @@ def request_for(
     the site's margin, if that is less; where the point's series predicts it, the upper bound of
     that takes the place of their time. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
-    the limit after TIMEOUT, twice the memory after OUT_OF_MEMORY. Which nodes are avoided is no
-    matter of one run (``node_faults``). Raises UserError where the site cannot hold the point.
+    the limit or the memory, where the cause asks for more (``core.causes``). Which nodes are
+    avoided is no matter of one run (``node_faults``). Raises UserError where the site cannot hold
+    the point.
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = campaign.limit_s(experiment, run.run_id)
@@ -80,7 +77,8 @@ def request_for(
     asked = _asked(failure)
     if failure is not None and asked:
         limit_s = max(limit_s, asked["limit_s"])
-        if failure["cause"] == "TIMEOUT":
+        next_job = facts_of(failure["cause"]).next_job
+        if next_job is NextJob.MORE_TIME:
             given_s = asked["limit_s"]
             if BY_SLURM in failure:
                 # Slurm counts in minutes, and had given the program more than its own limit.
@@ -88,7 +86,7 @@ def request_for(
                 given_s = max(given_s, job_s - canary_s(campaign, run.point))
             limit_s = min(2 * given_s, longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
-        if failure["cause"] == "OUT_OF_MEMORY" and mem_mb is not None:
+        if next_job is NextJob.MORE_MEMORY and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
     shape = run_shape(
         site, run.point, limit_s + canary_s(campaign, run.point), experiment.memory_gib_per_rank,
@@ -106,21 +104,24 @@ def may_mend(
     more time does not cure it. But many are chance (a race at the start, a network or file system
     that stalls): the same again, once.
     """
-    if cause == "HANG":
-        return attempt == 1
-    if cause == "TIMEOUT":
-        most_s = longest_s(campaign, experiment)
-        return asked["limit_s"] is not None and asked["limit_s"] < most_s
-    if cause == "OUT_OF_MEMORY":
-        return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
-    return cause in NODE_LOST | DISTURBED
+    match facts_of(cause).next_job:
+        case NextJob.SAME_ONCE:
+            return attempt == 1
+        case NextJob.MORE_TIME:
+            most_s = longest_s(campaign, experiment)
+            return asked["limit_s"] is not None and asked["limit_s"] < most_s
+        case NextJob.MORE_MEMORY:
+            return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
+        case next_job:
+            return next_job is not NextJob.NONE
 
 
 def ended_so(cause: str, detail: str, asked: Asked) -> str:
     """How a job ended: the cause, and what it had been given of what ran out."""
-    if cause in ("TIMEOUT", "HANG") and asked["limit_s"] is not None:
+    used_up = facts_of(cause).used_up
+    if used_up is Given.TIME and asked["limit_s"] is not None:
         return f"{cause} after {asked['limit_s']:g} s"
-    if cause == "OUT_OF_MEMORY" and asked["mem_mb"] is not None:
+    if used_up is Given.MEMORY and asked["mem_mb"] is not None:
         return f"{cause} with {asked['mem_mb']:,} MiB per node"
     return f"{cause}: {detail}" if detail else cause
 
@@ -128,9 +129,10 @@ def ended_so(cause: str, detail: str, asked: Asked) -> str:
 def tried_again(cause: str, request: Request, avoided: Sequence[str] = ()) -> str:
     """What the next job of a run gets that ended with ``cause``; ``avoided``: nodes that it is kept
     off."""
-    if cause == "TIMEOUT":
+    next_job = facts_of(cause).next_job
+    if next_job is NextJob.MORE_TIME:
         return f"trying again with {request.limit_s:g} s"
-    if cause == "OUT_OF_MEMORY":
+    if next_job is NextJob.MORE_MEMORY:
         return f"trying again with {request.shape.mem_mb:,} MiB"
     where = f" without {', '.join(avoided)}" if avoided else ""
     return f"trying again{where}"
@@ -147,7 +149,9 @@ def shapes_for(
         state = states[run_id]
         if not state.settled:
             failure = (
-                read_failure(campaign.runs_folder / run_id) if state.status == FAILED else None
+                read_failure(campaign.runs_folder / run_id)
+                if state.status == Status.FAILED
+                else None
             )
             shapes[run_id] = request_for(campaign, experiment, run, estimates, failure).shape
     return shapes

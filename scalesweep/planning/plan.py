@@ -31,10 +31,11 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.stamps import remove_stamp
+from scalesweep.core.status import Status
 from scalesweep.planning.job_requests import canary_s
 from scalesweep.planning.repeats import RepeatedPoint
 from scalesweep.planning.repeats_text import repeats_entry
-from scalesweep.planning.run_state import DONE, FAILED, STALE, RunState, other_sites
+from scalesweep.planning.run_state import RunState, other_sites
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.spend_text import spend_entry
 from scalesweep.planning.spending import Spending
@@ -60,7 +61,11 @@ def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
     found = list(map(states.__getitem__, order))
     here = "\n".join([f"{i} {s.status} {s.stamp}" for i, s in zip(order, found, strict=True)])
     # In what a record disagrees with the plan is no part of the stamp of its files.
-    told = [state.detail for state in found if state.detail and state.status in (DONE, STALE)]
+    told = [
+        state.detail
+        for state in found
+        if state.detail and state.status in (Status.DONE, Status.STALE)
+    ]
     here += "\n".join(told)
     # A folder's time changes with every run that begins in it.
     elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
@@ -340,7 +345,7 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
         for run in experiment["runs"]:
             if run["run_id"] in failed:
                 run["cause"], run["detail"] = failed[run["run_id"]]
-                run["status"] = FAILED
+                run["status"] = Status.FAILED
     plan.pop("digest", None)
     table = path.with_name("plan.csv")
     times = {file: file.stat() for file in (path, table) if file.exists()}
@@ -383,7 +388,7 @@ def plan_csv(plan: Plan) -> str:
         for excluded in experiment["excluded"]:
             values = [_cell(excluded["point"].get(name)) for name in names]
             writer.writerow(
-                [*head, "", *tail, "", "", "excluded", "", excluded["reason"], "", *values]
+                [*head, "", *tail, "", "", Status.EXCLUDED, "", excluded["reason"], "", *values]
             )
     return out.getvalue()
 

@@ -16,20 +16,20 @@ from scalesweep.core.plan_format import (
     PlanRun,
 )
 from scalesweep.core.profilers import NOEXCHANGE
+from scalesweep.core.status import Status
 from scalesweep.planning.failure_groups import Failure, failure_lines
 from scalesweep.planning.plan import budget_left, hours
 from scalesweep.planning.repeats_text import repeats_line
-from scalesweep.planning.run_state import DONE, FAILED, NEW, STALE, UNFINISHED, UNSUPPORTED
 from scalesweep.planning.spend_text import spend_lines
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
     """The plan for people: a line per experiment, then what was excluded or failed and why."""
-    counted_states = [NEW, DONE, FAILED]
-    if any(run["status"] == STALE for e in plan["experiments"] for run in e["runs"]):
-        counted_states.append(STALE)
+    counted_states = [Status.NEW, Status.DONE, Status.FAILED]
+    if any(run["status"] == Status.STALE for e in plan["experiments"] for run in e["runs"]):
+        counted_states.append(Status.STALE)
     head = ["experiment", "benchmark", "scaling", "points", "runs", *counted_states]
-    rows = [[*head, "excluded", "ranks", "wall", "core-h"]]
+    rows = [[*head, Status.EXCLUDED, "ranks", "wall", "core-h"]]
     unique: dict[str, str] = {}
     reused = 0
     for experiment in plan["experiments"]:
@@ -50,12 +50,15 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
             ]
         )  # fmt: skip
     statuses = list(unique.values())
-    named = (NEW, DONE, FAILED, UNSUPPORTED, UNFINISHED, STALE)
-    counts = {status: statuses.count(status) for status in named}
+    counts = {status: statuses.count(status) for status in Status}
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
-        f"{counts[DONE]} done, {counts[FAILED]} failed, {counts[NEW]} new"
-        + "".join(f", {counts[s]} {s}" for s in (UNSUPPORTED, UNFINISHED, STALE) if counts[s])
+        f"{counts[Status.DONE]} done, {counts[Status.FAILED]} failed, {counts[Status.NEW]} new"
+        + "".join(
+            f", {counts[s]} {s}"
+            for s in (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
+            if counts[s]
+        )
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
@@ -109,7 +112,9 @@ def _profiled(plan: Plan) -> list[str]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
         f"{_companions(kind)}: {counted(len(runs), 'run')} more, "
-        + ", ".join(f"{list(runs.values()).count(s)} {s}" for s in (DONE, FAILED, NEW))
+        + ", ".join(
+            f"{list(runs.values()).count(s)} {s}" for s in (Status.DONE, Status.FAILED, Status.NEW)
+        )
         for kind, runs in states.items()
     ]
 
@@ -252,7 +257,7 @@ def _budget(jobs: PlanJobs) -> str:
 
 
 def _to_run(run: PlanRun) -> bool:
-    return run.get("to_run", run["status"] in (NEW, FAILED)) and not run["reused"]
+    return run.get("to_run", run["status"] in (Status.NEW, Status.FAILED)) and not run["reused"]
 
 
 def _reasons(plan: Plan, limit: int) -> list[str]:
@@ -261,7 +266,7 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
         reasons = [excluded["reason"] for excluded in experiment["excluded"]]
         for reason in dict.fromkeys(reasons):
             lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    for status in (UNSUPPORTED, UNFINISHED, STALE, FAILED):
+    for status in (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE, Status.FAILED):
         failures = [
             Failure(run["run_id"], run["cause"], run["detail"], name, varying)
             for name, run, varying in _runs_of(plan)

@@ -19,6 +19,7 @@ from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.locks import only_one
@@ -138,7 +139,7 @@ def _failed(
     failure = {
         "schema": FAILURE_SCHEMA,
         "run_id": folder.name,
-        "cause": "BAD_RESULT",
+        "cause": Cause.BAD_RESULT,
         "exit_code": 0,
         "signal": None,
         **({"job_id": slurm["job_id"], "asked": _asked(slurm)} if slurm else {}),

@@ -18,7 +18,8 @@ from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run, UntilPrecise
 from scalesweep.core.files import digest_of
-from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.sealed_json import read_sealed, write_sealed
 from scalesweep.planning.spending import Spending, plan_rounds, take_account
 from scalesweep.planning.stock import take_stock
@@ -64,7 +65,7 @@ class RepeatedPoint:
     @property
     def due(self) -> bool:
         """Whether there is something of it that was not looked at."""
-        return self.look is None and any(state.status != NEW for state in self.states)
+        return self.look is None and any(state.status != Status.NEW for state in self.states)
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def _point(
     seen = _seen(rule, experiment.main_metric, runs, here)
     look = looks.get(name)
     look = look if look is not None and look.seen == seen else None
-    started = [place for place, state in enumerate(here) if state.status != NEW]
+    started = [place for place, state in enumerate(here) if state.status != Status.NEW]
     asked = max(rule.least, 1 + max(started, default=-1), look.asked if look else 0)
     return RepeatedPoint(name, experiment, rule, runs, here, min(asked, len(runs)), seen, look)
 
@@ -217,7 +218,7 @@ def _seen(
     known: list[Any] = [
         [run.run_id, state.status, state.stamp]
         for run, state in zip(runs, states, strict=True)
-        if state.status != NEW
+        if state.status != Status.NEW
     ]
     stated = [rule.least, rule.most, rule.until, rule.metric, main]
     return digest_of([stated, known])

@@ -14,8 +14,10 @@ from scalesweep.analysis.repeat_rule import (
 )
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats
+from scalesweep.core.status import Status
 from scalesweep.planning.repeats import RepeatedPoint
-from scalesweep.planning.run_state import DONE, NEW
+
+NEW = "new"  # of a point: not looked at as it is now
 
 
 def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
@@ -29,7 +31,7 @@ def repeats_entry(points: Iterable[RepeatedPoint]) -> PlanRepeats | None:
                 "point": one.experiment.benchmark.scaled(one.runs[0].point),
                 "state": NEW if look is None else look.state,
                 "width": None if look is None else look.width,
-                "done": sum(state.status == DONE for state in one.states),
+                "done": sum(state.status == Status.DONE for state in one.states),
                 "planned": one.asked,
                 "expected": one.asked if look is None else look.expected,
             }

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import shorten
@@ -28,19 +29,13 @@ from scalesweep.core.record import (
     verify_files,
 )
 from scalesweep.core.record_content import UnusableRecord, check_content
+from scalesweep.core.status import Status
 from scalesweep.planning.record_reader import read_record
 from scalesweep.planning.run_index import Entry, RunIndex
-from scalesweep.planning.set_aside import BAD_RECORD, set_aside
+from scalesweep.planning.set_aside import set_aside
 
 _MAX_DETAIL = 2000
 FORGOTTEN = "record.json.unsupported"
-# Causes: a record that is whole but of no use, and one of a newer version.
-UNUSABLE_RECORD, NEWER_RECORD = "UNUSABLE_RECORD", "NEWER_RECORD"
-
-DONE, FAILED, NEW, UNSUPPORTED = "done", "failed", "new", "unsupported"
-UNFINISHED = "unfinished"  # of an imported run that was cut or aborted
-# There is a record, but of something else than is planned now: neither counted nor run again.
-STALE = "stale"
 
 
 class Comparison(Protocol):
@@ -88,8 +83,8 @@ class RunState(NamedTuple):
         another program got no further, one of something else (which the user decides about), logs
         to which other patterns are the answer, not another run, or a whole record that is of no
         use: it is neither lost nor paid for again without being asked."""
-        ended = self.status in (DONE, UNSUPPORTED, UNFINISHED, STALE)
-        settled = ended or self.cause == UNUSABLE_RECORD
+        ended = self.status in (Status.DONE, Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
+        settled = ended or self.cause == Cause.UNUSABLE_RECORD
         return settled or self.unread
 
 
@@ -198,13 +193,17 @@ def _read(
         return _unfinished(folder)
     except BadRecord as error:
         found.broken.append(run_id)
-        return RunState(FAILED, stamp, BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: ")))
+        return RunState(
+            Status.FAILED, stamp, Cause.BAD_RECORD, _plain(str(error).removeprefix(f"{run_id}: "))
+        )
     except NewerRecord as error:
         found.newer.append(run_id)
-        return RunState(FAILED, stamp, NEWER_RECORD, str(error).removeprefix(f"{run_id}: "))
+        return RunState(
+            Status.FAILED, stamp, Cause.NEWER_RECORD, str(error).removeprefix(f"{run_id}: ")
+        )
     except OSError as error:
         found.unreadable[run_id] = error
-        return RunState(FAILED, stamp, BAD_RECORD, str(error))
+        return RunState(Status.FAILED, stamp, Cause.BAD_RECORD, str(error))
     found.read[run_id] = new
     return _finished(new, planned.accepted if planned else frozenset())
 
@@ -269,25 +268,25 @@ def _finished(entry: Entry, accepted: Set[str]) -> RunState:
         entry
     )
     if unusable:
-        return RunState(FAILED, stamp, UNUSABLE_RECORD, unusable)
+        return RunState(Status.FAILED, stamp, Cause.UNUSABLE_RECORD, unusable)
     detail = ""
     if differs:
         detail = "; ".join(differs.values())
         if causes := [cause for cause in differs if cause not in accepted]:
             cause = f"{', '.join(causes)} changed"
-            return RunState(STALE, stamp, cause, detail, wall_s, source, fixed_s, extract)
+            return RunState(Status.STALE, stamp, cause, detail, wall_s, source, fixed_s, extract)
         detail = f"accepted although {detail}"
     if unsupported:
-        return RunState(UNSUPPORTED, stamp, "UNSUPPORTED", unsupported, source=source)
+        return RunState(Status.UNSUPPORTED, stamp, Cause.UNSUPPORTED, unsupported, source=source)
     if unfinished:
-        return RunState(UNFINISHED, stamp, "UNFINISHED", unfinished, source=source)
-    return RunState(DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
+        return RunState(Status.UNFINISHED, stamp, Cause.UNFINISHED, unfinished, source=source)
+    return RunState(Status.DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
 
 
 def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
     """Make the unsupported runs among these pending again; their records are renamed."""
     for run_id, state in scan(runs_folder, run_ids).items():
-        if state.status == UNSUPPORTED:
+        if state.status == Status.UNSUPPORTED:
             (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
 
 
@@ -327,16 +326,16 @@ def _unfinished(folder: str) -> RunState:
     path = f"{folder}/{FAILURE}"
     stamp = stamp_of(path)
     if stamp is None:
-        return RunState(NEW)
+        return RunState(Status.NEW)
     failure = read_failure(Path(folder))
     if failure is None or "detail" not in failure:
-        return RunState(FAILED, stamp, "UNKNOWN", f"{FAILURE} cannot be read")
+        return RunState(Status.FAILED, stamp, Cause.UNKNOWN, f"{FAILURE} cannot be read")
     cause, detail = shorten(_plain(failure["cause"]), 60), _plain(failure["detail"])
-    if cause != "BAD_RESULT":
-        given_s = _given_s(failure) if cause == "TIMEOUT" else None
-        return RunState(FAILED, stamp, cause, detail, given_s=given_s)
+    if cause != Cause.BAD_RESULT:
+        given_s = _given_s(failure) if cause == Cause.TIMEOUT else None
+        return RunState(Status.FAILED, stamp, cause, detail, given_s=given_s)
     extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
-    return RunState(FAILED, stamp, cause, detail, extract=extract, unread=unread)
+    return RunState(Status.FAILED, stamp, cause, detail, extract=extract, unread=unread)
 
 
 def _plain(said: Any) -> str:

@@ -19,7 +19,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.csv_cells import read_rows
-from scalesweep.planning.run_state import DONE, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 
 # What an estimate rests on, the best first.
 SAME_POINT = "same point"
@@ -76,7 +77,7 @@ class Estimates:
             if state.given_s is not None:
                 point = self._traits(experiment.benchmark, run.point).point
                 self._least_s[point] = max(state.given_s, self._least_s.get(point, 0.0))
-            if state.status != DONE or not state.wall_s or state.source != "measured":
+            if state.status != Status.DONE or not state.wall_s or state.source != "measured":
                 continue
             traits = self._traits(experiment.benchmark, run.point)
             self._points.setdefault(traits.point, []).append(state)

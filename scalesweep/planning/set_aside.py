@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
 
 BROKEN = ".broken"  # end of the names of what was set aside
-BAD_RECORD = "BAD_RECORD"  # cause: a record, or a file of it, is damaged
 
 
 def set_aside(
-    folder: Path, why: str, cause: str = BAD_RECORD, job: Mapping[str, Any] | None = None
+    folder: Path, why: str, cause: str = Cause.BAD_RECORD, job: Mapping[str, Any] | None = None
 ) -> None:
     """Take away a record that cannot be trusted, with its files, and leave the reason.
 

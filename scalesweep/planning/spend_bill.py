@@ -6,8 +6,8 @@ to ask each time. What is not in it counts at its limit (``planning.spending``).
 
 from dataclasses import replace
 
+from scalesweep.core.status import Status
 from scalesweep.planning.job_cost import spent_jobs
-from scalesweep.planning.run_state import NEW
 from scalesweep.planning.spend_decisions import Kept
 from scalesweep.planning.spending import Spending, bill_key
 from scalesweep.planning.stock import take_stock
@@ -40,6 +40,6 @@ def with_bill(spending: Spending) -> Kept:
     billed = {
         run_id: (bill_key(campaign.runs_folder / run_id, states[run_id]), cost)
         for run_id, cost in hours.items()
-        if run_id in runs and run_id not in open_ones and states[run_id].status != NEW
+        if run_id in runs and run_id not in open_ones and states[run_id].status != Status.NEW
     }
     return replace(spending.kept, billed={**spending.kept.billed, **billed}, other=other)

@@ -25,10 +25,11 @@ from scalesweep.config.spend import Spend
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_failure
+from scalesweep.core.status import Status
 from scalesweep.planning.dataset_staging import is_staged
 from scalesweep.planning.job_requests import LEAST_LIMIT_S, canary_s, longest_s, request_for
 from scalesweep.planning.run_spec import data_folder
-from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.spend_decisions import Decision, Kept, read_decisions
 from scalesweep.planning.stock import take_stock
@@ -187,10 +188,10 @@ def take_account(
             for attempt in range(failed):
                 longer = min(limit_s * 2**attempt, longest_s(chosen, experiment))
                 spent += held_hours(chosen, run.point, longer)
-            if state.status == DONE:
+            if state.status == Status.DONE:
                 took = held_hours(chosen, run.point, state.wall_s or 0.0)
         spent += took
-        if state.status == DONE:
+        if state.status == Status.DONE:
             costs[run_id] = took
     campaign, widest = replace(campaign, limits=limits), replace(widest, limits=limits)
     planned = campaign.unique_runs()
@@ -198,8 +199,8 @@ def take_account(
     left_out = set(cut)
     experiments = tuple(_without_runs(one, left_out) for one in campaign.experiments)
     campaign = replace(campaign, experiments=tuple(one for one in experiments if one.runs))
-    tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != NEW]
-    waits = any(states[i].status == NEW and i not in left_out for i in planned)
+    tried = [[i, s.status, s.stamp] for i, s in states.items() if s.status != Status.NEW]
+    waits = any(states[i].status == Status.NEW and i not in left_out for i in planned)
     stops = [one.stop.text for one in campaign.experiments if one.stop]
     seen = digest_of([rule.budget, rule.until, rule.target, tried, *stops])
     return Spending(
@@ -245,7 +246,7 @@ def _at_most(
         limit_s = campaign.limit_s(experiment, run.run_id)
         return held_hours(campaign, run.point, limit_s)
     folder = campaign.runs_folder / run.run_id
-    failure = read_failure(folder) if state.status == FAILED else None
+    failure = read_failure(folder) if state.status == Status.FAILED else None
     return request_for(campaign, experiment, run, estimates, failure).shape.node_hours
 
 
@@ -356,8 +357,8 @@ def _failed(folder: Path, state: RunState) -> int:
     was killed, and what is reserved for the run is for that attempt.
     """
     tried = sum(name.startswith("attempt-") for name in _names(folder))
-    failed = max(tried - (state.status == DONE), 0)
-    if failed and state.status != DONE and (jobs := submitted_jobs(folder)):
+    failed = max(tried - (state.status == Status.DONE), 0)
+    if failed and state.status != Status.DONE and (jobs := submitted_jobs(folder)):
         last = (read_failure(folder) or {}).get("job_id") or 0
         failed = min(failed, len(jobs) - (jobs[-1].job_id > last))
     return failed

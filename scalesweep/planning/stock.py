@@ -7,9 +7,10 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.formatting import counted, listed
+from scalesweep.core.status import Status
 from scalesweep.planning.agreement import CAUSES, Planned
 from scalesweep.planning.reextract import leave_rereads
-from scalesweep.planning.run_state import STALE, RunState, scan
+from scalesweep.planning.run_state import RunState, scan
 
 _SHOWN = 3  # ways to differ that a line names
 
@@ -38,7 +39,7 @@ def take_stock(
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:
     """One line about the stale ones of ``states``: what differs, and the two ways out; empty
     without any. ``runs`` are all runs."""
-    stale = {i: state for i, state in states.items() if state.status == STALE}
+    stale = {i: state for i, state in states.items() if state.status == Status.STALE}
     if not stale:
         return ""
     reasons: dict[str, int] = {}

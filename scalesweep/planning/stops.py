@@ -24,7 +24,8 @@ from scalesweep.core.files import (
     canonical_json,
     digest_of,
 )
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.sealed_json import read_sealed, write_sealed
 from scalesweep.planning.stock import take_stock
 
@@ -78,7 +79,7 @@ class StopSeries:
         return (
             not looked
             and self.stopped is None
-            and any(state.status == DONE for scale in self.scales for state in scale.states)
+            and any(state.status == Status.DONE for scale in self.scales for state in scale.states)
         )
 
     @property
@@ -158,7 +159,7 @@ def held_runs(
             if waiting:
                 held |= open_runs
             # What there is of a smaller count was not looked at: a look comes first.
-            unseen = one.due and any(state.status == DONE for state in scale.states)
+            unseen = one.due and any(state.status == Status.DONE for state in scale.states)
             waiting = waiting or bool(open_runs) or unseen
     return _held(campaign, held, begun)
 
@@ -228,7 +229,9 @@ def _series_of(
         here = {
             run.run_id: s for scale in scales for run, s in zip(scale[1], scale[2], strict=True)
         }
-        known: list[Any] = [[i, s.status, s.stamp] for i, s in here.items() if s.status != NEW]
+        known: list[Any] = [
+            [i, s.status, s.stamp] for i, s in here.items() if s.status != Status.NEW
+        ]
         seen = digest_of([rule.text, experiment.main_metric, known])
         look = kept.get(name)
         holds = (
@@ -236,7 +239,7 @@ def _series_of(
             and look.beyond is not None
             and look.rule == rule.text
             and all(
-                run_id in here and (here[run_id].status, here[run_id].stamp) == (DONE, stamp)
+                run_id in here and (here[run_id].status, here[run_id].stamp) == (Status.DONE, stamp)
                 for run_id, stamp in look.evidence
             )
         )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.compute.pack import LAUNCHER_LOG, ended_in, is_over, nodes_of, was_begun
-from scalesweep.compute.standstill import SUSPENDED
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core import disk_full
+from scalesweep.core.causes import Cause, Fault, NextJob, facts_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
@@ -24,8 +24,6 @@ from scalesweep.core.host_list import expand
 from scalesweep.core.record import RECORD, read_failure
 from scalesweep.planning.failure_groups import kind_of
 from scalesweep.planning.job_requests import (
-    DISTURBED,
-    NODE_LOST,
     Request,
     ended_so,
     may_mend,
@@ -40,7 +38,7 @@ from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.set_aside import set_aside
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.failure import NOT_SUBMITTED, leave_refusal, settle
+from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_file import (
     SubmittedJob,
     forget_submitted,
@@ -51,11 +49,8 @@ from scalesweep.slurm.job_file import (
 from scalesweep.slurm.job_identity import job_name, joined, pack_of, runs_of, stages_into
 from scalesweep.slurm.job_shape import Shape, of_slurm
 from scalesweep.slurm.job_table import job_ids
+from scalesweep.slurm.sacct import JobState
 
-# What became of a run whose job ended before its turn: it is not a failure of its own.
-NOT_BEGUN = "NOT_BEGUN"
-# Causes that say nothing of the nodes of a run.
-_OF_NO_NODE = DISTURBED | {"CANCELLED", "DEADLINE", "UNSUPPORTED", NOT_BEGUN}
 BOOKS_S = 10.0  # how long Slurm's accounting may take to have all of a job that has ended
 
 _log = logging.getLogger(__name__)
@@ -203,7 +198,7 @@ class Submission:
         jobs = _ended(sorted(set(last.values())))
         for run_id, job_id in last.items():
             # A completed job has left a record; that it is gone is another story.
-            if job_id in jobs and jobs[job_id].state != "COMPLETED":
+            if job_id in jobs and jobs[job_id].state != JobState.COMPLETED:
                 with disk_full.may_be():  # then a later call settles it
                     self._settle(run_id, jobs[job_id])
         return bool(jobs)
@@ -233,7 +228,7 @@ class Submission:
         if pack and not self._was_begun(run_id, job.job_id, pack):
             with disk_full.may_be():
                 forget_submitted(folder, job.job_id)
-            return NOT_BEGUN
+            return Cause.NOT_BEGUN
         noted = {one.job_id: one.log for one in self._noted(run_id)}
         # Where a disk was too full to note it.
         name = joined(str(self.campaign.runs_folder), run_id)
@@ -247,13 +242,13 @@ class Submission:
 
     def _weigh(self, run_id: str, job_id: int, nodes: str, cause: str) -> None:
         """Note what the failure of a run says of its nodes."""
-        names = expand(nodes)
-        if not names or (run_id, job_id) in self._weighed or cause in _OF_NO_NODE:
+        names, fault = expand(nodes), facts_of(cause).fault
+        if not names or (run_id, job_id) in self._weighed or fault is Fault.NOTHING:
             return
         self._weighed.add((run_id, job_id))
         failure = read_failure(self._folder(run_id)) or {}
         detail = str(failure.get("detail") or "")
-        if cause in NODE_LOST:
+        if fault is Fault.NODE:
             lines = [self.faults.note_lost(_lost_of(names, detail), cause, job_id)]
         else:
             # Of many nodes, the one whose rank ended first.
@@ -273,7 +268,7 @@ class Submission:
             f"job {job.job_id} was suspended for {job.suspended_s} s: its times are not the "
             "program's"
         )
-        set_aside(folder, why, SUSPENDED, {"job_id": job.job_id, "ended": job.ended})
+        set_aside(folder, why, Cause.SUSPENDED, {"job_id": job.job_id, "ended": job.ended})
 
     def note_success(self, run_id: str, nodes: str) -> None:
         """Note that a run has succeeded on these nodes (a list)."""
@@ -375,13 +370,13 @@ class Submission:
             return False, f"{run_id}: not begun in job {job_id} (stop_after)"
         cost = self.request(run_id, 1).shape.node_hours
         why = f"job {job_id} ended before this run began ({state})"
-        if state not in ("CANCELLED", "DEADLINE"):
+        if state not in (JobState.CANCELLED, JobState.DEADLINE):
             if self.budget_left is None or cost <= self.budget_left:
                 self.budget_left = None if self.budget_left is None else self.budget_left - cost
                 return True, f"{run_id}: {why}, submitting it again"
             why += "; budget_node_hours allows no other"
-        self.give_up(run_id, NOT_BEGUN, why)
-        return False, f"{run_id}: {NOT_BEGUN}: {why}"
+        self.give_up(run_id, Cause.NOT_BEGUN, why)
+        return False, f"{run_id}: {Cause.NOT_BEGUN}: {why}"
 
     def judge(
         self, run_id: str, attempt: int, job_id: int, job: sacct.Job | None = None
@@ -392,8 +387,8 @@ class Submission:
         takes what the next job may cost off the budget: to be asked once per job that has failed.
         """
         if run_id in self.left_out and not ended_in(self._folder(run_id), job_id):
-            queued = job is not None and job.state == "CANCELLED" and job.started is None
-            if queued or (job is not None and job.state == "FAILED"):  # not by the program
+            queued = job is not None and job.state == JobState.CANCELLED and job.started is None
+            if queued or (job is not None and job.state == JobState.FAILED):  # not by the program
                 self.in_hand.discard(run_id)  # it stays as it was
                 with disk_full.may_be():
                     forget_submitted(self._folder(run_id), job_id)
@@ -407,11 +402,12 @@ class Submission:
         except OSError as error:
             if not disk_full.is_full(error):
                 raise
-            cause, failure = disk_full.CAUSE, {"detail": disk_full.told(error, folder)}
+            cause, failure = Cause.DISK_FULL, {"detail": disk_full.told(error, folder)}
         else:
             failure = read_failure(folder) or {}
         if cause is None:
-            cause, failure = "KILLED", {"detail": f"job {job_id} left neither record nor failure"}
+            cause = Cause.KILLED
+            failure = {"detail": f"job {job_id} left neither record nor failure"}
         detail = str(failure.get("detail") or "")
         again, why_not = self._another(run_id, attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
@@ -419,7 +415,7 @@ class Submission:
             self.give_up(run_id, cause, detail)
             return False, f"{line}, not tried again: {why_not}" if why_not else line
         most = of_slurm(self.campaign.site).max_attempts
-        if cause == "TIMEOUT":
+        if facts_of(cause).next_job is NextJob.MORE_TIME:
             self.longer[run_id] = (time.time(), asked["limit_s"] or 0.0)
         avoided = [n for n in self.faults.avoided() if n in expand(again.shape.exclude)]
         next_one = tried_again(cause, again, avoided)
@@ -484,7 +480,7 @@ class Submission:
         if run_id in self.left_out:
             self.in_hand.discard(run_id)
             return
-        self.give_up(run_id, NOT_SUBMITTED, why)
+        self.give_up(run_id, Cause.NOT_SUBMITTED, why)
         with disk_full.may_be():  # the call's summary names the run
             leave_refusal(self._folder(run_id), run_id, why)
 

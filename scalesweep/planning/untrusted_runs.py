@@ -2,25 +2,25 @@
 
 from collections.abc import Mapping
 
-from scalesweep.planning.run_state import NEWER_RECORD, UNUSABLE_RECORD, RunState
-from scalesweep.planning.set_aside import BAD_RECORD
+from scalesweep.core.causes import Cause
+from scalesweep.planning.run_state import RunState
 
 SHOWN = 10  # runs named in one line
 
 
 def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
     """The runs whose records cannot be trusted: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == BAD_RECORD}
+    return {i: state.detail for i, state in states.items() if state.cause == Cause.BAD_RECORD}
 
 
 def newer(states: Mapping[str, RunState]) -> dict[str, str]:
     """The runs whose records are of a newer version: id -> which."""
-    return {i: state.detail for i, state in states.items() if state.cause == NEWER_RECORD}
+    return {i: state.detail for i, state in states.items() if state.cause == Cause.NEWER_RECORD}
 
 
 def unusable(states: Mapping[str, RunState]) -> dict[str, str]:
     """The runs whose records are whole and of no use: id -> why."""
-    return {i: state.detail for i, state in states.items() if state.cause == UNUSABLE_RECORD}
+    return {i: state.detail for i, state in states.items() if state.cause == Cause.UNUSABLE_RECORD}
 
 
 def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:

@@ -25,6 +25,7 @@ from scalesweep.core.own_files import remove_others
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
 from scalesweep.core.record import POWER, RECORD
+from scalesweep.core.status import Status
 from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
@@ -91,7 +92,7 @@ class _Part:
             for run_id in self.summary["run_id"][sampled]:
                 yield self.runs / run_id / POWER
         for run in self.entry["profiles"]:
-            if run["status"] == "done":
+            if run["status"] == Status.DONE:
                 folder = self.runs / run["run_id"]
                 yield folder / RECORD
                 try:

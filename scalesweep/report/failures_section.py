@@ -6,6 +6,7 @@ from typing import Any
 
 from scalesweep.core.formatting import duration, text_of
 from scalesweep.core.record import read_failure
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
 
@@ -19,7 +20,7 @@ def failed_points(
 
     Repeats of a point that failed in the same way form one row, with the last lines of the first.
     """
-    failed = [run for run in study.entry["runs"] if run["status"] == "failed"]
+    failed = [run for run in study.entry["runs"] if run["status"] == Status.FAILED]
     shown = failed[: max(budget["failures"], 0)]
     budget["failures"] -= len(shown)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -33,7 +34,7 @@ def failed_points(
         row = rows.setdefault(
             (str(run["cause"]), where),
             {
-                "cause": run["cause"] or "failed",
+                "cause": run["cause"] or Status.FAILED,
                 "where": where,
                 "detail": run["detail"],
                 "lines": [

@@ -7,7 +7,7 @@ from typing import Any
 
 from scalesweep.core.formatting import finite, listed, number
 from scalesweep.slurm.job_table import Row, overhead_s, shapes_used
-from scalesweep.slurm.sacct import FINAL
+from scalesweep.slurm.sacct import FINAL, JobState
 
 MAX_SHAPES = 100
 
@@ -40,8 +40,10 @@ def jobs_section(rows: Sequence[Row], link: str) -> dict[str, Any] | None:
 def _ends(rows: Sequence[Row]) -> str:
     """How the jobs ended, the completed ones first."""
     over = [row for row in rows if row["state"] in FINAL]
-    failed = Counter(row["cause"] or row["state"] for row in over if row["state"] != "COMPLETED")
-    completed = sum(row["state"] == "COMPLETED" for row in over)
+    failed = Counter(
+        row["cause"] or row["state"] for row in over if row["state"] != JobState.COMPLETED
+    )
+    completed = sum(row["state"] == JobState.COMPLETED for row in over)
     said = [f"{completed:,} completed", *(f"{n:,} {cause}" for cause, n in failed.most_common())]
     if len(over) < len(rows):
         said.append(f"{len(rows) - len(over):,} not finished yet")

@@ -12,6 +12,7 @@ from scalesweep.aspects.find import find
 from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
 from scalesweep.core.own_files import publish
 from scalesweep.core.plan_format import Plan
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CONFIRMED, OPEN, Finding
 from scalesweep.findings.table import findings_in
@@ -82,7 +83,7 @@ def render_report(
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
-    done = [run_id for run_id, status in statuses.items() if status == "done"]
+    done = [run_id for run_id, status in statuses.items() if status == Status.DONE]
     facts = _facts(summary, done)
     environments = group(facts.values())
     share = min(MAX_ROWS_EACH, max(10, MAX_ROWS // max(len(studies), 1)))
@@ -119,10 +120,10 @@ def render_report(
                 "failures": failed_points(study, runs, links, budget),
                 "excluded": excluded_points(study),
                 "fixed": fixed_parameters(study),
-                "unsupported": points_without_result(study, "unsupported"),
-                "stale": points_without_result(study, "stale"),
+                "unsupported": points_without_result(study, Status.UNSUPPORTED),
+                "stale": points_without_result(study, Status.STALE),
                 "accepted": accepted_points(study),
-                "unfinished": points_without_result(study, "unfinished"),
+                "unfinished": points_without_result(study, Status.UNFINISHED),
                 "prediction": prediction_section(study, share),
                 "profiles": profiles_section(study, runs, links.to),
                 "unlike": _unlike(study, facts),
@@ -314,7 +315,7 @@ def _unlike(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dic
     by_source: dict[str, list[RunFacts]] = {}
     for run in study.entry["runs"]:
         known = facts.get(run["run_id"])
-        if run["status"] == "done" and known is not None:
+        if run["status"] == Status.DONE and known is not None:
             by_source.setdefault(known.source, []).append(known)
     found = []
     for source, known_runs in by_source.items():

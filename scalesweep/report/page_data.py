@@ -16,6 +16,7 @@ from scalesweep.analysis.metrics import column, split_column
 from scalesweep.core.formatting import PHASES, as_given, duration, finite, plain, text_of
 from scalesweep.core.plan_format import PlanRun
 from scalesweep.core.record import FAILURE, RECORD, read_failure
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.predictions import known, predictions
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -186,7 +187,7 @@ def runs_data(
     words = [_word(row, fact is not None) for row, fact in zip(rows, runs, strict=True)]
     show("Status", "status", filter=True, texts=words)
     shown[-1]["bad"] = [
-        place for place, row in enumerate(rows) if row["status"] in ("failed", "stale")
+        place for place, row in enumerate(rows) if row["status"] in (Status.FAILED, Status.STALE)
     ]
     shown.append({"title": "Files", "name": "files", "files": True})
     columns.add("cause")
@@ -213,12 +214,12 @@ def runs_data(
     return {"shown": shown, "raw": columns.made, "rows": len(rows), "files": found, "base": base}
 
 
-_STATUS = {"new": "pending"}
+_STATUS: dict[str, str] = {Status.NEW: "pending"}
 
 
 def _word(row: Row, read: bool) -> str:
-    more = str(row["cause"] or "") if row["status"] in ("failed", "stale") else ""
-    more = "record cannot be read" if row["status"] == "done" and not read else more
+    more = str(row["cause"] or "") if row["status"] in (Status.FAILED, Status.STALE) else ""
+    more = "record cannot be read" if row["status"] == Status.DONE and not read else more
     return f"{row['status']}: {more}" if more else str(row["status"])
 
 
@@ -230,7 +231,7 @@ def _attempt(run: PlanRun, folder: Path, facts: Mapping[str, RunFacts]) -> int |
     """The attempt whose logs are a run's: of the record, or of the failure."""
     if (known := facts.get(run["run_id"])) is not None:
         return known.attempt or None
-    if run["status"] != "failed":
+    if run["status"] != Status.FAILED:
         return None
     failure = read_failure(folder / run["run_id"]) or {}
     attempt = failure.get("attempt")

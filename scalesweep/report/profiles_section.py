@@ -9,6 +9,7 @@ from scalesweep.analysis.trace_account import PARTS
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite, number, percent, with_interval
 from scalesweep.core.profilers import CPROFILE, HOROVOD_TIMELINE, NOEXCHANGE, TENSORFLOW
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.tables.companions import noexchange_column
 from scalesweep.tables.cprofile import profile_files
@@ -34,11 +35,11 @@ def profiles_section(
     """Profiled runs with links to their files, the top functions of the first few points, and what
     runs without exchange say; of these only what is missing is listed."""
     every = study.entry["profiles"]
-    entries = [run for run in every if run["kind"] != NOEXCHANGE or run["status"] != "done"]
+    entries = [run for run in every if run["kind"] != NOEXCHANGE or run["status"] != Status.DONE]
     rows = []
     for run in entries[:MAX_RUNS]:
         files: list[Path] = []
-        if run["status"] == "done":
+        if run["status"] == Status.DONE:
             try:
                 files = [path for path in profile_files(runs / run["run_id"]) if path.is_file()]
             except (UserError, OSError):
@@ -47,7 +48,9 @@ def profiles_section(
             {
                 "kind": run["kind"],
                 "where": study.describe(run["point"]),
-                "state": run["status"] if run["status"] in ("done", "new") else run["cause"],
+                "state": run["status"]
+                if run["status"] in (Status.DONE, Status.NEW)
+                else run["cause"],
                 "detail": run["detail"],
                 "files": [(path.name, link(path)) for path in files[:MAX_FILES]],
                 "left_out": max(0, len(files) - MAX_FILES),

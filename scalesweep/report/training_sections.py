@@ -14,6 +14,7 @@ from scalesweep.core.formatting import (
     text_of,
     with_interval,
 )
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.report.layer_table import layer_table
@@ -203,7 +204,7 @@ def energy_lines(study: ExperimentResults, facts: Mapping[str, RunFacts]) -> lis
 
     Records without this information are listed where runs train: elsewhere no reader expects it.
     """
-    done = [run["run_id"] for run in study.entry["runs"] if run["status"] == "done"]
+    done = [run["run_id"] for run in study.entry["runs"] if run["status"] == Status.DONE]
     runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
     known = [run.energy for run in runs if run.energy is not None]
     measured = [energy for energy in known if energy.joules is not None]

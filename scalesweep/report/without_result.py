@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalesweep.core.formatting import listed
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 
 MAX_REASON_POINTS = 12
@@ -23,7 +24,7 @@ def points_without_result(study: ExperimentResults, status: str) -> list[dict[st
 
 def accepted_points(study: ExperimentResults) -> list[dict[str, Any]]:
     """The points of runs that count although they differ from the plan, by how they differ."""
-    runs = (run for run in study.entry["runs"] if run["status"] == "done" and run["detail"])
+    runs = (run for run in study.entry["runs"] if run["status"] == Status.DONE and run["detail"])
     return _by_reason(study, ((str(run["detail"]), run["point"]) for run in runs))
 
 

@@ -23,6 +23,7 @@ from scalesweep.planning.job_requests import Request, canary_s
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_identity import PREFIX
 from scalesweep.slurm.job_shape import of_slurm
+from scalesweep.slurm.sacct import LIVE, JobState
 from scalesweep.smk.cli import SNAKEMAKE
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,6 @@ _POLL_S = 1.0
 _TELL_S = 10.0  # between two lines on the progress
 # Network file systems may show what a job has left so much later.
 _LATE_S = 10.0
-_LIVE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED"})
 
 # Kept of a job, and of a run's patience, for what is around the runs.
 SPARE_S = 60.0
@@ -138,11 +138,11 @@ def _await(jobs: Mapping[int, str], say: Callable[[str], None]) -> None:
     told: dict[int, str] = {}
     while True:
         states = commands.queue_states()
-        live = {job: states[job] for job in jobs if job in states and states[job].state in _LIVE}
+        live = {job: states[job] for job in jobs if job in states and states[job].state in LIVE}
         if not live:
             return
         for job, (state, reason, _) in live.items():
-            text = f"{state.lower()} ({reason})" if state == "PENDING" else state.lower()
+            text = f"{state.lower()} ({reason})" if state == JobState.PENDING else state.lower()
             if told.get(job) != text:
                 told[job] = text
                 say(f"job {job}: {text}")

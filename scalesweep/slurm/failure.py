@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import Asked
-from scalesweep.compute.step_errors import LAUNCH_FAILED
 from scalesweep.core import disk_full
+from scalesweep.core.causes import Cause
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
-from scalesweep.slurm.sacct import GONE, Job, cause_of
+from scalesweep.slurm.sacct import GONE, Job, JobState, cause_of
 
-# Cause of a run that sbatch refused.
-NOT_SUBMITTED = "NOT_SUBMITTED"
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
 BY_SLURM = "by_slurm"
 # The clocks of the nodes and of the scheduler need not agree better.
@@ -69,7 +67,8 @@ def settle(
 def _ended_with(job: Job, failure: Mapping[str, Any]) -> bool:
     """Whether a run failed when its job was ended, and not while the job went on."""
     run, whole = epoch_s(failure.get("ended")), epoch_s(job.ended)
-    ended_jobs = ("COMPLETED", "FAILED", "OUT_OF_MEMORY")  # by themselves, after all of their runs
+    # By themselves, after all of their runs.
+    ended_jobs = (JobState.COMPLETED, JobState.FAILED, JobState.OUT_OF_MEMORY)
     within = run is not None and whole is not None and run >= whole - _CLOCK_S
     return within and job.state not in ended_jobs
 
@@ -77,13 +76,13 @@ def _ended_with(job: Job, failure: Mapping[str, Any]) -> bool:
 def _unspoken(run_folder: Path, job: Job, lines: Sequence[str]) -> tuple[str, str]:
     """Cause and detail of a job whose launcher wrote no result."""
     if job.state == GONE:
-        return LAUNCH_FAILED, f"Slurm job {job.job_id} is gone from queue and accounting"
+        return Cause.LAUNCH_FAILED, f"Slurm job {job.job_id} is gone from queue and accounting"
     full = disk_full.why_failed(run_folder, lines) if run_folder.is_dir() else None
     if full is not None:
-        return disk_full.CAUSE, full
+        return Cause.DISK_FULL, full
     code = f"exit code {job.exit_code}" + (f", signal {job.signal}" if job.signal else "")
     ended = f"Slurm job {job.job_id} ended ({job.state}, {code})"
-    return "KILLED", f"{ended} before the launcher wrote a result"
+    return Cause.KILLED, f"{ended} before the launcher wrote a result"
 
 
 def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
@@ -92,10 +91,10 @@ def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
     The next request starts from that one. Raises OSError.
     """
     old = read_failure(run_folder)
-    if (run_folder / RECORD).exists() or (old and old["cause"] != NOT_SUBMITTED):
+    if (run_folder / RECORD).exists() or (old and old["cause"] != Cause.NOT_SUBMITTED):
         return
     failure = {
-        "schema": FAILURE_SCHEMA, "run_id": run_id, "cause": NOT_SUBMITTED, "detail": why,
+        "schema": FAILURE_SCHEMA, "run_id": run_id, "cause": Cause.NOT_SUBMITTED, "detail": why,
         "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
         "last_lines": [],
     }  # fmt: skip

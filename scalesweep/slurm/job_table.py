@@ -24,7 +24,7 @@ from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
 from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.job_file import submitted_jobs
 from scalesweep.slurm.job_identity import first_submission, is_run, job_name, pack_of, runs_of
-from scalesweep.slurm.sacct import FINAL, Job, cause_of, named, query
+from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named, query
 
 JOBS = "jobs.csv"  # in the results folder
 Row = dict[str, Any]
@@ -348,12 +348,12 @@ def _read(path: Path, columns: Mapping[str, Kind]) -> list[Row]:
 
 def overhead_s(rows: Iterable[Row]) -> float | None:
     """Median seconds for which completed jobs held their nodes outside the benchmark program."""
-    return _median(row["held_s"] for row in rows if row["state"] == "COMPLETED")
+    return _median(row["held_s"] for row in rows if row["state"] == JobState.COMPLETED)
 
 
 def overheads_s(rows: Iterable[Row]) -> tuple[float | None, float | None]:
     """The same of jobs of one run, and what each run of a shared allocation adds (medians)."""
-    over = [row for row in rows if row["state"] == "COMPLETED" and row["held_s"] is not None]
+    over = [row for row in rows if row["state"] == JobState.COMPLETED and row["held_s"] is not None]
     one = [row["held_s"] for row in over if len(_runs(row)) <= 1]
     each = [row["held_s"] / len(_runs(row)) for row in over if len(_runs(row)) > 1]
     return _median(one), _median(each)
@@ -373,7 +373,9 @@ def shapes_used(rows: Iterable[Row]) -> list[Usage]:
 def _usage(
     rows: Sequence[Row], nodes: int, cpus: int, asked_s: int | None, asked_mem: int | None
 ) -> Usage:
-    failed = Counter(row["cause"] or row["state"] for row in rows if row["state"] != "COMPLETED")
+    failed = Counter(
+        row["cause"] or row["state"] for row in rows if row["state"] != JobState.COMPLETED
+    )
     used = [row["elapsed_s"] or 0 for row in rows]
     return Usage(
         nodes=nodes,

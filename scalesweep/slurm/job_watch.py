@@ -74,10 +74,14 @@ class JobWatch:
         for job_id in job_ids:
             if job_id not in over:  # requeued
                 self._over_since.pop(job_id, None)
-        self._suspended.update(i for i in job_ids if _state(queue, i) == "SUSPENDED")
+        self._suspended.update(i for i in job_ids if _state(queue, i) == sacct.JobState.SUSPENDED)
         # Of a job that completed nothing is to be explained, and the accounting need not be asked;
         # but for how long it was suspended only that knows.
-        plain = [i for i in over if _state(queue, i) == "COMPLETED" and i not in self._suspended]
+        plain = [
+            i
+            for i in over
+            if _state(queue, i) == sacct.JobState.COMPLETED and i not in self._suspended
+        ]
         over = [i for i in over if i not in set(plain)]
         accounted = True
         try:
@@ -85,7 +89,8 @@ class JobWatch:
         except UserError as error:
             known, accounted = {}, commands.is_away(error)
         found = {
-            i: replace(sacct.unaccounted(i, "COMPLETED"), node_list=queue[i].nodes) for i in plain
+            i: replace(sacct.unaccounted(i, sacct.JobState.COMPLETED), node_list=queue[i].nodes)
+            for i in plain
         }
         for job_id in over:
             waited = now - self._over_since.setdefault(job_id, now)
@@ -96,7 +101,7 @@ class JobWatch:
 
     @staticmethod
     def _may_be_over(state: str) -> bool:
-        return state in ("", "COMPLETING", *sacct.FINAL)
+        return state in ("", sacct.JobState.COMPLETING, *sacct.FINAL)
 
     def _say_away(self, error: str, now: float) -> None:
         if self._away_since is None:
@@ -114,7 +119,7 @@ class JobWatch:
 
     def _say_pending(self, jobs: Sequence[commands.Queued], now: float) -> None:
         """A line on why jobs wait, when that has changed."""
-        said = why_pending(job.reason for job in jobs if job.state == "PENDING")
+        said = why_pending(job.reason for job in jobs if job.state == sacct.JobState.PENDING)
         kinds = said.translate({ord(digit): None for digit in "0123456789,"})
         before = self._pending_said
         quiet = before is not None and now - before < PENDING_SAID_S
@@ -151,9 +156,11 @@ def _verdict(
 
     ``job`` is what the accounting has of it, ``accounted`` whether there is one.
     """
-    completing = state == "COMPLETING"
+    completing = state == sacct.JobState.COMPLETING
     if job is not None and sacct.finished(job):
-        if job.state == "COMPLETED" or waited_s >= (COMPLETING_S if completing else BOOKS_S):
+        if job.state == sacct.JobState.COMPLETED or waited_s >= (
+            COMPLETING_S if completing else BOOKS_S
+        ):
             return job
         return job if sacct.settled(job) and not completing else None
     if completing:

@@ -8,8 +8,10 @@ import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from signal import SIGKILL
 
+from scalesweep.core.causes import Cause, facts_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import number
 
@@ -18,12 +20,38 @@ FIELDS = (
     *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
     *("ConsumedEnergyRaw", "Suspended"),
 )
-# States that a job does not leave; a requeued one comes back under the same id. Some are followed
-# by more words (CANCELLED by 1000), which ``parse`` keeps apart.
-FINAL = (
-    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL"),
-    *("OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
+
+
+class JobState(StrEnum):
+    """Slurm's states of a job; some are followed by more words (CANCELLED by 1000), which ``parse``
+    keeps apart."""
+
+    PENDING = "PENDING"
+    CONFIGURING = "CONFIGURING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETING = "COMPLETING"
+    REQUEUED = "REQUEUED"
+    BOOT_FAIL = "BOOT_FAIL"
+    CANCELLED = "CANCELLED"
+    COMPLETED = "COMPLETED"
+    DEADLINE = "DEADLINE"
+    FAILED = "FAILED"
+    LAUNCH_FAILED = "LAUNCH_FAILED"
+    NODE_FAIL = "NODE_FAIL"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    PREEMPTED = "PREEMPTED"
+    RECONFIG_FAIL = "RECONFIG_FAIL"
+    REVOKED = "REVOKED"
+    TIMEOUT = "TIMEOUT"
+
+
+# States that a job leaves by itself; from any other it comes back only where it is requeued.
+LIVE = (
+    *(JobState.PENDING, JobState.CONFIGURING, JobState.RUNNING, JobState.SUSPENDED),
+    *(JobState.COMPLETING, JobState.REQUEUED),
 )
+FINAL = tuple(state for state in JobState if state not in LIVE)
 GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
 _JOBS_PER_CALL = 200
 _TIMEOUT_S = 120
@@ -167,7 +195,7 @@ def settled(job: Job) -> bool:
     and its steps may still run there. A step that the books lost stays so, hence never wait for
     this without a limit.
     """
-    ended = all(step.state != "RUNNING" for step in job.steps)
+    ended = all(step.state != JobState.RUNNING for step in job.steps)
     return finished(job) and bool(job.partition) and ended
 
 
@@ -181,27 +209,23 @@ def cause_of(job: Job) -> tuple[str, str] | None:
         used = max((step.node_rss_bytes or 0 for step in job.steps), default=0)
         seen = _gib(max(used, job.max_rss_bytes or 0))
         asked = _gib(job.asked_mem_bytes)
-        return "OUT_OF_MEMORY", f"{name} requested {asked} per node and used at least {seen}"
+        return Cause.OUT_OF_MEMORY, f"{name} requested {asked} per node and used at least {seen}"
     limit = "its time limit" if job.limit_s is None else f"its limit of {job.limit_s // 60} min"
     by = job.state_detail.removeprefix("by ")
-    details = {
-        "TIMEOUT": f"{name} reached {limit}",
-        "NODE_FAIL": f"{name} lost a node of {job.node_list or 'its allocation'}",
-        "PREEMPTED": f"{name} was preempted by another job",
-        "CANCELLED": f"{name} was cancelled" + (f" by user {by}" if by else ""),
-        "DEADLINE": f"{name} missed its deadline",
-        "BOOT_FAIL": f"{name}: a node of {job.node_list or 'its allocation'} did not boot",
-    }
-    return (job.state, details[job.state]) if job.state in details else None
+    detail = facts_of(job.state).of_slurm.format(
+        job=name, limit=limit, nodes=job.node_list or "its allocation",
+        by=f" by user {by}" if by else "",
+    )  # fmt: skip
+    return (job.state, detail) if detail else None
 
 
 def _out_of_memory(job: Job) -> bool:
-    if job.state == "OUT_OF_MEMORY":
+    if job.state == JobState.OUT_OF_MEMORY:
         return True
     # Where Slurm has no cgroups it kills a step above its memory and calls that FAILED. Tasks
     # that are each below it may be above it together.
-    return job.state == "FAILED" and any(
-        step.state == "OUT_OF_MEMORY"
+    return job.state == JobState.FAILED and any(
+        step.state == JobState.OUT_OF_MEMORY
         or (
             step.signal == SIGKILL
             and job.asked_mem_bytes is not None

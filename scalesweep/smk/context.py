@@ -21,11 +21,12 @@ from scalesweep.config.log_patterns import Extract
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.artifacts import was_changed
 from scalesweep.planning.plan import STATES_FOLDER, state_digest, state_file
 from scalesweep.planning.reextract import MARKERS, runs_to_reread
 from scalesweep.planning.repeats import RepeatPlan
-from scalesweep.planning.run_state import STALE, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.submission import Submission
 from scalesweep.planning.untrusted_runs import tell_set_aside, tell_unusable, untrusted, unusable
@@ -328,7 +329,7 @@ class SnakemakeContext:
 
     def left_stale(self) -> str:
         """What a call ends with that left stale runs as they are; empty if there are none."""
-        count = sum(state.status == STALE for state in self.states.values())
+        count = sum(state.status == Status.STALE for state in self.states.values())
         if not count or self.dry or self.options.get("pending") == "ignore":
             return ""
         return (

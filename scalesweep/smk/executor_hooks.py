@@ -21,7 +21,7 @@ from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
 from scalesweep.slurm.job_identity import PACK, job_comment, job_name, joined
 from scalesweep.slurm.job_watch import JobWatch
-from scalesweep.slurm.sacct import Job
+from scalesweep.slurm.sacct import Job, JobState
 from scalesweep.smk.context import MARKER
 from scalesweep.smk.job_rules import JobRules
 
@@ -204,7 +204,7 @@ class CampaignHooks:
         by_nodes: dict[str, list[int]] = {}
         for job_id, queued in self.watch.seen.items():
             marker = self._made.get(job_id)
-            if queued.state == "PENDING" and marker is not None and marker.name == MARKER:
+            if queued.state == JobState.PENDING and marker is not None and marker.name == MARKER:
                 shape = submission.request(marker.parent.name, 1).shape
                 by_nodes.setdefault(shape.exclude, []).append(job_id)
         for nodes, job_ids in by_nodes.items():
@@ -244,7 +244,7 @@ class CampaignHooks:
                 return False
             if self._is_recorded(made):
                 return True
-        return job.state == "COMPLETED" or (made is not None and made.exists())
+        return job.state == JobState.COMPLETED or (made is not None and made.exists())
 
     def failed(
         self, rule: str, wildcards: Mapping[str, str], attempt: int, job_id: int, lost: bool
@@ -269,7 +269,7 @@ class CampaignHooks:
                 Path(wildcards["runs"], wildcards["run_id"], MARKER).touch()
                 return Failed(False, line, forgiven=True)
             return Failed(again, line)
-        state = "FAILED" if end is None else end.state
+        state = JobState.FAILED if end is None else end.state
         log = LOGS / f"rule_{rule}" / joined(*wildcards.values()) / f"{job_id}.log"
         return Failed(False, f"{rule} {wildcards.get('folder', '')}: {state}: see {log}")
 

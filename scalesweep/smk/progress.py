@@ -9,14 +9,15 @@ from pathlib import Path
 
 from scalesweep.compute.left_out import leave_out
 from scalesweep.compute.pack import LAUNCHER_LOG
+from scalesweep.core.causes import Cause
 from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD, read_failure
+from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
 from scalesweep.planning.failing_kinds import Enough, FailingKinds
 from scalesweep.planning.failure_groups import Failure, failure_lines
-from scalesweep.planning.run_state import DONE, scan
-from scalesweep.slurm.failure import NOT_SUBMITTED
+from scalesweep.planning.run_state import scan
 from scalesweep.smk.context import SnakemakeContext
 
 POLL_S, QUICK_POLL_S = 2.0, 0.5
@@ -51,7 +52,7 @@ class Progress:
         self._over = threading.Event()
         self._kinds = FailingKinds(self._most, context.runs)
         for run_id, state in context.states.items():
-            if state.status == DONE and run_id in context.runs:
+            if state.status == Status.DONE and run_id in context.runs:
                 self._kinds.succeeded(run_id)
 
     def start(self) -> None:
@@ -191,7 +192,7 @@ class Progress:
             lost = [i for i in self._open if i in submission.in_hand and i not in self.left_out]
             for run_id in lost:
                 # Snakemake looked for the output of its job in vain.
-                submission.give_up(run_id, "KILLED", "its job completed, but left no record")
+                submission.give_up(run_id, Cause.KILLED, "its job completed, but left no record")
         self._look()
         called_off = submission.called_off & set(self._open) if submission else set()
         if called_off:
@@ -242,7 +243,7 @@ class Progress:
             experiment, run = context.runs[run_id]
             # What is on disk says more, but there is nothing where the disk was full.
             cause, detail = known.get(run_id, ("", ""))
-            if state.cause and cause != NOT_SUBMITTED:
+            if state.cause and cause != Cause.NOT_SUBMITTED:
                 cause, detail = state.cause, state.detail
             point = experiment.benchmark.scaled(run.point)
             axes = (*experiment.axes, *experiment.linked)

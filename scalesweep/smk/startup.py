@@ -13,16 +13,10 @@ from scalesweep.config.study import default_campaign, find_campaign, shown, stud
 from scalesweep.core.errors import UserError
 from scalesweep.core.log import set_up
 from scalesweep.core.paths import REPO
+from scalesweep.core.status import Status
 from scalesweep.planning.repeats import plan_repeats
 from scalesweep.planning.results_folder import check_writable, claim_folder
-from scalesweep.planning.run_state import (
-    FAILED,
-    NEW,
-    STALE,
-    UNSUPPORTED,
-    RunState,
-    forget_unsupported,
-)
+from scalesweep.planning.run_state import RunState, forget_unsupported
 from scalesweep.planning.stock import take_stock, tell_stale
 from scalesweep.planning.submission import Submission
 from scalesweep.planning.untrusted_runs import (
@@ -91,14 +85,17 @@ def prepare(
     runs = campaign.unique_runs()
     full = options.get("check") == "full"
     states = take_stock(campaign, runs, not dry, not dry, verify=full, afresh=full)
-    odd = {i: state for i, state in states.items() if state.status in (FAILED, STALE)}
+    odd = {i: state for i, state in states.items() if state.status in (Status.FAILED, Status.STALE)}
     _refuse_newer(
         campaign, odd, only_warn=set(verbs) == {"report"} or options.get("pending") == "ignore"
     )
     if "retry" in options:
         if not dry:
             forget_unsupported(campaign.runs_folder, runs)
-        states = {i: RunState(NEW) if s.status == UNSUPPORTED else s for i, s in states.items()}
+        states = {
+            i: RunState(Status.NEW) if s.status == Status.UNSUPPORTED else s
+            for i, s in states.items()
+        }
     if broken := untrusted(odd):
         _log.warning("%s", tell_set_aside(broken, dry))
     if useless := unusable(odd):

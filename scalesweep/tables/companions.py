@@ -21,6 +21,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
+from scalesweep.core.status import Status
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import read_arrays
 
@@ -38,7 +39,7 @@ def companion_accounts(data: ExperimentData, runs: Path | None) -> dict[int, Ste
     for run in data.experiment["profiles"] if runs is not None else ():
         run_id = split_name(run["run_id"])[0]
         row = data.row_of.get(run_id)
-        if run["kind"] != KIND or run["status"] != "done" or row is None or runs is None:
+        if run["kind"] != KIND or run["status"] != Status.DONE or row is None or runs is None:
             continue
         try:
             measured, samples = read_arrays(runs / run_id)

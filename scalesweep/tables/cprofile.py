@@ -15,6 +15,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import CPROFILE, FOLDER
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.record_reader import read_record
 
 MAX_RUNS = 12
@@ -49,7 +50,9 @@ def functions_table(
     A few dozen rows a point, of at most MAX_RUNS points.
     """
     profiled = [
-        run for run in experiment["profiles"] if run["kind"] == CPROFILE and run["status"] == "done"
+        run
+        for run in experiment["profiles"]
+        if run["kind"] == CPROFILE and run["status"] == Status.DONE
     ]
     frames = []
     unread = [] if unread is None else unread

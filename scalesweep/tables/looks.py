@@ -12,6 +12,7 @@ from scalesweep.analysis.repeat_rule import MORE, WAITING, Look
 from scalesweep.analysis.sequential import look_at
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.repeats import (
     KeptLook,
     RepeatedPoint,
@@ -19,7 +20,6 @@ from scalesweep.planning.repeats import (
     keep_looks,
     plan_repeats,
 )
-from scalesweep.planning.run_state import DONE
 from scalesweep.planning.spend_bill import with_bill
 from scalesweep.planning.spend_decisions import keep_decisions
 from scalesweep.planning.stops import keep_stops
@@ -62,7 +62,7 @@ def _seen(point: RepeatedPoint, folder: Path) -> KeptLook:
     done = [
         folder / run.run_id / RECORD
         for run, state in zip(point.runs, point.states, strict=True)
-        if state.status == DONE
+        if state.status == Status.DONE
     ]
     # One that is damaged, or of no use, has no value: the inventory says so.
     rows = [row for row in read_rows(done) if isinstance(row, Row)]

@@ -12,6 +12,7 @@ import pandas as pd
 from scalesweep.analysis.stats import olympic_mean
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.files import canonical_json
+from scalesweep.core.status import Status
 from scalesweep.tables.epoch_curves import TRAINED
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -36,7 +37,7 @@ def score_table(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.D
     if (METRIC, "run") not in data.measures:
         return {}
     aimed = [point for point in points if _has_target(data, point)]
-    failed, unfinished = _by_point(data, "failed"), _by_point(data, "unfinished")
+    failed, unfinished = _by_point(data, Status.FAILED), _by_point(data, Status.UNFINISHED)
     table: dict[str, Any] = {
         name: typed_values([point.values[name] for point in aimed]) for name in data.axes
     }

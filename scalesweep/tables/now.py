@@ -9,8 +9,9 @@ import pandas as pd
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
-from scalesweep.planning.run_state import DONE, scan
+from scalesweep.planning.run_state import scan
 from scalesweep.planning.stock import take_stock
 from scalesweep.planning.untrusted_runs import newer, untrusted, unusable
 from scalesweep.tables.summary import build_summary
@@ -22,7 +23,7 @@ def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     """Plan and summary of the campaign as it is, whatever is pending."""
     plan = plan_now(campaign)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
-    done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == DONE)
+    done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
     kept = campaign.results / ".summary.parquet.previous"
     return plan, summary_of(campaign.runs_folder, done, kept)
 
@@ -37,7 +38,9 @@ def summary_of(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Da
     """Summary of the finished ones of these runs; others are left out with a warning."""
     # Not remembered: the folder is left as it is.
     states = scan(folder, run_ids, remember=False)
-    records = [folder / run_id / RECORD for run_id, state in states.items() if state.status == DONE]
+    records = [
+        folder / run_id / RECORD for run_id, state in states.items() if state.status == Status.DONE
+    ]
     broken = {**untrusted(states), **newer(states), **unusable(states)}
     frame = build_summary(records, kept, broken, unusable=broken)
     for run_id, why in broken.items():

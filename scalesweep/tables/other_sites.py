@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from scalesweep.core.record import RECORD
-from scalesweep.planning.run_state import DONE, other_sites, scan
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import other_sites, scan
 from scalesweep.planning.untrusted_runs import newer
 from scalesweep.tables.summary import build_summary
 
@@ -25,7 +26,7 @@ def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, 
         here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
         # Not remembered: another site's folder is left as it is.
         states = scan(folder, here, remember=False)
-        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == DONE]
+        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == Status.DONE]
         broken = newer(states)
         if done:
             found[folder.name] = build_summary(done, broken=broken, unusable=broken)

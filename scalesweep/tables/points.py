@@ -29,6 +29,7 @@ from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.status import Status
 from scalesweep.tables.epoch_curves import STATED
 
 # Metric and phase.
@@ -129,7 +130,7 @@ class ExperimentData:
                 row = index.get(run["run_id"])
                 wanted = row is not None and _agrees(points[row], run["point"])
             else:
-                wanted = run["status"] == "done"
+                wanted = run["status"] == Status.DONE
             if wanted:
                 if run["run_id"] not in index:
                     raise UserError(
@@ -308,7 +309,7 @@ class ExperimentData:
             values[key] = here
             work[key] = run.get("work")
             planned[key] = planned.get(key, 0) + 1
-            stale[key] = stale.get(key, 0) + (run["status"] == "stale")
+            stale[key] = stale.get(key, 0) + (run["status"] == Status.STALE)
             loads[key] = run.get("threads_per_core")
             found = rows.setdefault(key, {})
             if (row := self.row_of.get(run["run_id"])) is not None:

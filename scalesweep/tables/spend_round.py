@@ -7,8 +7,8 @@ from itertools import chain
 
 from scalesweep.analysis.advice.advise import Options
 from scalesweep.core.errors import UserError
+from scalesweep.core.status import Status
 from scalesweep.planning.advice_target import read_target
-from scalesweep.planning.run_state import DONE, FAILED
 from scalesweep.planning.spend_decisions import Decision, Kept
 from scalesweep.planning.spending import Spending, limit_of
 from scalesweep.planning.stock import take_stock
@@ -107,6 +107,8 @@ def _tried(spending: Spending) -> tuple[dict[tuple[str, str], set[int]], set[tup
                 states[run.run_id].status,
             )
             ends.setdefault(key, set()).add(status)
-            if status == DONE or run.run_id in planned:
+            if status == Status.DONE or run.run_id in planned:
                 taken.setdefault(key, set()).add(run.repeat)
-    return taken, {key for key, seen in ends.items() if FAILED in seen and DONE not in seen}
+    return taken, {
+        key for key, seen in ends.items() if Status.FAILED in seen and Status.DONE not in seen
+    }

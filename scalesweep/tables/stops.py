@@ -24,7 +24,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.stop_rule import SPEEDUP, StopRule
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.record import RECORD
-from scalesweep.planning.run_state import DONE
+from scalesweep.core.status import Status
 from scalesweep.planning.stops import KeptStop, Scale, StopSeries
 from scalesweep.tables.summary import read_rows
 from scalesweep.tables.summary_cache import Row
@@ -77,7 +77,7 @@ def _rows(scale: Scale, folder: Path) -> dict[str, Row]:
     done = [
         run.run_id
         for run, state in zip(scale.runs, scale.states, strict=True)
-        if state.status == DONE
+        if state.status == Status.DONE
     ]
     found = read_rows([folder / run_id / RECORD for run_id in done])
     # One that is damaged, or of no use, has no value: the inventory says so.

@@ -19,6 +19,7 @@ from scalesweep.core.files import read_regular
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import HOROVOD_TIMELINE, TIMELINE
 from scalesweep.core.record import RECORD
+from scalesweep.core.status import Status
 from scalesweep.planning.record_reader import read_record
 from scalesweep.tables.cprofile import profile_files
 
@@ -51,7 +52,7 @@ def timeline_table(
     entries: list[Mapping[str, Any]] = [
         run
         for run in experiment["profiles"]
-        if run["kind"] == HOROVOD_TIMELINE and run["status"] == "done"
+        if run["kind"] == HOROVOD_TIMELINE and run["status"] == Status.DONE
     ]
     unread = [] if unread is None else unread
     found = []
@@ -61,7 +62,7 @@ def timeline_table(
         except (UserError, OSError, KeyError, TypeError, ValueError):
             unread.append(run["run_id"])
     if runs.name == IMPORTED:
-        done = [run for run in experiment["runs"] if run["status"] == "done"]
+        done = [run for run in experiment["runs"] if run["status"] == Status.DONE]
         some = ((run, _noted(runs / run["run_id"]), _NO_LOG) for run in done[:MAX_IMPORTED])
         found += [one for one in some if one[1] is not None][:MAX_RUNS]
     rows = [

@@ -17,6 +17,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_regular
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import TENSORFLOW
+from scalesweep.core.status import Status
 from scalesweep.tables.cprofile import profile_files
 
 MAX_RUNS = 12
@@ -46,7 +47,7 @@ def trace_table(
     unread = [] if unread is None else unread
     rows: list[dict[str, Any]] = []
     done = [run for run in experiment["profiles"] if run["kind"] == TENSORFLOW]
-    for run in [run for run in done if run["status"] == "done"][:MAX_RUNS]:
+    for run in [run for run in done if run["status"] == Status.DONE][:MAX_RUNS]:
         try:
             accounts = _accounts(runs / run["run_id"])
         except (UserError, OSError, KeyError, TypeError, ValueError):

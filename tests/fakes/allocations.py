@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scalesweep.config.campaign import Campaign
+from scalesweep.core.status import Status
 from scalesweep.planning.job_requests import shapes_for
 from scalesweep.planning.packing import Allocation, allocations
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.slurm.job_shape import Shape
 
@@ -23,11 +24,11 @@ class Allocated(NamedTuple):
 def allocated(campaign: Campaign, wall_s: float | None) -> Allocated:
     """Those of the runs that are left, where the first repeats have taken ``wall_s`` (None: none
     has run)."""
-    states = dict.fromkeys(campaign.unique_runs(), RunState(NEW))
+    states = dict.fromkeys(campaign.unique_runs(), RunState(Status.NEW))
     if wall_s is not None:
         for run_id, (_, run) in campaign.unique_runs().items():
             if run.repeat == 0:
-                states[run_id] = RunState(DONE, wall_s=wall_s, source="measured")
+                states[run_id] = RunState(Status.DONE, wall_s=wall_s, source="measured")
     estimates = Estimates(campaign, states)
     shapes = shapes_for(campaign, states, estimates) or {}
     return Allocated(states, estimates, shapes, allocations(campaign, shapes, estimates))

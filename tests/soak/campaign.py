@@ -19,7 +19,8 @@ import pandas as pd
 import psutil
 
 from scalesweep.core.record import SAMPLES, checksums, read_record, verify_files
-from scalesweep.planning.run_state import DONE, FAILED, NEW, scan
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import scan
 from tests.conftest import Project, make_project
 from tests.soak.bystanders import Bystanders
 
@@ -122,14 +123,14 @@ class Soaked(Project):
         self.bystanders.put()
         status = {}
         for run_id, state in scan(self.runs, self.run_ids, remember=False).items():
-            if state.status not in (DONE, FAILED, NEW):
+            if state.status not in (Status.DONE, Status.FAILED, Status.NEW):
                 raise Violation(f"{run_id} is {state.status}")
             if state.cause == "BAD_RECORD":
                 raise Violation(f"{run_id}: {state.detail}")
             status[run_id] = state.status
-            if state.status == DONE:
+            if state.status == Status.DONE:
                 self._check_record(self.runs / run_id / "record.json")
-        lost = {run_id for run_id in self.seen if status[run_id] != DONE}
+        lost = {run_id for run_id in self.seen if status[run_id] != Status.DONE}
         if lost:
             raise Violation(f"finished runs have lost their records: {', '.join(sorted(lost))}")
         for attempt in self.attempts():

@@ -26,10 +26,10 @@ import pandas as pd
 
 from scalesweep.commands import figures, report, summarise, tables
 from scalesweep.core import own_files
+from scalesweep.core.causes import Cause
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.planning.plan import plan_csv
-from scalesweep.planning.run_state import UNUSABLE_RECORD, scan
-from scalesweep.planning.set_aside import BAD_RECORD
+from scalesweep.planning.run_state import scan
 from tests.fakes.training import SITE
 from tests.soak.bystanders import Bystanders
 from tests.soak.campaign import Violation
@@ -151,7 +151,10 @@ class Batch:
         told = state.status == "new" or (state.cause and "\n" not in state.detail.strip())
         if not row["cause"] or not told:
             raise Violation(f"{run_id} has failed without a cause in a line: {state}")
-        if row["cause"] in (BAD_RECORD, UNUSABLE_RECORD) and str(row["cause"]) not in page:
+        if (
+            row["cause"] in (Cause.BAD_RECORD, Cause.UNUSABLE_RECORD)
+            and str(row["cause"]) not in page
+        ):
             raise Violation(f"{run_id}: {row['cause']} is not on the page")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import load_campaign
-from scalesweep.planning.run_state import DONE
+from scalesweep.core.status import Status
 from scalesweep.planning.stock import take_stock
 from tests.conftest import Project
 from tests.fakes.records import times, write_run
@@ -59,7 +59,7 @@ def test_what_is_advised_is_run_and_found_by_the_original_campaign(
     project.write("c.yaml", wider.replace("axes", "repeats: 5\n    axes"))
     campaign = load_campaign(Path("c.yaml"))
     states = take_stock(campaign, campaign.unique_runs())
-    assert {run_id for run_id, state in states.items() if state.status == DONE} == ids
+    assert {run_id for run_id, state in states.items() if state.status == Status.DONE} == ids
 
 
 def test_a_budget_is_spent_in_rounds_of_one_call(project: Project) -> None:

@@ -21,10 +21,11 @@ import scalesweep.config.benchmark
 import scalesweep.config.site
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
+from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.run_state import RunState
 from tests.conftest import ROOT
 from tests.fakes.hostile import LEAVES, TEXTS, places
 
@@ -132,7 +133,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
             try:
                 loaded = load_campaign(folder / "c.yaml")
                 runs = loaded.unique_runs()
-                made = build_plan(loaded, {run_id: RunState(NEW) for run_id in runs})
+                made = build_plan(loaded, {run_id: RunState(Status.NEW) for run_id in runs})
                 plan_text(made)
                 plan_csv(made)
                 for experiment, run in list(runs.values())[:5]:

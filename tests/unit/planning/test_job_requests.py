@@ -9,8 +9,9 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
+from scalesweep.core.status import Status
 from scalesweep.planning.job_requests import Request, may_mend, request_for
-from scalesweep.planning.run_state import DONE, FAILED, NEW, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.spending import held_hours, limit_of
 from tests.conftest import make_project
@@ -48,10 +49,10 @@ def request(
 ) -> Request:
     """The request of the second repeat, the first of which may be done in ``wall_s``."""
     (experiment,) = campaign.experiments
-    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
     first, run = [run for run in experiment.runs if run.point["ranks"] == ranks]
     if wall_s is not None:
-        states[first.run_id] = RunState(DONE, "s", wall_s=wall_s, source="measured")
+        states[first.run_id] = RunState(Status.DONE, "s", wall_s=wall_s, source="measured")
     return request_for(campaign, experiment, run, Estimates(campaign, states), failure)
 
 
@@ -85,16 +86,16 @@ def test_runs_of_a_budget_have_limits_of_their_own(campaign: Campaign) -> None:
 
 def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign) -> None:
     (experiment,) = campaign.experiments
-    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
     first, *_, last = experiment.runs
-    states[first.run_id] = RunState(DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
+    states[first.run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
     estimates = Estimates(campaign, states)
     assert estimates.basis(experiment, last) == "scaled by work"
     assert request_for(campaign, experiment, last, estimates).limit_s == 600
     # After a timeout too: the finished run says less than the one that was not done in 300 s.
-    states[last.run_id] = RunState(FAILED, "s", "TIMEOUT", given_s=300.0)
+    states[last.run_id] = RunState(Status.FAILED, "s", "TIMEOUT", given_s=300.0)
     point = [run for run in experiment.runs if run.point["ranks"] == last.point["ranks"]]
-    states[point[0].run_id] = RunState(DONE, "s", wall_s=9.0, source="measured")
+    states[point[0].run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured")
     estimates = Estimates(campaign, states)
     assert estimates.seconds(experiment, last) == 300
     assert request_for(campaign, experiment, last, estimates).limit_s == 600
@@ -104,7 +105,7 @@ def test_the_upper_bound_of_a_prediction_undercuts_it_too(
     campaign: Campaign, tmp_path: Path
 ) -> None:
     (experiment,) = campaign.experiments
-    states = {run.run_id: RunState(NEW) for run in experiment.runs}
+    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
     here = replace(campaign, results=tmp_path)
     path = tmp_path / "tables" / experiment.name / "runtimes.csv"
     path.parent.mkdir(parents=True)

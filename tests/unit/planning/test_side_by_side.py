@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
+from scalesweep.core.status import Status
 from scalesweep.planning.job_cost import cost_of_jobs
 from scalesweep.planning.packing import OVERHEAD_S, Allocation, allocations
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.runtime_estimates import Estimates
 from scalesweep.planning.side_by_side import Task, fill, timetable
 from scalesweep.slurm.job_shape import STARTUP_MB
@@ -135,7 +136,7 @@ def test_an_allocation_is_no_larger_than_its_runs_need(
     site.write_text(site.read_text().replace("nodes: 8", "nodes: 4"))
     campaign = campaign_of("axes: {size: [1, 2, 3]}\ntime_limit_minutes: 1")
     elsewhere = {i: replace(shape, exclude="n[1-2]") for i, shape in shapes.items()}
-    states = dict.fromkeys(shapes, RunState(NEW))
+    states = dict.fromkeys(shapes, RunState(Status.NEW))
     (job,) = allocations(campaign, elsewhere, Estimates(campaign, states))
     assert (job.shape.nodes, job.shape.exclude, len(job.run_ids)) == (2, "n[1-2]", 3)
     one = campaign_of("axes: {size: [1]}\ntime_limit_minutes: 1")

@@ -17,7 +17,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.host_list import expand
 from scalesweep.core.record import read_failure
-from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.commands import LiveJob
@@ -43,7 +44,7 @@ def submission(
     site.write_text(f"{content}memory_gib_per_node: 4\nslurm: {slurm}\n")
     campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1")
     runs = campaign.unique_runs()
-    states = {run_id: RunState(NEW) for run_id in runs}
+    states = {run_id: RunState(Status.NEW) for run_id in runs}
     found = Submission(campaign, states, runs)
     for run_id in runs:
         folder = campaign.runs_folder / run_id
@@ -175,7 +176,7 @@ def shared(
     """Three runs of one job, which was at work on the second."""
     campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 3")
     runs = campaign.unique_runs()
-    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
     order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}
     name = write_pack(
         campaign.runs_folder,
@@ -346,7 +347,7 @@ def test_a_shape_is_refused_and_not_the_campaign(
 ) -> None:  # fmt: skip
     campaign = campaign_of("axes: {ranks: [1, 2]}\nfixed: {ranks_per_node: 1}\nrepeats: 2")
     runs = campaign.unique_runs()
-    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
     monkeypatch.setattr(commands, "check_commands", lambda: None)
     monkeypatch.setattr(commands, "partitions", lambda patience_s=0.0: {})
     monkeypatch.setattr(
@@ -383,7 +384,7 @@ def test_a_node_that_fails_runs_is_found_by_trying_one_elsewhere(
 ) -> None:
     campaign = campaign_of("axes: {ranks: [1]}\ntime_limit_minutes: 1\nrepeats: 4")
     runs = campaign.unique_runs()
-    found = Submission(campaign, dict.fromkeys(runs, RunState(NEW)), runs)
+    found = Submission(campaign, dict.fromkeys(runs, RunState(Status.NEW)), runs)
     for number, run_id in enumerate(list(runs)[:2]):
         folder = campaign.runs_folder / run_id
         order: Any = dict.fromkeys(Order.__required_keys__, "") | {"asked": ASKED}

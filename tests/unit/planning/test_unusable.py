@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalesweep.core.causes import Cause
 from scalesweep.core.plan_format import read_plan, write_plan_file
 from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES
 from scalesweep.planning.plan import note_failures, plan_csv
-from scalesweep.planning.run_state import UNUSABLE_RECORD, note_unusable, scan
+from scalesweep.planning.run_state import note_unusable, scan
 from scalesweep.planning.untrusted_runs import tell_unusable, untrusted, unusable
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run, write_unchecked
@@ -28,7 +29,7 @@ def test_an_unusable_record_is_a_settled_failure_and_stays(tmp_path: Path) -> No
     before = path.read_bytes()
     for _ in range(3):  # as read, and from the index
         states = scan(tmp_path, [RUN, OTHER], quarantine=True, verify=True)
-        assert (states[RUN].status, states[RUN].cause) == ("failed", UNUSABLE_RECORD)
+        assert (states[RUN].status, states[RUN].cause) == ("failed", Cause.UNUSABLE_RECORD)
         assert states[RUN].detail.startswith("started is 'yesterday', not a date")
         assert states[RUN].settled and states[OTHER].status == "done" and not untrusted(states)
     assert path.read_bytes() == before
@@ -106,9 +107,9 @@ def test_a_plan_is_told_what_reading_the_runs_has_shown(tmp_path: Path) -> None:
     write_plan_file(path, whole_plan({"experiments": [{"runs": runs}]}))
     (tmp_path / "plan.csv").write_text(plan_csv(read_plan(path)))
     stamps = [file.stat().st_mtime_ns for file in (path, tmp_path / "plan.csv")]
-    note_failures(path, {RUN: (UNUSABLE_RECORD, "odd")})
+    note_failures(path, {RUN: (Cause.UNUSABLE_RECORD, "odd")})
     states = [(r["status"], r["cause"]) for r in read_plan(path)["experiments"][0]["runs"]]
-    assert states == [("failed", UNUSABLE_RECORD), ("done", "")]
+    assert states == [("failed", Cause.UNUSABLE_RECORD), ("done", "")]
     with (tmp_path / "plan.csv").open() as file:
         assert [row["reason"] for row in csv.DictReader(file)] == ["odd", ""]
     assert stamps == [file.stat().st_mtime_ns for file in (path, tmp_path / "plan.csv")]
@@ -132,7 +133,7 @@ def test_a_summary_is_made_without_what_it_cannot_read(tmp_path: Path) -> None:
     assert f"is left out: {names[1]} (loss is float64 of shape (3,), not [epoch" in done.stdout
     assert f"was set aside: {names[2]} (samples.npz was changed" in done.stdout
     runs = read_plan(tmp_path / "plan.json")["experiments"][0]["runs"]
-    assert [run["cause"] for run in runs] == ["", UNUSABLE_RECORD, "BAD_RECORD"]
+    assert [run["cause"] for run in runs] == ["", Cause.UNUSABLE_RECORD, "BAD_RECORD"]
     states = scan(folder, names)
-    assert [state.cause for state in states.values()] == ["", UNUSABLE_RECORD, "BAD_RECORD"]
+    assert [state.cause for state in states.values()] == ["", Cause.UNUSABLE_RECORD, "BAD_RECORD"]
     assert json.loads((folder / names[2] / FAILURE).read_text())["cause"] == "BAD_RECORD"

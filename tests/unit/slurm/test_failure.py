@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scalesweep.planning.run_state import FAILED, scan
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import scan
 from scalesweep.slurm.failure import settle
 from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
@@ -73,7 +74,7 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     assert (found["asked"], found["nodes"]) == (ASKED, "node[1-2]")
     assert found["last_lines"] == [*["line"] * 19, "slurmstepd: error"]
     state = scan(tmp_path, ["a"])["a"]
-    assert (state.status, state.cause, state.detail) == (FAILED, "KILLED", found["detail"])
+    assert (state.status, state.cause, state.detail) == (Status.FAILED, "KILLED", found["detail"])
 
 
 def test_last_lines_are_of_this_try(tmp_path: Path) -> None:

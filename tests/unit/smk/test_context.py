@@ -15,8 +15,9 @@ from scalesweep.compute.pack import read_pack
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
+from scalesweep.core.status import Status
 from scalesweep.planning.repeats import plan_repeats
-from scalesweep.planning.run_state import DONE, NEW, RunState
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
@@ -43,7 +44,7 @@ def campaign(
 
 
 def context_of(
-    campaign: Campaign, status: str = NEW, slurm: bool = False, **options: str
+    campaign: Campaign, status: str = Status.NEW, slurm: bool = False, **options: str
 ) -> SnakemakeContext:
     runs = campaign.unique_runs()
     states = {run_id: RunState(status) for run_id in runs}
@@ -71,14 +72,14 @@ def test_a_marker_without_its_record_does_not_keep_a_run_from_running(campaign: 
 
 
 def test_finished_runs_have_markers_only_where_they_are_asked_for(campaign: Campaign) -> None:
-    context = context_of(campaign, DONE)
+    context = context_of(campaign, Status.DONE)
     for folder in folders(context):
         (folder / "record.json").touch()
         os.utime(folder / "record.json", (1e9, 1e9))
     context.fit_markers()
     assert not any((folder / MARKER).exists() for folder in folders(context))
     assert context.pending_markers() == []
-    full = context_of(campaign, DONE, check="full")
+    full = context_of(campaign, Status.DONE, check="full")
     full.fit_markers()
     # No newer than what was made of the records.
     assert [(folder / MARKER).stat().st_mtime for folder in folders(full)] == [1e9, 1e9]
@@ -129,7 +130,7 @@ def test_jobs_end_while_others_are_submitted(
 def test_the_order_of_a_run_that_is_forced_names_the_record_it_replaces(
     campaign: Campaign,
 ) -> None:
-    context = context_of(campaign, DONE, check="full")
+    context = context_of(campaign, Status.DONE, check="full")
     folder = folders(context)[0]
     record = folder / "record.json"
     record.touch()
@@ -193,7 +194,7 @@ def test_larger_counts_begin_after_a_look_at_smaller_ones(
     plan = plan_repeats(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
     campaign = plan.campaign
     runs = campaign.unique_runs()
-    states = dict.fromkeys(runs, RunState(NEW))
+    states = dict.fromkeys(runs, RunState(Status.NEW))
     submission = Submission(campaign, states, runs, budget_left=100.0)
     context = SnakemakeContext(campaign, states, {}, runs, submission=submission, repeats=plan)
     looks = context.looks
@@ -310,13 +311,13 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
 def test_a_trial_is_one_run_of_each_shape(campaign_of: Load) -> None:
     campaign = campaign_of("axes: {ranks: [1, 2], size: [1, 2]}\nrepeats: 3")
     runs = campaign.unique_runs()
-    states = dict.fromkeys(runs, RunState(NEW))
+    states = dict.fromkeys(runs, RunState(Status.NEW))
     context = SnakemakeContext(campaign, states, {"try": "shapes"}, runs)
     counts = sorted(runs[i][1].point["ranks"] for i in context.awaited)
     assert counts == [1, 2] and len(SnakemakeContext(campaign, states, {}, runs).awaited) == 12
     # The first of each, in the campaign's order; none of a shape that is known.
     first = {i: context.positions[i] for i in context.awaited}
     assert min(context.positions.values()) in first.values()
-    done = {**states, context.awaited[0]: RunState(DONE, "s", wall_s=1.0)}
+    done = {**states, context.awaited[0]: RunState(Status.DONE, "s", wall_s=1.0)}
     again = SnakemakeContext(campaign, done, {"try": "shapes"}, runs)
     assert again.awaited == context.awaited[1:]

@@ -10,7 +10,8 @@ import pytest
 
 from scalesweep.compute.left_out import left_out
 from scalesweep.config.campaign import Campaign
-from scalesweep.planning.run_state import NEW, RunState
+from scalesweep.core.status import Status
+from scalesweep.planning.run_state import RunState
 from scalesweep.planning.submission import Submission
 from scalesweep.slurm import sacct
 from scalesweep.slurm.job_file import SubmittedJob, note_submitted
@@ -23,7 +24,7 @@ HEAD = "campaign: test\nsite: toy\n"
 
 def context_of(campaign: Campaign, slurm: bool = False) -> SnakemakeContext:
     runs = campaign.unique_runs()
-    states = {run_id: RunState(NEW) for run_id in runs}
+    states = {run_id: RunState(Status.NEW) for run_id in runs}
     submission = Submission(campaign, states, runs) if slurm else None
     return SnakemakeContext(campaign, states, {}, runs, submission=submission)
 

@@ -14,10 +14,11 @@ from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import KINDS, environment, folder_name, split_name
 from scalesweep.core.record import BadRecord, read_record, write_record
+from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.planning.run_spec import run_spec
-from scalesweep.planning.run_state import NEW, RunState, scan
+from scalesweep.planning.run_state import RunState, scan
 from scalesweep.tables._cprofile_reader import MAX_FUNCTIONS
 from scalesweep.tables.cprofile import functions_table
 
@@ -214,7 +215,7 @@ def test_profiles_that_are_not_whole_are_passed_over(campaign_of: Load) -> None:
 
 def test_no_table_without_profiles(campaign_of: Load) -> None:
     campaign = campaign_of(BODY)
-    states = {run_id: RunState(NEW) for run_id in campaign.unique_runs()}
+    states = {run_id: RunState(Status.NEW) for run_id in campaign.unique_runs()}
     (entry,) = build_plan(campaign, states)["experiments"]
     assert entry["profiles"] == []
     assert functions_table(entry, campaign.runs_folder) is None

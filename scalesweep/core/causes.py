@@ -1,0 +1,187 @@
+"""Why a run has no result: each cause, who finds it, and what the next job of the run asks for.
+
+A cause is added here: a member and its record, with which it has its place in retries, in what is
+said of nodes and in the tables of the documentation (``tools/causes.py``). Only the code that
+finds it is elsewhere, unless an exit code or a state of Slurm's does. Files may name causes of
+other versions: of these nothing is known (``facts_of``). Standard library only, for the launcher.
+"""
+
+from enum import Enum, StrEnum
+from typing import NamedTuple
+
+
+class Cause(StrEnum):
+    """Why a run has no result, as failure.json, plan.json and the report name it."""
+
+    TIMEOUT = "TIMEOUT"
+    HANG = "HANG"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    NON_ZERO_EXIT = "NON_ZERO_EXIT"
+    BAD_RESULT = "BAD_RESULT"
+    MISSING_DATA = "MISSING_DATA"
+    UNSUPPORTED = "UNSUPPORTED"
+    DISK_FULL = "DISK_FULL"
+    KILLED = "KILLED"
+    SUSPENDED = "SUSPENDED"
+    LAUNCH_FAILED = "LAUNCH_FAILED"
+    NODE_FAIL = "NODE_FAIL"
+    BOOT_FAIL = "BOOT_FAIL"
+    PREEMPTED = "PREEMPTED"
+    CANCELLED = "CANCELLED"
+    DEADLINE = "DEADLINE"
+    NOT_SUBMITTED = "NOT_SUBMITTED"
+    NOT_BEGUN = "NOT_BEGUN"
+    BAD_RECORD = "BAD_RECORD"
+    UNUSABLE_RECORD = "UNUSABLE_RECORD"
+    NEWER_RECORD = "NEWER_RECORD"
+    UNFINISHED = "UNFINISHED"
+    UNKNOWN = "UNKNOWN"
+
+
+class NextJob(StrEnum):
+    """What the next job of a run asks for in the same call, in words."""
+
+    MORE_TIME = (
+        "twice the limit, up to `max_minutes`; a hang of an external program is a TIMEOUT too"
+    )
+    MORE_MEMORY = "twice the memory, up to the node's"
+    SAME_ONCE = "the same, once"
+    ELSEWHERE = (
+        "the same without the node that failed, if Slurm can spare it "
+        "([docs/guide/slurm.md](../docs/guide/slurm.md#nodes-that-fail))"
+    )
+    SAME = "the same"
+    NONE = "none: it would fail again. The next call of Snakemake tries again"
+
+
+class Fault(Enum):
+    """What a failure says something about."""
+
+    RUN = "the run, or the node if others fail there too"
+    NODE = "the node"
+    NOTHING = "neither the run nor its nodes"
+
+
+class Given(Enum):
+    """What a job was given, and has used up."""
+
+    TIME = "limit_s"
+    MEMORY = "mem_mb"
+
+
+LAUNCHER, SLURM, CALL, IMPORT = "launcher", "Slurm", "Snakemake call", "import"
+
+
+class CauseFacts(NamedTuple):
+    """What is known of a cause.
+
+    ``meaning``: in words. ``found_by``: who finds it, the last of them has the last word.
+    ``used_up``: what the job ran out of. ``exit_code``: with which a native program says so.
+    ``of_slurm``: the detail where it is a state of Slurm's, with ``{job}``, ``{limit}``,
+    ``{nodes}`` and ``{by}``.
+    """
+
+    meaning: str
+    found_by: tuple[str, ...]
+    next_job: NextJob = NextJob.NONE
+    fault: Fault = Fault.RUN
+    used_up: Given | None = None
+    exit_code: int | None = None
+    of_slurm: str = ""
+
+
+# Exit codes are those of sysexits.h: EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE.
+_FACTS: dict[str, CauseFacts] = {
+    Cause.TIMEOUT: CauseFacts(
+        "It was not done at its time limit, and had made progress or does not say whether it does "
+        "(external programs)",
+        (LAUNCHER, SLURM), NextJob.MORE_TIME, used_up=Given.TIME, of_slurm="{job} reached {limit}",
+    ),
+    Cause.HANG: CauseFacts(
+        "No rank made progress during the last quarter of its time limit",
+        (LAUNCHER,), NextJob.SAME_ONCE, used_up=Given.TIME,
+    ),
+    Cause.OUT_OF_MEMORY: CauseFacts(
+        "A process or step was killed for its memory",
+        (LAUNCHER, SLURM), NextJob.MORE_MEMORY, used_up=Given.MEMORY,
+    ),
+    Cause.NON_ZERO_EXIT: CauseFacts(
+        "The program ended with an exit code other than 0", (LAUNCHER,)
+    ),
+    Cause.BAD_RESULT: CauseFacts(
+        "The result lacks something, or is wrong as the program itself says; or the logs lack a "
+        "value that is to be read from them",
+        (LAUNCHER,),
+        exit_code=65,
+    ),
+    Cause.MISSING_DATA: CauseFacts("A file that it reads is not there", (LAUNCHER,), exit_code=66),
+    Cause.UNSUPPORTED: CauseFacts(
+        "This machine cannot run the point; the run counts as unsupported and not as failed",
+        (LAUNCHER,), fault=Fault.NOTHING, exit_code=69,
+    ),
+    Cause.DISK_FULL: CauseFacts("A disk is full, or a quota used up", (LAUNCHER, CALL)),
+    Cause.KILLED: CauseFacts(
+        "A signal ended the program, or the launcher before it had written a result",
+        (LAUNCHER, CALL),
+    ),
+    Cause.SUSPENDED: CauseFacts(
+        "The job was suspended meanwhile: its times are not the program's",
+        (LAUNCHER, SLURM), NextJob.SAME, Fault.NOTHING,
+    ),
+    Cause.LAUNCH_FAILED: CauseFacts(
+        "srun could not start the program or lost a node, or the job is gone from Slurm",
+        (LAUNCHER, CALL), NextJob.ELSEWHERE, Fault.NODE,
+    ),
+    Cause.NODE_FAIL: CauseFacts(
+        "A node of the job was lost", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,
+        of_slurm="{job} lost a node of {nodes}",
+    ),
+    Cause.BOOT_FAIL: CauseFacts(
+        "A node of the job did not boot", (SLURM,), NextJob.ELSEWHERE, Fault.NODE,
+        of_slurm="{job}: a node of {nodes} did not boot",
+    ),
+    Cause.PREEMPTED: CauseFacts(
+        "Another job took the place of this one", (SLURM,), NextJob.SAME, Fault.NOTHING,
+        of_slurm="{job} was preempted by another job",
+    ),
+    Cause.CANCELLED: CauseFacts(
+        "A user, or who runs the machine, cancelled the job", (SLURM,), fault=Fault.NOTHING,
+        of_slurm="{job} was cancelled{by}",
+    ),
+    Cause.DEADLINE: CauseFacts(
+        "The job could not end before its deadline", (SLURM,), fault=Fault.NOTHING,
+        of_slurm="{job} missed its deadline",
+    ),
+    Cause.NOT_SUBMITTED: CauseFacts("sbatch refused the job", (CALL,), fault=Fault.NOTHING),
+    Cause.NOT_BEGUN: CauseFacts(
+        "The job of several runs ended before this one began, and no other is submitted; the run "
+        "stays pending",
+        (CALL,), fault=Fault.NOTHING,
+    ),
+    Cause.BAD_RECORD: CauseFacts(
+        "The record, or a file of it, is damaged: set aside under another name", (CALL,)
+    ),
+    Cause.UNUSABLE_RECORD: CauseFacts(
+        "The record is whole, but no table can be made of it: left where it is, and not measured "
+        "again",
+        (CALL,),
+    ),
+    Cause.NEWER_RECORD: CauseFacts(
+        "A newer version of scalesweep wrote the record: the folder is left alone", (CALL,)
+    ),
+    Cause.UNFINISHED: CauseFacts(
+        "The imported run was cut or aborted; it counts as unfinished and not as failed", (IMPORT,)
+    ),
+    Cause.UNKNOWN: CauseFacts("`failure.json` cannot be read", (CALL,)),
+}  # fmt: skip
+_UNHEARD_OF = CauseFacts("", ())
+# What a native program says by its exit code beyond "wrong".
+OF_EXIT_CODE = {
+    facts.exit_code: Cause(cause) for cause, facts in _FACTS.items() if facts.exit_code is not None
+}
+
+
+def facts_of(cause: str) -> CauseFacts:
+    """What is known of a cause; of one that this version does not have, that it lies in the run and
+    that no other job is worth it."""
+    return _FACTS.get(cause, _UNHEARD_OF)
